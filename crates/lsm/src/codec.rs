@@ -1,0 +1,186 @@
+//! Numbers and bytes on disk: little-endian words and LEB128 varints, read with bounds checks only (I10).
+//!
+//! A `Reader` never panics and never allocates; a length it returns fits in what remains.
+
+use crate::error::{Error, Result};
+
+/// Appends `value` as a LEB128 varint: seven bits a byte, low bits first, at most ten bytes.
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a varint length and the bytes.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// The bytes that `put_varint` takes for `value`.
+pub fn varint_bytes(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Reads front to back; every step checks what remains.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { bytes, at: 0 }
+    }
+
+    /// A reader that starts `at` bytes in; past the end it is empty.
+    pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
+        Reader { bytes, at: at.min(bytes.len()) }
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Bytes not read yet.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// True at the end.
+    pub fn is_empty(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// What is not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// The next byte, left where it is.
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8> {
+        let byte = *self.bytes.get(self.at).ok_or_else(short)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next two bytes.
+    pub fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// The next four bytes.
+    pub fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// The next eight bytes.
+    pub fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The next `N` bytes as an array.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, _) = self.rest().split_first_chunk::<N>().ok_or_else(short)?;
+        self.at += N;
+        Ok(*head)
+    }
+
+    /// The next `length` bytes, borrowed.
+    #[inline]
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8]> {
+        if length > self.remaining() {
+            return Err(short());
+        }
+        let taken = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// A varint; more than 64 bits are refused.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64> {
+        let first = self.u8()?;
+        if first < 0x80 {
+            return Ok(first as u64);
+        }
+        let mut value = (first & 0x7f) as u64;
+        let mut shift = 7;
+        loop {
+            let byte = self.u8()?;
+            let bits = (byte & 0x7f) as u64;
+            if shift > 63 || (shift == 63 && bits > 1) {
+                return Err(Error::structural("varint longer than 64 bits"));
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+            shift += 7;
+        }
+    }
+
+    /// A varint that is a length of bytes still to come: checked against what remains.
+    #[inline]
+    pub fn varint_len(&mut self) -> Result<usize> {
+        let length = self.varint()?;
+        if length > self.remaining() as u64 {
+            return Err(Error::structural("length points past the end"));
+        }
+        Ok(length as usize)
+    }
+
+    /// A varint length and that many bytes.
+    pub fn length_prefixed(&mut self) -> Result<&'a [u8]> {
+        let length = self.varint_len()?;
+        self.bytes(length)
+    }
+}
+
+#[cold]
+fn short() -> Error {
+    Error::structural("ends too early")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn varints_come_back(value: u64) {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            prop_assert_eq!(out.len(), varint_bytes(value));
+            let mut reader = Reader::new(&out);
+            prop_assert_eq!(reader.varint().unwrap(), value);
+            prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let mut reader = Reader::new(&bytes);
+            while reader.length_prefixed().is_ok() && !reader.is_empty() {}
+            let _ = reader.varint();
+            prop_assert!(reader.position() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_varint_of_more_than_64_bits_is_refused() {
+        let mut reader = Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]);
+        assert!(reader.varint().is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Time, wall and monotonic.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A clock that the engine may read.
+pub trait Clock: Send + Sync {
+    /// Microseconds since 1970. May step in either direction.
+    fn wall_micros(&self) -> u64;
+    /// Nanoseconds since some start. Never steps back.
+    fn monotonic_nanos(&self) -> u64;
+}
+
+/// The operating system's clock.
+pub struct SystemClock {
+    start: std::time::Instant,
+}
+
+impl SystemClock {
+    /// A clock whose monotonic time starts now.
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub fn new() -> SystemClock {
+        SystemClock { start: std::time::Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    fn wall_micros(&self) -> u64 {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+}
+
+/// A clock that stands still until it is moved. Wall and monotonic time start together.
+#[derive(Default)]
+pub struct ManualClock {
+    nanos: AtomicU64,
+}
+
+impl ManualClock {
+    /// Moves time on.
+    pub fn advance_nanos(&self, nanos: u64) {
+        self.nanos.fetch_add(nanos, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn wall_micros(&self) -> u64 {
+        self.nanos.load(Ordering::SeqCst) / 1000
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        self.nanos.load(Ordering::SeqCst)
+    }
+}

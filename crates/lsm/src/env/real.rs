@@ -1,0 +1,161 @@
+//! The operating system's files: pread, pwrite, fdatasync, flock, and one shared mapping for the tail ring.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{File, Fs, Lock, Machine, Mapped, Open};
+
+mod mapping;
+mod space;
+
+/// The operating system's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealFs;
+
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+impl Fs for RealFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let file = OpenOptions::new().read(true).write(how != Open::Read).create_new(how == Open::Create).open(path)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                names.extend(entry.file_name().into_string());
+            }
+        }
+        Ok(names)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::remove_dir(dir)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(dir)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.write_all(holder.as_bytes())?;
+                Ok(Ok(Box::new(RealLock(file))))
+            }
+            Err(fs::TryLockError::WouldBlock) => {
+                let mut holder = Vec::new();
+                file.take(4096).read_to_end(&mut holder)?;
+                Ok(Err(String::from_utf8_lossy(&holder).trim().to_owned()))
+            }
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        Ok(Machine { boot_id: boot_id(), device: fs::metadata(dir)?.dev() })
+    }
+
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        space::reserves_blocks(dir)
+    }
+}
+
+/// The boot id of this kernel: 16 bytes from their text form. None where the kernel does not tell.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+fn boot_id() -> Option<[u8; 16]> {
+    let text = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: Vec<u8> = text.iter().filter_map(|byte| (*byte as char).to_digit(16)).map(|digit| digit as u8).collect();
+    let mut id = [0; 16];
+    if digits.len() != 32 {
+        return None;
+    }
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    Some(id)
+}
+
+struct RealFile(fs::File);
+
+impl fmt::Debug for RealFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.0.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        space::allocate(&self.0, length)
+    }
+
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        mapping::map(&self.0, length)
+    }
+
+    fn advise(&self, offset: u64, length: u64, will_need: bool) {
+        space::advise(&self.0, offset, length, will_need);
+    }
+}
+
+/// An flock on the lock file; the kernel frees it with the last descriptor.
+#[derive(Debug)]
+struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
+
+impl Lock for RealLock {}

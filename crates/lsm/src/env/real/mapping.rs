@@ -1,0 +1,118 @@
+#![expect(unsafe_code, reason = "fence 1: one shared mapping, seen as atomic words")]
+//! A shared file mapping as a slice of atomic words.
+//!
+//! Contract: the mapping lives as long as `Words`; its file is never cut while it lives (the ring file is ours alone,
+//! and DESIGN-level risk "ring truncated under us" is stated in docs/durability.md); all access is by relaxed atomic
+//! words, so that a drain may read beside writers without a data race. It is not inherited by fork.
+//! Proof: `env::real` tests (store, load, another descriptor sees it); the words never leave this file as a reference.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::env::Mapped;
+
+/// Maps the first `length` bytes of `file`.
+pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+        assert!(length > 0 && length.is_multiple_of(4096), "whole pages");
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
+        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE, file, 0)? };
+        let words = Words { base: base.cast(), words: length / 8, file: file.try_clone()? };
+        // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
+        // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
+        unsafe {
+            madvise(base, length, Advice::LinuxDontFork)?;
+            match madvise(base, length, Advice::LinuxPopulateWrite) {
+                // Kernels before 5.14 do not know it; MAP_POPULATE has read the pages, the blocks are reserved.
+                Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(Arc::new(words)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, length);
+        Ok(None)
+    }
+}
+
+#[derive(Debug)]
+struct Words {
+    base: *mut AtomicU64,
+    words: usize,
+    file: File,
+}
+
+// SAFETY: the mapping is plain shared memory reached only through atomic words.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `base` is page-aligned, `words` words long, mapped until `drop`, and only ever seen as atomics.
+        unsafe { std::slice::from_raw_parts(self.base, self.words) }
+    }
+
+    fn span(&self, offset: usize, length: usize) -> &[AtomicU64] {
+        assert!(offset.is_multiple_of(8) && length.is_multiple_of(8), "whole words");
+        &self.words()[offset / 8..(offset + length) / 8]
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: the same base and length as mapped; no reference to the words outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.words * 8) };
+    }
+}
+
+impl Mapped for Words {
+    fn store(&self, offset: usize, bytes: &[u8]) {
+        let (words, _) = bytes.as_chunks::<8>();
+        for (slot, word) in self.span(offset, bytes.len()).iter().zip(words) {
+            slot.store(u64::from_le_bytes(*word).to_le(), Ordering::Relaxed);
+        }
+    }
+
+    fn load(&self, offset: usize, out: &mut [u8]) {
+        let span = self.span(offset, out.len());
+        let (words, _) = out.as_chunks_mut::<8>();
+        for (slot, word) in span.iter().zip(words) {
+            *word = u64::from_le(slot.load(Ordering::Relaxed)).to_le_bytes();
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_seen_through_the_file() {
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[0; 8192], 0).unwrap();
+        let mapped = map(&file, 8192).unwrap().unwrap();
+        mapped.store(4096, b"sixteen bytes..!");
+        let mut seen = [0; 16];
+        file.read_exact_at(&mut seen, 4096).unwrap();
+        assert_eq!(&seen, b"sixteen bytes..!");
+        mapped.load(4096, &mut seen);
+        assert_eq!(&seen, b"sixteen bytes..!");
+        assert!(map(&file, 1 << 20).is_err(), "past the end of the file");
+    }
+}

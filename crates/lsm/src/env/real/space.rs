@@ -1,0 +1,44 @@
+//! What Linux knows beyond the standard library: reserving space, hints, the kind of file system.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Reserves blocks for `length` bytes and extends the file; where the file system cannot, only extends.
+pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, length) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if file.metadata()?.len() < length { file.set_len(length) } else { Ok(()) }
+}
+
+/// Tells the kernel that a range is about to be read, or not needed any more.
+pub(super) fn advise(file: &File, offset: u64, length: u64, will_need: bool) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::Advice;
+        let advice = if will_need { Advice::WillNeed } else { Advice::DontNeed };
+        let _ = rustix::fs::fadvise(file, offset, std::num::NonZeroU64::new(length), advice);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, offset, length, will_need);
+}
+
+/// True for ext2/3/4, XFS and tmpfs, which never lose the reservation of a block that was written.
+pub(super) fn reserves_blocks(dir: &Path) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    {
+        const EXT: u64 = 0xEF53;
+        const XFS: u64 = 0x5846_5342;
+        const TMPFS: u64 = 0x0102_1994;
+        Ok(matches!(rustix::fs::statfs(dir)?.f_type as u64, EXT | XFS | TMPFS))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = dir;
+        Ok(false)
+    }
+}

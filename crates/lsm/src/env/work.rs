@@ -1,0 +1,74 @@
+//! Background work: real threads at low priority, or steps taken by whoever drives the engine.
+
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Who does background work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The engine's own threads.
+    Threads,
+    /// Nobody, until the engine's `step` is called; calls that must wait take the steps themselves. One thread, from a seed.
+    Stepped,
+}
+
+/// Starts a named thread. A `low` one yields the processor to the caller's threads (nice 5).
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        if low {
+            lower_priority();
+        }
+        run();
+    })
+}
+
+fn lower_priority() {
+    // On Linux a "process" of setpriority is a thread; refusal only costs politeness.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
+}
+
+/// Something that threads wait for: state behind a lock, and a way to wake who waits.
+#[derive(Debug, Default)]
+pub struct Signal<T> {
+    state: Mutex<T>,
+    changed: Condvar,
+}
+
+impl<T> Signal<T> {
+    /// A signal with its first state.
+    pub const fn new(state: T) -> Signal<T> {
+        Signal { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The state; held briefly, never over I/O.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, or for the time to pass.
+    pub fn wait<'a>(&'a self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
+        match at_most {
+            None => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            Some(time) => self.changed.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
+        }
+    }
+
+    /// Wakes everyone who waits.
+    pub fn notify_all(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Wakes one who waits.
+    pub fn notify_one(&self) {
+        self.changed.notify_one();
+    }
+}
+
+/// Locks a mutex whether or not a panic passed it: the engine never leaves a guarded value half changed.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,216 @@
+//! Errors, named by what the caller can do about them.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// What every fallible call of the engine answers.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// One failure. Cheap to clone; `kind` says what can be done, `Display` tells the story.
+#[derive(Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+    source: Option<Arc<io::Error>>,
+}
+
+/// Failures by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
+    Corruption(Box<Damage>),
+    /// The operating system refused. Free space or mend the device, then repeat.
+    Io(io::ErrorKind),
+    /// Another process (or handle) has the store open.
+    Locked,
+    /// The call is wrong; nothing was changed.
+    Invalid,
+    /// Another commit came first; run the transaction again.
+    Conflict,
+    /// The store was opened without the right to write.
+    ReadOnly,
+    /// An earlier fsync or drain failed; reads go on, reopen to write (I09).
+    Halted,
+    /// The store was written by a newer version.
+    FormatTooNew,
+    /// The store was closed.
+    Closed,
+}
+
+/// Where bytes are not what was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// File name inside the store, empty if not known yet.
+    pub file: String,
+    /// Byte offset in the file of the block or frame that is hit.
+    pub offset: u64,
+    /// Name of the column family, if one is concerned.
+    pub cf: Option<String>,
+    /// Smallest and largest user key that may be concerned.
+    pub key_range: Option<(Vec<u8>, Vec<u8>)>,
+    /// The sum that was recorded.
+    pub expected: Option<u64>,
+    /// The sum of what is there.
+    pub found: Option<u64>,
+    /// What is wrong.
+    pub verdict: Verdict,
+}
+
+/// What is wrong with damaged bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The bytes cannot be decoded.
+    #[default]
+    Structural,
+    /// A checksum does not match.
+    Checksum,
+    /// Something that must be there is not.
+    Missing,
+    /// The bytes are whole but do not belong here (another file, an older copy, another place).
+    Misplaced,
+    /// A record does not match its seal.
+    Seal,
+    /// Records were lost, added or changed by the engine itself (I11).
+    Ledger,
+}
+
+impl Error {
+    /// Corruption with everything that is known of it.
+    #[cold]
+    pub fn corruption(damage: Damage, message: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::Corruption(Box::new(damage)), message: message.into().into(), source: None }
+    }
+
+    /// Undecodable bytes, place not known yet: whoever knows the file adds it with `in_file`.
+    #[cold]
+    pub fn structural(message: &str) -> Error {
+        Error::corruption(Damage::default(), message)
+    }
+
+    /// A checksum that does not match, place not known yet.
+    #[cold]
+    pub fn mismatch(expected: u64, found: u64, message: &str) -> Error {
+        let damage = Damage { expected: Some(expected), found: Some(found), verdict: Verdict::Checksum, ..Damage::default() };
+        Error::corruption(damage, message)
+    }
+
+    /// A wrong call; nothing was changed.
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::Invalid, message: message.into().into(), source: None }
+    }
+
+    /// An error of the operating system while doing `what`.
+    #[cold]
+    pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
+        Error { kind: ErrorKind::Io(source.kind()), message: format!("{what}: {source}").into(), source: Some(Arc::new(source)) }
+    }
+
+    /// An error of a plain kind.
+    #[cold]
+    pub fn of(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into().into(), source: None }
+    }
+
+    /// The store was closed.
+    #[cold]
+    pub fn closed() -> Error {
+        Error::of(ErrorKind::Closed, "the store is closed")
+    }
+
+    /// Names the file and offset of a corruption that does not have one yet; other errors pass unchanged.
+    #[cold]
+    pub fn in_file(mut self, file: &str, offset: u64) -> Error {
+        if let ErrorKind::Corruption(damage) = &mut self.kind
+            && damage.file.is_empty()
+        {
+            damage.file = file.to_owned();
+            damage.offset = offset;
+        }
+        self
+    }
+
+    /// Adds the column family and the keys concerned to a corruption that does not have them yet.
+    #[cold]
+    pub fn in_family(mut self, cf: &str, keys: Option<(&[u8], &[u8])>) -> Error {
+        if let ErrorKind::Corruption(damage) = &mut self.kind {
+            damage.cf.get_or_insert_with(|| cf.to_owned());
+            if let (None, Some((low, high))) = (&damage.key_range, keys) {
+                damage.key_range = Some((low.to_vec(), high.to_vec()));
+            }
+        }
+        self
+    }
+
+    /// What can be done about it.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// The damage, if this is corruption.
+    pub fn damage(&self) -> Option<&Damage> {
+        match &self.kind {
+            ErrorKind::Corruption(damage) => Some(damage),
+            _ => None,
+        }
+    }
+
+    /// True for corruption.
+    pub fn is_corruption(&self) -> bool {
+        self.damage().is_some()
+    }
+
+    /// True if the device is full or the quota is used up: the same call may succeed once there is space.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Io(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ErrorKind::Corruption(damage) => {
+                let file = if damage.file.is_empty() { "(in memory)" } else { &damage.file };
+                write!(f, "corruption in {file} at {}: {}", damage.offset, self.message)?;
+                if let (Some(expected), Some(found)) = (damage.expected, damage.found) {
+                    write!(f, " (expected {expected:x}, found {found:x})")?;
+                }
+                if let Some(cf) = &damage.cf {
+                    write!(f, ", family {cf:?}")?;
+                }
+                Ok(())
+            }
+            _ => f.write_str(&self.message),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Adds what was being done to an error of the operating system.
+pub trait IoContext<T> {
+    /// `what` is only built on failure.
+    fn during<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn during<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T> {
+        self.map_err(|source| Error::io(what(), source))
+    }
+}

@@ -1,0 +1,113 @@
+//! The 64 bytes that begin every binary file: what it is, who may read it. docs/format.md, section 3.
+//!
+//!   0  magic            [u8; 8]   "WAXSEAL" and the letter of the file kind
+//!   8  level            u16       format level, 1
+//!  10  zero             u16
+//!  12  compatible       u32       features that any reader and writer may ignore
+//!  16  read_compatible  u32       features that a reader may ignore, a writer not
+//!  20  incompatible     u32       features that must be known
+//!  24  uid              [u8; 16]
+//!  40  cipher           u32       0: none
+//!  44  key_id           u64       0: none
+//!  52  zero             u32
+//!  56  check            u64       XXH3-64 of bytes 0..56
+
+use crate::checksum::{Uid, hash};
+use crate::codec::Reader;
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+
+/// Length of the header.
+pub const HEADER_BYTES: usize = 64;
+
+/// The only format level so far.
+pub const FORMAT_LEVEL: u16 = 1;
+
+/// The kinds of binary files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum FileKind {
+    /// A table of records.
+    Table = b'T',
+    /// A segment of the log.
+    Segment = b'L',
+    /// The tail ring and its marks.
+    Ring = b'R',
+    /// The log of edits to the version.
+    Manifest = b'M',
+}
+
+/// What a header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the file is.
+    pub kind: FileKind,
+    /// The file's own name, for ever.
+    pub uid: Uid,
+}
+
+impl Header {
+    /// The bytes on disk.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[..7].copy_from_slice(b"WAXSEAL");
+        out[7] = self.kind as u8;
+        out[8..10].copy_from_slice(&FORMAT_LEVEL.to_le_bytes());
+        out[24..40].copy_from_slice(&self.uid.0);
+        let check = hash(&out[..56]);
+        out[56..].copy_from_slice(&check.to_le_bytes());
+        out
+    }
+
+    /// Reads a header of the kind that is wanted. Damage, another kind of file, or features from the future are errors.
+    pub fn decode(bytes: &[u8], kind: FileKind) -> Result<Header> {
+        let mut reader = Reader::new(bytes);
+        let head = reader.bytes(56)?;
+        let expected = reader.u64()?;
+        let found = hash(head);
+        if expected != found {
+            return Err(Error::mismatch(expected, found, "file header"));
+        }
+        let mut reader = Reader::new(head);
+        if reader.bytes(7)? != b"WAXSEAL" || reader.u8()? != kind as u8 {
+            let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
+            return Err(Error::corruption(damage, format!("not a file of kind {kind:?}")));
+        }
+        let level = reader.u16()?;
+        reader.u16()?;
+        let (_compatible, _read_compatible, incompatible) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let uid = Uid(reader.array()?);
+        let cipher = reader.u32()?;
+        if level > FORMAT_LEVEL || incompatible != 0 || cipher != 0 {
+            let what = format!("format level {level}, features {incompatible:#x}, cipher {cipher}: written by a newer version");
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
+        Ok(Header { kind, uid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_and_no_flipped_bit_passes() {
+        let header = Header { kind: FileKind::Table, uid: Uid([7; 16]) };
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes, FileKind::Table).unwrap(), header);
+        assert!(Header::decode(&bytes, FileKind::Ring).is_err());
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::decode(&flipped, FileKind::Table).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_feature_from_the_future_is_refused_as_such() {
+        let mut bytes = Header { kind: FileKind::Table, uid: Uid([7; 16]) }.encode();
+        bytes[20] = 1;
+        let check = hash(&bytes[..56]);
+        bytes[56..].copy_from_slice(&check.to_le_bytes());
+        assert_eq!(*Header::decode(&bytes, FileKind::Table).unwrap_err().kind(), ErrorKind::FormatTooNew);
+    }
+}

@@ -1,0 +1,30 @@
+//! The engine of Waxseal: a log-structured merge tree of records and opaque companions.
+//!
+//! It has never heard of a seal: it stores records, keeps the companion bytes that follow each of them, and calls the
+//! [`seam`] where somebody above may care. Floors, top first; a module imports only from floors below its own
+//! (`cargo xtask test` holds it to that):
+//!
+//! ```text
+//! db                                          open, commit, read, background work
+//! read, flush, compaction, checkpoint         one job each
+//! version, merge                              pictures of the levels; many cursors as one
+//! wal, memtable, sst                          the three places where a record lives
+//! record, order, cursor, codec, checksum, header, names, options, error, seam, ledger, planted
+//! env                                         files, time, randomness, threads
+//! ```
+//!
+//! The paths through them, and the invariants I01 to I16, are in ARCHITECTURE.md; every byte on disk in docs/format.md.
+
+pub mod checksum;
+pub mod codec;
+pub mod cursor;
+pub mod env;
+pub mod error;
+pub mod header;
+pub mod ledger;
+pub mod names;
+pub mod options;
+pub mod order;
+pub mod planted;
+pub mod record;
+pub mod seam;

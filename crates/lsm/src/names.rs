@@ -1,0 +1,85 @@
+//! File names in a store, and back. One counter numbers every file.
+
+/// A file of a store, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// `000012.tbl`
+    Table(u64),
+    /// `000012.log`
+    Segment(u64),
+    /// `000012.ring`
+    Ring(u64),
+    /// `MANIFEST-000012`
+    Manifest(u64),
+    /// `000012.cut`: log bytes that recovery set aside.
+    Cut(u64),
+    /// `CURRENT`, which names the manifest.
+    Current,
+    /// `LOCK`, held by the process that writes.
+    Lock,
+    /// `CURRENT.tmp`, never read.
+    Temporary,
+}
+
+impl Name {
+    /// The file that a name in the directory stands for, if it is one of ours.
+    pub fn parse(name: &str) -> Option<Name> {
+        match name {
+            "CURRENT" => return Some(Name::Current),
+            "LOCK" => return Some(Name::Lock),
+            "CURRENT.tmp" => return Some(Name::Temporary),
+            _ => {}
+        }
+        if let Some(number) = name.strip_prefix("MANIFEST-") {
+            return number.parse().ok().map(Name::Manifest).filter(|parsed| parsed.to_string() == name);
+        }
+        let (number, extension) = name.split_once('.')?;
+        let number = number.parse().ok()?;
+        let parsed = match extension {
+            "tbl" => Name::Table(number),
+            "log" => Name::Segment(number),
+            "ring" => Name::Ring(number),
+            "cut" => Name::Cut(number),
+            _ => return None,
+        };
+        (parsed.to_string() == name).then_some(parsed)
+    }
+
+    /// The number in the name, if there is one.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Name::Table(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) | Name::Cut(n) => Some(n),
+            Name::Current | Name::Lock | Name::Temporary => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Name::Table(n) => write!(f, "{n:06}.tbl"),
+            Name::Segment(n) => write!(f, "{n:06}.log"),
+            Name::Ring(n) => write!(f, "{n:06}.ring"),
+            Name::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
+            Name::Cut(n) => write!(f, "{n:06}.cut"),
+            Name::Current => f.write_str("CURRENT"),
+            Name::Lock => f.write_str("LOCK"),
+            Name::Temporary => f.write_str("CURRENT.tmp"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for name in [Name::Table(1), Name::Segment(1_234_567), Name::Ring(3), Name::Manifest(9), Name::Cut(4), Name::Current, Name::Lock, Name::Temporary] {
+            assert_eq!(Name::parse(&name.to_string()), Some(name));
+        }
+        for foreign in ["1.tbl", "0000001.tbl", "+00001.tbl", "000001.sst", "MANIFEST-x", "notes.txt", ""] {
+            assert_eq!(Name::parse(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
+
+use crate::error::{Error, Result};
+use crate::order::Order;
+
+/// 1,024 bytes.
+pub const KIB: usize = 1024;
+/// 1,024 KiB.
+pub const MIB: usize = 1024 * KIB;
+
+/// When a commit that returned can still be lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
+pub enum Durability {
+    /// Lost with the process at the latest. Never weaker than that, and today as strong as `Os`.
+    Buffered,
+    /// Survives the process, may be lost with the machine. The default, as with the peers.
+    #[default]
+    Os,
+    /// Never lost once the commit has returned.
+    Sync,
+}
+
+/// How the blocks of a table are packed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compression {
+    /// Stored as they are.
+    None,
+    /// LZ4 (feature `lz4`, on by default).
+    Lz4,
+    /// Zstandard at a level (feature `zstd`; not in this version).
+    Zstd(i32),
+}
+
+impl Default for Compression {
+    fn default() -> Self {
+        if cfg!(feature = "lz4") { Compression::Lz4 } else { Compression::None }
+    }
+}
+
+/// Settings of a store. `validate` names every fault at once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
+    pub memtable_bytes: usize,
+    /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
+    pub cache_bytes: usize,
+    /// Length of one log segment in bytes, a multiple of 4096. Default 32 MiB.
+    pub segment_bytes: u64,
+    /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
+    pub ring_bytes: usize,
+    /// Whether the newest log bytes live in a mapped ring where the file system allows it. Default true; false makes each commit `write`.
+    pub wal_mapped: bool,
+    /// The ring is drained to its segment each time this many bytes have gathered. Default 256 KiB.
+    pub drain_bytes: usize,
+    /// Size at which the manifest is written anew, in bytes. Default 4 MiB.
+    pub manifest_bytes: u64,
+    /// Threads that compact, next to the one that keeps the log and the one that flushes. Default 1.
+    pub background_threads: usize,
+    /// Durability of a commit that does not say. Default `Os`.
+    pub durability: Durability,
+    /// Whether a missing store is created. Default true.
+    pub create_if_missing: bool,
+    /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
+    pub accept_loss: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            memtable_bytes: 64 * MIB,
+            cache_bytes: 256 * MIB,
+            segment_bytes: 32 * MIB as u64,
+            ring_bytes: 4 * MIB,
+            wal_mapped: true,
+            drain_bytes: 256 * KIB,
+            manifest_bytes: 4 * MIB as u64,
+            background_threads: 1,
+            durability: Durability::Os,
+            create_if_missing: true,
+            accept_loss: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Every setting that cannot work, in one error.
+    pub fn validate(&self) -> Result<()> {
+        let pages = |bytes: u64, least: u64| bytes.is_multiple_of(4096) && bytes >= least;
+        let checks = [
+            (self.memtable_bytes >= 4 * KIB, "memtable_bytes must be at least 4 KiB"),
+            (pages(self.segment_bytes, 16 * KIB as u64), "segment_bytes must be a multiple of 4096, at least 16 KiB"),
+            (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
+            (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
+            (self.background_threads >= 1, "background_threads must be at least 1"),
+        ];
+        faults(&checks)
+    }
+}
+
+/// Settings of one column family.
+#[derive(Clone, Debug)]
+pub struct CfOptions {
+    /// The order of keys; its name is kept in the store. Default bytewise.
+    pub order: Order,
+    /// Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
+    pub block_bytes: usize,
+    /// Records between restart points of a block, 1 to 255. Default 16.
+    pub restart_interval: usize,
+    /// Filter bits per key, 0 (no filter) to 32. Default 10: about one false positive in a hundred.
+    pub filter_bits: usize,
+    /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
+    pub compression: Compression,
+    /// Target size of a table, in bytes. Default 64 MiB.
+    pub table_bytes: u64,
+    /// Size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
+    pub level_base_bytes: u64,
+    /// How much larger each level is than the one above. Default 10.
+    pub fanout: u64,
+    /// Tables in level 0 at which they are compacted. Default 4.
+    pub level0_tables: usize,
+}
+
+impl Default for CfOptions {
+    fn default() -> Self {
+        CfOptions {
+            order: Order::bytewise(),
+            block_bytes: 4 * KIB,
+            restart_interval: 16,
+            filter_bits: 10,
+            compression: Compression::default(),
+            table_bytes: 64 * MIB as u64,
+            level_base_bytes: 256 * MIB as u64,
+            fanout: 10,
+            level0_tables: 4,
+        }
+    }
+}
+
+impl CfOptions {
+    /// Every setting that cannot work, in one error.
+    pub fn validate(&self) -> Result<()> {
+        let checks = [
+            ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
+            ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
+            (self.filter_bits <= 32, "filter_bits must be at most 32"),
+            (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
+            (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
+            ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),
+            ((1..=64).contains(&self.level0_tables), "level0_tables must lie between 1 and 64"),
+            (!matches!(self.compression, Compression::Zstd(_)), "this build has no zstd"),
+            (cfg!(feature = "lz4") || self.compression != Compression::Lz4, "this build has no lz4"),
+        ];
+        faults(&checks)
+    }
+}
+
+fn faults(checks: &[(bool, &str)]) -> Result<()> {
+    let faults: Vec<&str> = checks.iter().filter(|(holds, _)| !holds).map(|(_, fault)| *fault).collect();
+    if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults.join("; "))) }
+}

@@ -1,0 +1,171 @@
+//! The order of user keys: bytewise by default and fast, or a named comparator.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::record::Seqno;
+
+/// A total order of user keys, fixed for the life of a family; its name is kept in the store and checked at open.
+pub trait Comparator: Send + Sync + 'static {
+    /// The name kept in the store. A family opened with another name is `Invalid`.
+    fn name(&self) -> &str;
+    /// The order. Must be total and never change.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+    /// True (the default) if keys that compare equal have the same bytes. If not, filters are off.
+    fn equal_means_same_bytes(&self) -> bool {
+        true
+    }
+    /// A key `s` with `a <= s < b`, as short as it can be made, for the index. Default: `a` itself.
+    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+    /// A short key `>= a`. Default: `a` itself.
+    fn successor(&self, a: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+}
+
+/// The order of one family; clones are cheap and bytewise order costs no call through a pointer.
+#[derive(Clone, Default)]
+pub struct Order {
+    custom: Option<Arc<dyn Comparator>>,
+}
+
+/// The name under which bytewise order is kept.
+pub const BYTEWISE: &str = "wax.bytewise";
+
+impl Order {
+    /// The order of unsigned bytes, as `memcmp`.
+    pub const fn bytewise() -> Order {
+        Order { custom: None }
+    }
+
+    /// A comparator's order.
+    pub fn custom(comparator: Arc<dyn Comparator>) -> Order {
+        Order { custom: Some(comparator) }
+    }
+
+    /// The name kept in the store.
+    pub fn name(&self) -> &str {
+        self.custom.as_deref().map_or(BYTEWISE, Comparator::name)
+    }
+
+    /// True for bytewise order, where key heads may be compared as numbers.
+    #[inline]
+    pub fn is_bytewise(&self) -> bool {
+        self.custom.is_none()
+    }
+
+    /// True if a hash of the bytes can stand for the key (filters, hash indexes).
+    pub fn is_hashable(&self) -> bool {
+        self.custom.as_deref().is_none_or(Comparator::equal_means_same_bytes)
+    }
+
+    /// Compares two user keys.
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match &self.custom {
+            None => a.cmp(b),
+            Some(comparator) => comparator.compare(a, b),
+        }
+    }
+
+    /// Compares two internal keys: user key ascending, then seqno descending (I02).
+    #[inline]
+    pub fn compare_internal(&self, a: (&[u8], Seqno), b: (&[u8], Seqno)) -> Ordering {
+        self.compare(a.0, b.0).then_with(|| b.1.cmp(&a.1))
+    }
+
+    /// A short key `s` with `a <= s < b`, where `a < b`.
+    pub fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
+        match &self.custom {
+            None => {
+                let common = common_prefix(a, b);
+                match (a.get(common), b.get(common)) {
+                    // One byte past the common prefix, raised by one, lies between if that does not reach b.
+                    (Some(&x), Some(&y)) if x + 1 < y => [&a[..common], &[x + 1]].concat(),
+                    // Everything below b that begins like a: cut b right after the first differing byte.
+                    (Some(_), Some(_)) if b.len() > common + 1 => b[..common + 1].to_vec(),
+                    _ => a.to_vec(),
+                }
+            }
+            Some(comparator) => comparator.separator(a, b),
+        }
+    }
+
+    /// A short key `>= a`.
+    pub fn successor(&self, a: &[u8]) -> Vec<u8> {
+        match &self.custom {
+            None => match a.iter().position(|byte| *byte != 0xff) {
+                Some(at) => {
+                    let mut key = a[..=at].to_vec();
+                    key[at] += 1;
+                    key
+                }
+                None => a.to_vec(),
+            },
+            Some(comparator) => comparator.successor(a),
+        }
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Order({})", self.name())
+    }
+}
+
+/// How many bytes two keys share at their start.
+#[inline]
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Eight bytes of a key after its first `skip`, as a number that orders like the bytes; short keys are padded with zeros,
+/// so equal heads decide nothing. Only for bytewise order; never on disk.
+#[inline]
+pub fn head(key: &[u8], skip: usize) -> u64 {
+    let rest = key.get(skip..).unwrap_or_default();
+    match rest.first_chunk::<8>() {
+        Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes(),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_le_bytes(bytes).swap_bytes()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn small_keys() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(proptest::sample::select(vec![0u8, 1, 2, 0xfe, 0xff]), 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn a_separator_lies_between(a in small_keys(), b in small_keys()) {
+            prop_assume!(a < b);
+            let s = Order::bytewise().separator(&a, &b);
+            prop_assert!(a <= s && s < b, "{s:?}");
+        }
+
+        #[test]
+        fn a_successor_is_not_less(a in small_keys()) {
+            prop_assert!(Order::bytewise().successor(&a) >= a);
+        }
+
+        #[test]
+        fn heads_never_contradict_the_order(a: Vec<u8>, b: Vec<u8>, skip in 0usize..3) {
+            let (a, b) = ([&[7; 3][..skip], &a[..]].concat(), [&[7; 3][..skip], &b[..]].concat());
+            match head(&a, skip).cmp(&head(&b, skip)) {
+                Ordering::Equal => {}
+                unequal => prop_assert_eq!(unequal, a.cmp(&b)),
+            }
+        }
+    }
+}

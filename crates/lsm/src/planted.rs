@@ -1,0 +1,82 @@
+//! Planted bugs: wrong turns that the suite must find, one at a time, chosen at run time.
+//!
+//! Only in builds with the feature `planted`; elsewhere `active` is the constant `false` and nothing remains of them.
+
+/// A wrong turn somewhere in the engine. Each is asked for at one place in the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the sentences")]
+pub enum Bug {
+    AcknowledgeBeforeFsync = 1,
+    EditBeforeTableSync,
+    EditBeforeDirectorySync,
+    TombstoneDroppedEarly,
+    RecycledFrameReplayed,
+    SnapshotIgnoredByCompaction,
+    CurrentBeforeManifestSync,
+    LogNotSyncedBeforeEdit,
+    OlderSegmentNotSynced,
+    FsyncFailureForgotten,
+    SegmentRecycledEarly,
+    RecoveryRecyclesBeforeEdit,
+    BatchTornApart,
+    FilterSaysNo,
+    LevelOutOfOrder,
+    BlockCrcIgnored,
+    FrozenMemtableSkipped,
+    TornTailNotReported,
+    RingOverwritten,
+    MarkBeforeFrame,
+    FlushedSeqnoTooHigh,
+    ReverseCursorSkipsVersion,
+}
+
+impl Bug {
+    /// Every planted bug.
+    pub const ALL: [Bug; 22] = [
+        Bug::AcknowledgeBeforeFsync,
+        Bug::EditBeforeTableSync,
+        Bug::EditBeforeDirectorySync,
+        Bug::TombstoneDroppedEarly,
+        Bug::RecycledFrameReplayed,
+        Bug::SnapshotIgnoredByCompaction,
+        Bug::CurrentBeforeManifestSync,
+        Bug::LogNotSyncedBeforeEdit,
+        Bug::OlderSegmentNotSynced,
+        Bug::FsyncFailureForgotten,
+        Bug::SegmentRecycledEarly,
+        Bug::RecoveryRecyclesBeforeEdit,
+        Bug::BatchTornApart,
+        Bug::FilterSaysNo,
+        Bug::LevelOutOfOrder,
+        Bug::BlockCrcIgnored,
+        Bug::FrozenMemtableSkipped,
+        Bug::TornTailNotReported,
+        Bug::RingOverwritten,
+        Bug::MarkBeforeFrame,
+        Bug::FlushedSeqnoTooHigh,
+        Bug::ReverseCursorSkipsVersion,
+    ];
+}
+
+#[cfg(feature = "planted")]
+static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+/// Plants one bug in this process, or none.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.store(bug.map_or(0, |bug| bug as u8), std::sync::atomic::Ordering::SeqCst);
+}
+
+/// True if this wrong turn is to be taken.
+#[cfg(feature = "planted")]
+pub fn active(bug: Bug) -> bool {
+    PLANTED.load(std::sync::atomic::Ordering::Relaxed) == bug as u8
+}
+
+/// True if this wrong turn is to be taken: never, in this build.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn active(_bug: Bug) -> bool {
+    false
+}
