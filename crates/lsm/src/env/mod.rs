@@ -10,8 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod clock;
+mod memory;
 mod random;
 mod real;
+pub mod sim;
+mod traced;
 pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -92,7 +95,7 @@ pub trait Fs: Send + Sync + fmt::Debug {
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the lock file, or returns what its holder wrote into it. The lock goes with the returned value or its process.
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<std::result::Result<Box<dyn Lock>, String>>;
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
     /// True if blocks of a file written with zeros stay reserved (ext4, XFS, tmpfs), so that a store into its mapping cannot fail for want of space.

@@ -1,0 +1,237 @@
+//! Batches: operations in order, encoded once on the caller's thread as they will stand in the log. docs/format.md, section 5.2.
+
+use std::sync::Arc;
+
+use crate::checksum::hash;
+use crate::codec::{Reader, put_varint};
+use crate::error::{Error, Result};
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, companion};
+use crate::seam::Companions;
+
+/// Largest body of a batch, in bytes: 4 GiB less a page and the frame around it.
+pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
+
+/// Bytes kept free in front of the operations for the count.
+const COUNT_BYTES: usize = 10;
+
+/// Operations that commit together. Building one takes no lock; a refused operation leaves it as it was.
+#[derive(Debug)]
+pub struct Batch {
+    /// `COUNT_BYTES` of room, then the operations.
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch::new()
+    }
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch { bytes: vec![0; COUNT_BYTES], count: 0 }
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(COUNT_BYTES);
+        self.count = 0;
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// True without operations.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of the operations, encoded.
+    pub fn encoded_bytes(&self) -> usize {
+        self.bytes.len() - COUNT_BYTES
+    }
+
+    /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
+    pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
+        self.push_head(family, kind, key, value)?;
+        let before = self.bytes.len();
+        let outcome = keeper.on_write(family, kind, key, value, &mut self.bytes).and_then(|()| match self.bytes.len() - before {
+            grown if grown > companion::MAX_BYTES => Err(Error::invalid("companions of one record are limited to 64 KiB")),
+            _ => Ok(()),
+        });
+        match outcome {
+            Ok(()) => {
+                self.count += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.truncate(before - head_bytes(family, key, value) - key.len() - value.len());
+                Err(error)
+            }
+        }
+    }
+
+    fn push_head(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::invalid(format!("a key of {} bytes; the limit is {MAX_KEY_BYTES}", key.len())));
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::invalid(format!("a value of {} bytes; the limit is {MAX_VALUE_BYTES}", value.len())));
+        }
+        let grown = key.len() + value.len() + companion::MAX_BYTES + 64;
+        if self.encoded_bytes() + grown > MAX_BATCH_BYTES {
+            return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
+        }
+        self.bytes.push(kind as u8);
+        put_varint(&mut self.bytes, family as u64);
+        put_varint(&mut self.bytes, key.len() as u64);
+        put_varint(&mut self.bytes, value.len() as u64);
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// The body of the frame: count and operations, with their hash. Costs one pass; done outside every lock.
+    pub fn seal(&self) -> Body {
+        let mut count = Vec::with_capacity(COUNT_BYTES);
+        put_varint(&mut count, self.count);
+        let mut bytes = Vec::with_capacity(count.len() + self.encoded_bytes());
+        bytes.extend_from_slice(&count);
+        bytes.extend_from_slice(&self.bytes[COUNT_BYTES..]);
+        Body { hash: hash(&bytes), count: self.count, bytes: bytes.into() }
+    }
+}
+
+fn head_bytes(family: u32, key: &[u8], value: &[u8]) -> usize {
+    use crate::codec::varint_bytes;
+    1 + varint_bytes(family as u64) + varint_bytes(key.len() as u64) + varint_bytes(value.len() as u64)
+}
+
+/// A sealed batch: the body of a log frame, its hash, and how many seqnos it takes.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// Count and operations.
+    pub bytes: Arc<[u8]>,
+    /// XXH3 of `bytes`.
+    pub hash: u64,
+    /// Operations, one seqno each.
+    pub count: u64,
+}
+
+/// One operation of a body, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation<'a> {
+    /// The family's id.
+    pub family: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// The user key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// Companions, not bound to a seqno yet.
+    pub companion: &'a [u8],
+}
+
+/// Walks the operations of a body; any bytes are walked or refused, never trusted.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    reader: Reader<'a>,
+    left: u64,
+}
+
+impl<'a> Operations<'a> {
+    /// Starts at the count. A count that cannot fit is refused.
+    pub fn new(body: &'a [u8]) -> Result<Operations<'a>> {
+        let mut reader = Reader::new(body);
+        let left = reader.varint()?;
+        if left > reader.remaining() as u64 / 4 {
+            return Err(Error::structural("a batch claims more operations than it can hold"));
+        }
+        companion::take(&mut reader)?; // a header of skippable entries
+        Ok(Operations { reader, left })
+    }
+
+    /// Operations still to come.
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    fn read(&mut self) -> Result<Operation<'a>> {
+        let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
+        let family = u32::try_from(self.reader.varint()?).map_err(|_| Error::structural("family id above 32 bits"))?;
+        let key_len = self.reader.varint_len()?;
+        let value_len = self.reader.varint_len()?;
+        if key_len > MAX_KEY_BYTES {
+            return Err(Error::structural("key longer than the limit"));
+        }
+        let key = self.reader.bytes(key_len)?;
+        let value = self.reader.bytes(value_len)?;
+        let companion = companion::take(&mut self.reader)?;
+        Ok(Operation { family, kind, key, value, companion })
+    }
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return (!self.reader.is_empty()).then(|| {
+                self.reader = Reader::new(&[]);
+                Err(Error::structural("bytes behind the last operation"))
+            });
+        }
+        self.left -= 1;
+        let operation = self.read();
+        if operation.is_err() {
+            self.left = 0;
+            self.reader = Reader::new(&[]);
+        }
+        Some(operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seam::Plain;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn operations_come_back(ops: Vec<(u32, bool, Vec<u8>, Vec<u8>)>) {
+            let mut batch = Batch::new();
+            for (family, delete, key, value) in &ops {
+                batch.push(*family, if *delete { Kind::Delete } else { Kind::Put }, key, value, &Plain).unwrap();
+            }
+            let body = batch.seal();
+            let back: Vec<_> = Operations::new(&body.bytes).unwrap().collect::<Result<_>>().unwrap();
+            prop_assert_eq!(back.len(), ops.len());
+            for (op, (family, delete, key, value)) in back.iter().zip(&ops) {
+                let kind = if *delete { Kind::Delete } else { Kind::Put };
+                prop_assert_eq!(*op, Operation { family: *family, kind, key, value, companion: &[] });
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_walked_or_refused(bytes: Vec<u8>) {
+            if let Ok(operations) = Operations::new(&bytes) {
+                let _ = operations.count();
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_operation_leaves_the_batch_as_it_was() {
+        let mut batch = Batch::new();
+        batch.push(0, Kind::Put, b"a", b"1", &Plain).unwrap();
+        let before = batch.seal().bytes;
+        assert!(batch.push(0, Kind::Put, &vec![0; MAX_KEY_BYTES + 1], b"", &Plain).is_err());
+        assert_eq!(batch.seal().bytes, before);
+    }
+}

@@ -1,0 +1,1 @@
+//! Compaction: what to merge, what to drop, where to cut.

@@ -1,0 +1,1 @@
+//! The database: open, commit, read, background work.

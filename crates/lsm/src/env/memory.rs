@@ -1,0 +1,1 @@
+//! Files in memory, for stores without a disk.

@@ -1,0 +1,1 @@
+//! A simulated disk that crashes, tears, reorders and fails, from a seed.

@@ -1,0 +1,1 @@
+//! A transcript of every operation of another file system.

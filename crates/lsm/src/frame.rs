@@ -1,0 +1,170 @@
+//! Frames: one framing for the log and the manifest. docs/format.md, section 5.1.
+//!
+//! A frame's link chains it to everything before it: previous link, logical offset, both header words and the body, mixed in one
+//! after the other. A recycled frame, a frame of another file or place, and a log stored inside a value never fit.
+
+use crate::checksum::{hash, mix};
+use crate::error::{Error, Result};
+use crate::record::{MAX_SEQNO, Seqno};
+
+/// Length of a frame header.
+pub const FRAME_HEADER_BYTES: usize = 24;
+
+/// Unit in which the log is drained and synced.
+pub const PAGE_BYTES: usize = 4096;
+
+/// What a frame holds; code words as those of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Operations, or an edit of the manifest.
+    Batch = 0x33,
+    /// Operations; begins at a page boundary and takes whole pages.
+    LargeBatch = 0x69,
+    /// Nothing; carries a witness and ends at a page boundary.
+    Padding = 0x5A,
+    /// Names the next segment; the last frame of its own.
+    Turnover = 0x66,
+    /// To be skipped by readers that do not know what it is.
+    Skippable = 0x55,
+}
+
+impl FrameKind {
+    fn from_byte(byte: u8) -> Option<FrameKind> {
+        [FrameKind::Batch, FrameKind::LargeBatch, FrameKind::Padding, FrameKind::Turnover, FrameKind::Skippable]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// The header of one frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameHeader {
+    /// Length of the body in bytes, without the zeros behind.
+    pub length: u32,
+    /// Low half of the body's hash.
+    pub body_sum: u32,
+    /// First seqno of the frame (of the next operation, if it takes none).
+    pub seqno: Seqno,
+    /// What the body is.
+    pub kind: FrameKind,
+    /// The chain up to and with this frame.
+    pub link: u64,
+}
+
+/// The link of a frame. `body_hash` is the whole 64-bit hash of its body.
+pub fn link(previous: u64, offset: u64, word0: u64, word1: u64, body_hash: u64) -> u64 {
+    let mut link = mix(previous ^ mix(offset.wrapping_add(0x9E37_79B9_7F4A_7C15)));
+    link = mix(link ^ word0);
+    link = mix(link ^ word1);
+    mix(link ^ body_hash)
+}
+
+impl FrameHeader {
+    /// The header of a frame at `offset` after `previous`. Cheap (no pass over the body): it runs in the ordered section.
+    #[inline]
+    pub fn chained(previous: u64, offset: u64, kind: FrameKind, seqno: Seqno, length: u32, body_hash: u64) -> FrameHeader {
+        let mut header = FrameHeader { length, body_sum: body_hash as u32, seqno, kind, link: 0 };
+        let (word0, word1) = header.words();
+        header.link = link(previous, offset, word0, word1, body_hash);
+        header
+    }
+
+    /// The bytes on disk.
+    #[inline]
+    pub fn encode(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let (word0, word1) = self.words();
+        let mut out = [0; FRAME_HEADER_BYTES];
+        out[..8].copy_from_slice(&word0.to_le_bytes());
+        out[8..16].copy_from_slice(&word1.to_le_bytes());
+        out[16..].copy_from_slice(&self.link.to_le_bytes());
+        out
+    }
+
+    /// Reads a header; says nothing yet about its link.
+    pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<FrameHeader> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [word0, word1, link] = [words[0], words[1], words[2]].map(u64::from_le_bytes);
+        let kind = FrameKind::from_byte((word1 >> 56) as u8).ok_or_else(|| Error::structural("frame of no known kind"))?;
+        Ok(FrameHeader { length: word0 as u32, body_sum: (word0 >> 32) as u32, seqno: word1 & MAX_SEQNO, kind, link })
+    }
+
+    /// True if this frame, with this body, stands at `offset` after `previous`.
+    pub fn fits(&self, previous: u64, offset: u64, body: &[u8]) -> bool {
+        let body_hash = hash(body);
+        let (word0, word1) = self.words();
+        body.len() == self.length as usize
+            && self.body_sum == body_hash as u32
+            && self.link == link(previous, offset, word0, word1, body_hash)
+    }
+
+    /// Bytes of the log that the frame takes.
+    pub fn extent(&self) -> u64 {
+        extent(self.kind, self.length as u64)
+    }
+
+    fn words(&self) -> (u64, u64) {
+        (self.length as u64 | (self.body_sum as u64) << 32, self.seqno | (self.kind as u64) << 56)
+    }
+}
+
+/// Bytes of the log that a frame of this kind and body length takes.
+pub fn extent(kind: FrameKind, length: u64) -> u64 {
+    let unit = if kind == FrameKind::LargeBatch { PAGE_BYTES as u64 } else { 8 };
+    (FRAME_HEADER_BYTES as u64 + length).next_multiple_of(unit)
+}
+
+/// A mark: an offset of the log (a multiple of 8) in one word that checks itself. docs/format.md, section 5.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Mark {
+    /// Commits up to here were acknowledged.
+    Acknowledged = 1,
+    /// The log is durable up to here.
+    Synced = 2,
+    /// The manifest is durable up to here.
+    Edited = 3,
+}
+
+impl Mark {
+    /// The word for `offset`.
+    pub fn encode(self, nonce: u64, offset: u64) -> u64 {
+        let value = offset / 8;
+        debug_assert!(value < 1 << 48 && offset.is_multiple_of(8));
+        value | (mix(value ^ nonce ^ (self as u64) << 48) >> 48) << 48
+    }
+
+    /// The offset in a word, if it checks.
+    pub fn decode(self, nonce: u64, word: u64) -> Option<u64> {
+        let value = word & ((1 << 48) - 1);
+        (self.encode(nonce, value * 8) == word).then_some(value * 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_frame_fits_its_place_only(body: Vec<u8>, previous: u64, offset in 0u64..1 << 40, seqno in 0..MAX_SEQNO, bit in 0usize..192) {
+            let header = FrameHeader::chained(previous, offset * 8, FrameKind::Batch, seqno, body.len() as u32, hash(&body));
+            let bytes = header.encode();
+            prop_assert_eq!(FrameHeader::decode(&bytes).unwrap(), header);
+            prop_assert!(header.fits(previous, offset * 8, &body));
+            prop_assert!(!header.fits(previous ^ 1, offset * 8, &body));
+            prop_assert!(!header.fits(previous, offset * 8 + 8, &body));
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(FrameHeader::decode(&flipped).map_or(true, |header| !header.fits(previous, offset * 8, &body)));
+        }
+
+        #[test]
+        fn marks_check_themselves(nonce: u64, offset in 0u64..1 << 48, bit in 0u32..64) {
+            let word = Mark::Synced.encode(nonce, offset * 8);
+            prop_assert_eq!(Mark::Synced.decode(nonce, word), Some(offset * 8));
+            prop_assert_eq!(Mark::Synced.decode(nonce, word ^ 1 << bit).filter(|o| *o == offset * 8), None);
+        }
+    }
+}

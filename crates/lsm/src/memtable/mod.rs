@@ -1,0 +1,1 @@
+//! Memtables: the newest records of a family, in order, in memory.

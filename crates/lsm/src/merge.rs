@@ -1,0 +1,1 @@
+//! Many cursors as one.

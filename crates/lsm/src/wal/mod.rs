@@ -1,0 +1,1 @@
+//! The log: a tail ring, segments, marks, group commit, recovery.
