@@ -59,10 +59,13 @@ impl Batch {
     pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
         self.push_head(family, kind, key, value)?;
         let before = self.bytes.len();
-        let outcome = keeper.on_write(family, kind, key, value, &mut self.bytes).and_then(|()| match self.bytes.len() - before {
-            grown if grown > companion::MAX_BYTES => Err(Error::invalid("companions of one record are limited to 64 KiB")),
-            _ => Ok(()),
-        });
+        let outcome =
+            keeper.on_write(family, kind, key, value, &mut self.bytes).and_then(|()| match self.bytes.len() - before {
+                grown if grown > companion::MAX_BYTES => {
+                    Err(Error::invalid("companions of one record are limited to 64 KiB"))
+                }
+                _ => Ok(()),
+            });
         match outcome {
             Ok(()) => {
                 self.count += 1;

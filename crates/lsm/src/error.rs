@@ -93,7 +93,8 @@ impl Error {
     /// A checksum that does not match, place not known yet.
     #[cold]
     pub fn mismatch(expected: u64, found: u64, message: &str) -> Error {
-        let damage = Damage { expected: Some(expected), found: Some(found), verdict: Verdict::Checksum, ..Damage::default() };
+        let damage =
+            Damage { expected: Some(expected), found: Some(found), verdict: Verdict::Checksum, ..Damage::default() };
         Error::corruption(damage, message)
     }
 
@@ -106,7 +107,11 @@ impl Error {
     /// An error of the operating system while doing `what`.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
-        Error { kind: ErrorKind::Io(source.kind()), message: format!("{what}: {source}").into(), source: Some(Arc::new(source)) }
+        Error {
+            kind: ErrorKind::Io(source.kind()),
+            message: format!("{what}: {source}").into(),
+            source: Some(Arc::new(source)),
+        }
     }
 
     /// An error of a plain kind.

@@ -63,7 +63,14 @@ pub fn link(previous: u64, offset: u64, word0: u64, word1: u64, body_hash: u64) 
 impl FrameHeader {
     /// The header of a frame at `offset` after `previous`. Cheap (no pass over the body): it runs in the ordered section.
     #[inline]
-    pub fn chained(previous: u64, offset: u64, kind: FrameKind, seqno: Seqno, length: u32, body_hash: u64) -> FrameHeader {
+    pub fn chained(
+        previous: u64,
+        offset: u64,
+        kind: FrameKind,
+        seqno: Seqno,
+        length: u32,
+        body_hash: u64,
+    ) -> FrameHeader {
         let mut header = FrameHeader { length, body_sum: body_hash as u32, seqno, kind, link: 0 };
         let (word0, word1) = header.words();
         header.link = link(previous, offset, word0, word1, body_hash);
@@ -85,7 +92,8 @@ impl FrameHeader {
     pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<FrameHeader> {
         let (words, _) = bytes.as_chunks::<8>();
         let [word0, word1, link] = [words[0], words[1], words[2]].map(u64::from_le_bytes);
-        let kind = FrameKind::from_byte((word1 >> 56) as u8).ok_or_else(|| Error::structural("frame of no known kind"))?;
+        let kind =
+            FrameKind::from_byte((word1 >> 56) as u8).ok_or_else(|| Error::structural("frame of no known kind"))?;
         Ok(FrameHeader { length: word0 as u32, body_sum: (word0 >> 32) as u32, seqno: word1 & MAX_SEQNO, kind, link })
     }
 

@@ -78,7 +78,9 @@ impl Header {
         let uid = Uid(reader.array()?);
         let cipher = reader.u32()?;
         if level > FORMAT_LEVEL || incompatible != 0 || cipher != 0 {
-            let what = format!("format level {level}, features {incompatible:#x}, cipher {cipher}: written by a newer version");
+            let what = format!(
+                "format level {level}, features {incompatible:#x}, cipher {cipher}: written by a newer version"
+            );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
         Ok(Header { kind, uid })

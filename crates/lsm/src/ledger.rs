@@ -35,7 +35,9 @@ impl Ledger {
 
     /// Adds another ledger.
     pub fn merge(&mut self, other: &Ledger) {
-        for (a, b) in [(&mut self.puts, &other.puts), (&mut self.deletes, &other.deletes), (&mut self.others, &other.others)] {
+        for (a, b) in
+            [(&mut self.puts, &other.puts), (&mut self.deletes, &other.deletes), (&mut self.others, &other.others)]
+        {
             a.count += b.count;
             a.sum = a.sum.wrapping_add(b.sum);
         }

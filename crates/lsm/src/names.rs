@@ -75,7 +75,16 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for name in [Name::Table(1), Name::Segment(1_234_567), Name::Ring(3), Name::Manifest(9), Name::Cut(4), Name::Current, Name::Lock, Name::Temporary] {
+        for name in [
+            Name::Table(1),
+            Name::Segment(1_234_567),
+            Name::Ring(3),
+            Name::Manifest(9),
+            Name::Cut(4),
+            Name::Current,
+            Name::Lock,
+            Name::Temporary,
+        ] {
             assert_eq!(Name::parse(&name.to_string()), Some(name));
         }
         for foreign in ["1.tbl", "0000001.tbl", "+00001.tbl", "000001.sst", "MANIFEST-x", "notes.txt", ""] {

@@ -37,7 +37,12 @@ pub struct Env {
 impl Env {
     /// The operating system's files, clock and random numbers, and background threads.
     pub fn real() -> Env {
-        Env { fs: Arc::new(RealFs), clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom), work: work::Mode::Threads }
+        Env {
+            fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock::new()),
+            random: Arc::new(SystemRandom),
+            work: work::Mode::Threads,
+        }
     }
 }
 

@@ -92,7 +92,8 @@ impl Fs for RealFs {
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 fn boot_id() -> Option<[u8; 16]> {
     let text = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
-    let digits: Vec<u8> = text.iter().filter_map(|byte| (*byte as char).to_digit(16)).map(|digit| digit as u8).collect();
+    let digits: Vec<u8> =
+        text.iter().filter_map(|byte| (*byte as char).to_digit(16)).map(|digit| digit as u8).collect();
     let mut id = [0; 16];
     if digits.len() != 32 {
         return None;

@@ -23,7 +23,16 @@ pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Arc<dyn Mappe
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
-        let base = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE, file, 0)? };
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )?
+        };
         let words = Words { base: base.cast(), words: length / 8, file: file.try_clone()? };
         // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
         // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
