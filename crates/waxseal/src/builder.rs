@@ -1,0 +1,279 @@
+//! Settings of a store, gathered before it is opened.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waxseal_lsm::db::{self as engine, Listener, Parts};
+use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
+use waxseal_lsm::seam::Plain;
+
+use crate::db::{Db, Inner};
+
+/// Where a store is and how it is to be opened; made by [`Db::builder`]. Whatever is not said keeps its default.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// use waxseal::{Compression, Db, Durability, MIB};
+///
+/// let db = Db::builder(&path)
+///     .cache_bytes(64 * MIB)
+///     .memtable_bytes(16 * MIB)
+///     .compression(Compression::None)
+///     .durability(Durability::Sync)
+///     .open()?;
+/// # drop(db);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    path: PathBuf,
+    settings: Settings,
+    cache_bytes: Option<usize>,
+    memtable_bytes: Option<usize>,
+    memory_bytes: Option<usize>,
+    template: CfOptions,
+    families: Vec<(String, CfOptions)>,
+    env: Env,
+    listener: Arc<dyn Listener>,
+}
+
+/// Hears nothing.
+struct Silent;
+
+impl Listener for Silent {}
+
+impl Builder {
+    pub(crate) fn new(path: &Path) -> Builder {
+        Builder {
+            path: path.to_owned(),
+            settings: Settings::default(),
+            cache_bytes: None,
+            memtable_bytes: None,
+            memory_bytes: None,
+            template: CfOptions::default(),
+            families: Vec::new(),
+            env: Env::real(),
+            listener: Arc::new(Silent),
+        }
+    }
+
+    /// A new store in memory, to be configured and opened like any other.
+    pub fn in_memory() -> Builder {
+        Builder::new(Path::new("memory")).fs(Arc::new(MemoryFs::default()))
+    }
+
+    /// Blocks of tables kept in memory, in bytes. Default 256 MiB.
+    pub fn cache_bytes(mut self, bytes: usize) -> Builder {
+        self.cache_bytes = Some(bytes);
+        self
+    }
+
+    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB.
+    /// Larger: fewer flushes, and a longer recovery after a crash.
+    pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
+        self.memtable_bytes = Some(bytes);
+        self
+    }
+
+    /// One budget for the cache and two memtables together (one filling, one being flushed), in bytes: what of the two is not
+    /// said follows from it, and if both are said they must fit. Default: no budget. Families that are written at the same
+    /// time have memtables of their own and may exceed it; indexes and filters of open tables are not counted.
+    pub fn memory_bytes(mut self, bytes: usize) -> Builder {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Target size of a data block, in bytes, in families made without options of their own. Default 4 KiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Builder {
+        self.template.block_bytes = bytes;
+        self
+    }
+
+    /// Compression in families made without options of their own. Default LZ4, if built in.
+    pub fn compression(mut self, compression: Compression) -> Builder {
+        self.template.compression = compression;
+        self
+    }
+
+    /// Durability of writes that do not say. Default [`Durability::Os`].
+    pub fn durability(mut self, durability: Durability) -> Builder {
+        self.settings.durability = durability;
+        self
+    }
+
+    /// Threads that compact, beside the one that keeps the log and the one that flushes. Default 1.
+    pub fn background_threads(mut self, threads: usize) -> Builder {
+        self.settings.background_threads = threads;
+        self
+    }
+
+    /// Whether a store is made where there is none. Default true.
+    pub fn create_if_missing(mut self, create: bool) -> Builder {
+        self.settings.create_if_missing = create;
+        self
+    }
+
+    /// Whether the newest log bytes live in a mapped file where the file system allows it, so that a commit needs no system
+    /// call. Default true. False makes every commit a `write`.
+    pub fn wal_mapped(mut self, mapped: bool) -> Builder {
+        self.settings.wal_mapped = mapped;
+        self
+    }
+
+    /// Opens without companions: records carry nothing beside their value. In this version every store is plain, so this
+    /// changes nothing yet.
+    pub fn plain(self) -> Builder {
+        self
+    }
+
+    /// Another file system.
+    pub fn fs(mut self, fs: Arc<dyn Fs>) -> Builder {
+        self.env.fs = fs;
+        self
+    }
+
+    /// Another clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
+        self.env.clock = clock;
+        self
+    }
+
+    /// Another outside world altogether: files, clock, randomness and who does background work.
+    pub fn env(mut self, env: Env) -> Builder {
+        self.env = env;
+        self
+    }
+
+    /// Hears what the engine does. It is called on the engine's threads: be quick, and do not call the store from it.
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Builder {
+        self.listener = listener;
+        self
+    }
+
+    /// Opens although acknowledged commits at the end of the log are damaged: they are set aside and reported by
+    /// [`Db::recovery`], like a torn end. Default false: such an open is `Corruption`.
+    pub fn accept_loss(mut self, accept: bool) -> Builder {
+        self.settings.accept_loss = accept;
+        self
+    }
+
+    /// The options of a family: of one that exists (a family with an order of its own cannot be opened without it), or of one
+    /// that is to be made at open.
+    pub fn column_family(mut self, name: impl Into<String>, options: CfOptions) -> Builder {
+        self.families.push((name.into(), options));
+        self
+    }
+
+    /// Turns settings that have no method of their own.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Builder::in_memory().tune(|settings| settings.segment_bytes = 1 << 20).open()?;
+    /// # drop(db);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tune(mut self, turn: impl FnOnce(&mut Settings)) -> Builder {
+        turn(&mut self.settings);
+        self
+    }
+
+    /// Opens the store for reading and writing.
+    pub fn open(self) -> Result<Db> {
+        self.open_by(engine::Db::open)
+    }
+
+    /// Opens the store for reading, also beside a process that writes. Families that do not exist are not made.
+    pub fn open_read_only(self) -> Result<Db> {
+        self.open_by(engine::Db::open_read_only)
+    }
+
+    fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
+        let mut settings = self.settings;
+        let (cache, memtable) = split_memory(
+            self.memory_bytes,
+            (self.cache_bytes, settings.cache_bytes),
+            (self.memtable_bytes, settings.memtable_bytes),
+        )?;
+        settings.cache_bytes = cache;
+        settings.memtable_bytes = memtable;
+        let mut families = self.families;
+        if families.iter().all(|(name, _)| name != "default") {
+            families.insert(0, ("default".to_owned(), self.template.clone()));
+        }
+        let parts = Parts { env: self.env, companions: Arc::new(Plain), listener: self.listener, families };
+        let engine = open(&self.path, settings, parts)?;
+        Ok(Db { inner: Arc::new(Inner::new(engine, self.template)) })
+    }
+}
+
+/// Cache and memtable bytes out of a budget. Each comes as (what was said, the default).
+fn split_memory(
+    budget: Option<usize>,
+    cache: (Option<usize>, usize),
+    memtable: (Option<usize>, usize),
+) -> Result<(usize, usize)> {
+    let Some(budget) = budget else {
+        return Ok((cache.0.unwrap_or(cache.1), memtable.0.unwrap_or(memtable.1)));
+    };
+    let exceeded = || Error::invalid(format!("cache and two memtables do not fit into memory_bytes ({budget})"));
+    let memtable = match (memtable.0, cache.0) {
+        (Some(said), _) => said,
+        (None, Some(cache)) => (budget.saturating_sub(cache) / 2).min(memtable.1),
+        (None, None) => (budget / 8).clamp(MIB.min(budget / 4), memtable.1.max(MIB)),
+    };
+    let left = memtable.checked_mul(2).and_then(|two| budget.checked_sub(two)).ok_or_else(exceeded)?;
+    match cache.0 {
+        Some(said) if said > left => Err(exceeded()),
+        Some(said) => Ok((said, memtable)),
+        None => Ok((left, memtable)),
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("path", &self.path).field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: (usize, usize) = (256 * MIB, 64 * MIB);
+
+    fn split(budget: Option<usize>, cache: Option<usize>, memtable: Option<usize>) -> Result<(usize, usize)> {
+        split_memory(budget, (cache, DEFAULTS.0), (memtable, DEFAULTS.1))
+    }
+
+    #[test]
+    fn without_a_budget_nothing_changes() {
+        assert_eq!(split(None, None, None).unwrap(), DEFAULTS);
+        assert_eq!(split(None, Some(1), Some(2)).unwrap(), (1, 2));
+    }
+
+    #[test]
+    fn a_budget_is_kept_and_used_up() {
+        for budget in [MIB, 3 * MIB, 100 * MIB, 1000 * MIB, 100_000 * MIB] {
+            let (cache, memtable) = split(Some(budget), None, None).unwrap();
+            assert_eq!(cache + 2 * memtable, budget);
+            assert!(memtable >= budget.min(4 * MIB) / 4 && memtable <= 64 * MIB);
+        }
+        assert_eq!(split(Some(100), None, Some(10)).unwrap(), (80, 10));
+        assert_eq!(split(Some(100), Some(40), None).unwrap(), (40, 30));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert!(split(Some(100), Some(90), Some(10)).is_err());
+        assert!(split(Some(100), None, Some(51)).is_err());
+        assert!(split(Some(100), None, Some(usize::MAX)).is_err());
+        assert!(split(Some(100), Some(101), None).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Cursors: positions that lend what they stand on.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use waxseal_lsm::db::{At, Family};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::read::UserCursor;
+
+use crate::db::Inner;
+
+/// A position in a column family as it was when the cursor was made. Keys and values are borrowed until the next move.
+///
+/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. After an error it stands nowhere again, and may
+/// be moved anew; if it could not be made at all, every move says why. It holds its view of the store, so drop it when done.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let cf = waxseal::Db::memory()?.column_family("default")?;
+/// # for key in ["a", "b", "c"] { cf.put(key, "1")?; }
+/// let mut bytes = 0;
+/// let mut cursor = cf.cursor();
+/// cursor.first()?;
+/// while cursor.valid() {
+///     bytes += cursor.key().len() + cursor.value().len();
+///     cursor.next()?;
+/// }
+/// assert_eq!(bytes, 6);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cursor {
+    inner: Arc<Inner>,
+    /// The engine's cursor, or why there is none.
+    at: Result<UserCursor>,
+}
+
+impl Cursor {
+    pub(crate) fn new(inner: &Arc<Inner>, family: &Family, at: At<'_>) -> Cursor {
+        let open = inner.check_open();
+        let at = open.and_then(|()| inner.engine.cursor(family, at, (Bound::Unbounded, Bound::Unbounded)));
+        Cursor { inner: Arc::clone(inner), at }
+    }
+
+    pub(crate) fn failed(inner: &Arc<Inner>, error: Error) -> Cursor {
+        Cursor { inner: Arc::clone(inner), at: Err(error) }
+    }
+
+    /// To the first record at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.engine()?.seek(key.as_ref())
+    }
+
+    /// To the last record at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.engine()?.seek_for_prev(key.as_ref())
+    }
+
+    /// To the first record.
+    pub fn first(&mut self) -> Result<()> {
+        self.engine()?.first()
+    }
+
+    /// To the last record.
+    pub fn last(&mut self) -> Result<()> {
+        self.engine()?.last()
+    }
+
+    /// One record on. From the last one, and from nowhere, this leads nowhere.
+    #[expect(clippy::should_implement_trait, reason = "it lends; an iterator cannot")]
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        let cursor = self.engine()?;
+        if cursor.valid() { cursor.next() } else { Ok(()) }
+    }
+
+    /// One record back. From the first one, and from nowhere, this leads nowhere.
+    #[inline]
+    pub fn prev(&mut self) -> Result<()> {
+        let cursor = self.engine()?;
+        if cursor.valid() { cursor.prev() } else { Ok(()) }
+    }
+
+    /// True if the cursor stands on a record.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.standing().is_some()
+    }
+
+    /// The key under the cursor; empty if it stands nowhere.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.standing().map_or(&[], UserCursor::key)
+    }
+
+    /// The value under the cursor; empty if it stands nowhere.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.standing().map_or(&[], UserCursor::value)
+    }
+
+    #[inline]
+    fn engine(&mut self) -> Result<&mut UserCursor> {
+        self.inner.check_open()?;
+        self.at.as_mut().map_err(|error| error.clone())
+    }
+
+    #[inline]
+    fn standing(&self) -> Option<&UserCursor> {
+        self.at.as_ref().ok().filter(|cursor| cursor.valid())
+    }
+}
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor").field("valid", &self.valid()).field("failed", &self.at.as_ref().err()).finish()
+    }
+}

@@ -1,0 +1,285 @@
+//! The store: open, families, snapshots, upkeep, close.
+//!
+//! `Db` and everything made from it share one `Inner`. Its flag says that the store was closed, so that cursors and iterators,
+//! which hold their own view of the files, end with it as well.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use waxseal_lsm::db::{self as engine, At, Family, Metrics, RecoveryReport};
+use waxseal_lsm::env::Env;
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::options::CfOptions;
+
+use crate::batch::Batch;
+use crate::builder::Builder;
+use crate::family::ColumnFamily;
+use crate::snapshot::Snapshot;
+
+/// What all handles of one store share.
+pub(crate) struct Inner {
+    pub(crate) engine: engine::Db,
+    /// Options of families that are made by name alone.
+    pub(crate) template: CfOptions,
+    closed: AtomicBool,
+}
+
+impl Inner {
+    pub(crate) fn new(engine: engine::Db, template: CfOptions) -> Inner {
+        Inner { engine, template, closed: AtomicBool::new(false) }
+    }
+
+    /// `Closed` once the store was closed.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    /// `Closed`, or `ReadOnly`, if nothing can be written.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.engine.is_read_only() {
+            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
+        }
+        Ok(())
+    }
+
+    /// Lends the value to `visit` if the key is there.
+    #[inline]
+    pub(crate) fn read<R>(
+        &self,
+        family: &Family,
+        key: &[u8],
+        at: At<'_>,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.check_open()?;
+        let mut visit = Some(visit);
+        let mut answer = None;
+        self.engine.get(family, key, at, &mut |record| {
+            if let Some(visit) = visit.take() {
+                answer = Some(visit(record.value));
+            }
+        })?;
+        Ok(answer)
+    }
+}
+
+/// An open store. Clones share it, and may be used from any thread.
+///
+/// A commit returns when it survives the process, but a crash of the machine may take the last ones
+/// ([`Durability::Os`](crate::Durability::Os), the default here as in other engines); each write may ask for
+/// [`Durability::Sync`](crate::Durability::Sync), and [`Db::sync`] makes everything acknowledged so far durable.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// use waxseal::Db;
+///
+/// let db = Db::memory()?;
+/// let cf = db.column_family("default")?;
+/// cf.put("key", "value")?;
+/// assert_eq!(cf.get("key")?.unwrap(), "value");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Db {
+    /// Opens the store in a directory, or makes one there. One process at a time may write: `Locked` names the holder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
+    }
+
+    /// Opens a store for reading, also beside a process that writes: takes no lock and writes nothing.
+    /// It shows the store as it was then, until [`Db::refresh`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open_read_only()
+    }
+
+    /// A new store in memory. It goes with its last handle.
+    pub fn memory() -> Result<Db> {
+        Builder::in_memory().open()
+    }
+
+    /// Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # use waxseal::Db;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// assert!(Db::destroy(&path).is_err()); // no store
+    /// Db::open(&path)?.close()?;
+    /// Db::destroy(&path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+        engine::Db::destroy(path.as_ref(), &Env::real())
+    }
+
+    /// Settings for a store, then [`Builder::open`].
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
+
+    /// The column family of this name; made, with the builder's block size and compression, if there is none.
+    /// `default` always exists. In a store opened for reading an unknown name is `Invalid`.
+    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        self.inner.check_open()?;
+        if let Some(family) = self.inner.engine.family(name) {
+            return Ok(self.wrap(family));
+        }
+        if self.inner.engine.is_read_only() {
+            return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
+        }
+        match self.inner.engine.create_family(name, self.inner.template.clone()) {
+            Ok(family) => Ok(self.wrap(family)),
+            // Another thread may have made it since we looked.
+            Err(error) => self.inner.engine.family(name).map(|family| self.wrap(family)).ok_or(error),
+        }
+    }
+
+    /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists.
+    pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
+        self.inner.check_open()?;
+        Ok(self.wrap(self.inner.engine.create_family(name, options)?))
+    }
+
+    /// Drops a column family with all its records. Handles to it answer `Invalid` from then on. `default` cannot be dropped.
+    pub fn drop_column_family(&self, name: &str) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.drop_family(name)
+    }
+
+    /// All column families.
+    pub fn column_families(&self) -> Vec<ColumnFamily> {
+        self.inner.engine.families().into_iter().map(|family| self.wrap(family)).collect()
+    }
+
+    /// An empty batch: writes to any column families that commit together.
+    pub fn batch(&self) -> Batch {
+        Batch::new(&self.inner)
+    }
+
+    /// The store as it is now, for as long as the snapshot is kept. What it sees is not thrown away meanwhile.
+    ///
+    /// If the store is closed, the snapshot's reads say so.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.inner, self.inner.check_open().and_then(|()| self.inner.engine.snapshot()))
+    }
+
+    /// The store as a crash of the machine would leave it at this moment: at the last commit known to be durable.
+    pub fn durable_snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.inner, self.inner.check_open().and_then(|()| self.inner.engine.durable_snapshot()))
+    }
+
+    /// Makes every acknowledged commit durable: none of them can be lost once this has returned.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.sync()
+    }
+
+    /// Writes all memtables to tables and waits for it.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.flush()
+    }
+
+    /// Flushes, then waits until no compaction is due.
+    pub fn settle(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.settle()
+    }
+
+    /// A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by
+    /// hard links where the file system has them, so it costs little; the copy is a store of its own.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # use waxseal::Db;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (path, copy) = (dir.path().join("store"), dir.path().join("copy"));
+    /// let db = Db::open(&path)?;
+    /// db.column_family("default")?.put("key", "before")?;
+    /// db.checkpoint(&copy)?;
+    /// db.column_family("default")?.put("key", "after")?;
+    /// assert_eq!(Db::open_read_only(&copy)?.column_family("default")?.get("key")?.unwrap(), "before");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.checkpoint(dir.as_ref())
+    }
+
+    /// Catches up with the process that writes; for stores opened with [`Db::open_read_only`].
+    pub fn refresh(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.refresh()
+    }
+
+    /// Takes one step of background work, for stores opened with [`Mode::Stepped`](crate::env::Mode::Stepped).
+    /// False if there is nothing to do.
+    pub fn step(&self) -> Result<bool> {
+        self.inner.check_open()?;
+        self.inner.engine.step()
+    }
+
+    /// Counters and sizes, as a struct; as text by `Display`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// println!("{}", db.metrics());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.inner.engine.metrics()
+    }
+
+    /// What the open of this store found in its log: what came back, and what was cut from its torn end.
+    pub fn recovery(&self) -> RecoveryReport {
+        self.inner.engine.recovery()
+    }
+
+    /// True if the store was opened for reading.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.engine.is_read_only()
+    }
+
+    /// Closes the store for every handle, cursor and iterator. What was acknowledged is durable when this returns without an
+    /// error. Dropping the last handle closes too, but has nobody to tell of an error.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # use waxseal::{Db, ErrorKind};
+    /// let db = Db::memory()?;
+    /// let cf = db.column_family("default")?;
+    /// db.close()?;
+    /// assert_eq!(cf.get("key").unwrap_err().kind(), &ErrorKind::Closed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn close(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.closed.store(true, Ordering::Release);
+        self.inner.engine.close()
+    }
+
+    fn wrap(&self, family: Family) -> ColumnFamily {
+        ColumnFamily { inner: Arc::clone(&self.inner), family }
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("read_only", &self.is_read_only()).finish_non_exhaustive()
+    }
+}

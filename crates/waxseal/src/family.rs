@@ -1,0 +1,198 @@
+//! A column family: one ordered map of the store.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use waxseal_lsm::db::{At, Family};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::record::Kind;
+
+use crate::batch::{WriteOptions, write_one};
+use crate::cursor::Cursor;
+use crate::db::Inner;
+use crate::range::{KeyRange, Range};
+use crate::slice::Slice;
+use crate::snapshot;
+
+/// A handle to one column family. Clones share it, and may be used from any thread.
+///
+/// Keys have 0 to 65,535 bytes, values up to 3 GiB less one; more is `Invalid` and changes nothing.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let db = waxseal::Db::memory()?;
+/// let cf = db.column_family("fruit")?;
+/// cf.put("apple", "red")?;
+/// cf.put("banana", "yellow")?;
+/// cf.put("cherry", "dark red")?;
+///
+/// let length = cf.get_with("banana", |value: &[u8]| value.len())?; // borrowed, nothing copied
+/// assert_eq!(length, Some(6));
+///
+/// let keys: Vec<_> = cf.range("apple".."cherry").keys().collect::<waxseal::Result<_>>()?;
+/// assert_eq!(keys, ["apple", "banana"]);
+///
+/// cf.delete("apple")?;
+/// assert!(!cf.contains("apple")?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ColumnFamily {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) family: Family,
+}
+
+impl ColumnFamily {
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.family.name()
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &CfOptions {
+        self.family.options()
+    }
+
+    /// Sets a key to a value, with the store's durability.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_with(key, value, WriteOptions::default())
+    }
+
+    /// Sets a key to a value.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::{Durability, WriteOptions};
+    ///
+    /// cf.put_with("key", "value", WriteOptions::new().durability(Durability::Sync))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        write_one(&self.inner, &self.family, Kind::Put, key.as_ref(), value.as_ref(), options)
+    }
+
+    /// Removes a key; no error if it is not there.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_with(key, WriteOptions::default())
+    }
+
+    /// Removes a key; no error if it is not there.
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        write_one(&self.inner, &self.family, Kind::Delete, key.as_ref(), &[], options)
+    }
+
+    /// The value of a key, copied.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.get_with(key, |value| Slice::from(value))
+    }
+
+    /// Lends the value of a key to `visit` and gives back its answer. Allocates nothing; `visit` is not called if the key is
+    /// not there. Keep it short: it may stand on pinned memory of the store.
+    #[inline]
+    pub fn get_with<R>(&self, key: impl AsRef<[u8]>, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.inner.read(&self.family, key.as_ref(), At::Latest, visit)
+    }
+
+    /// Replaces the content of `value` by the value of a key. False, and an empty `value`, if the key is not there.
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        Ok(self.get_with(key, |found| value.extend_from_slice(found))?.is_some())
+    }
+
+    /// True if the key is there.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// The values of many keys, in their order, all as they were at one moment.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// cf.put("a", "1")?;
+    /// let values = cf.multi_get(["a", "b"])?;
+    /// assert_eq!(values[0].as_deref(), Some(&b"1"[..]));
+    /// assert_eq!(values[1], None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
+        self.inner.check_open()?;
+        let snapshot = self.inner.engine.snapshot()?;
+        snapshot::multi_get(&self.inner, &self.family, &snapshot, keys)
+    }
+
+    /// A cursor over the family as it is now: borrows keys and values, turns round, allocates nothing per step.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # cf.put("a", "1")?; cf.put("c", "3")?;
+    /// let mut cursor = cf.cursor();
+    /// cursor.seek("b")?;
+    /// assert!(cursor.valid());
+    /// assert_eq!(cursor.key(), b"c");
+    /// cursor.prev()?;
+    /// assert_eq!((cursor.key(), cursor.value()), (&b"a"[..], &b"1"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(&self.inner, &self.family, At::Latest)
+    }
+
+    /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # for key in ["a", "b", "c"] { cf.put(key, key)?; }
+    /// assert_eq!(cf.range("a".."c").count(), 2);
+    /// assert_eq!(cf.range("b"..).rev().count(), 2);
+    /// let (last, _) = cf.range(.."c").next_back().unwrap()?;
+    /// assert_eq!(last, "b");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range(&self, range: impl KeyRange) -> Range {
+        Range::new(&self.inner, &self.family, self.view(), range.into_bounds())
+    }
+
+    /// The records whose keys begin with `prefix`, as they are now. Under an order of the family's own this walks the whole
+    /// family, because such keys need not stand together.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        Range::with_prefix(&self.inner, &self.family, self.view(), prefix.as_ref())
+    }
+
+    /// All records, as they are now.
+    pub fn iter(&self) -> Range {
+        self.range(..)
+    }
+
+    /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
+    pub fn compact(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.compact(&self.family, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// About how many bytes of the store's files hold records of a range. Memtables are not counted.
+    pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
+        self.inner.check_open()?;
+        self.inner.engine.approximate_size(&self.family, range.into_bounds())
+    }
+
+    fn view(&self) -> Result<waxseal_lsm::db::Snapshot> {
+        self.inner.check_open().and_then(|()| self.inner.engine.snapshot())
+    }
+}
+
+impl fmt::Debug for ColumnFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ColumnFamily({:?})", self.name())
+    }
+}

@@ -1,0 +1,134 @@
+//! Snapshots: the whole store as it was at one moment.
+
+use std::fmt;
+use std::sync::Arc;
+
+use waxseal_lsm::db::{self as engine, At, Family};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::record::Seqno;
+
+use crate::cursor::Cursor;
+use crate::db::Inner;
+use crate::family::ColumnFamily;
+use crate::range::{KeyRange, Range};
+use crate::slice::Slice;
+
+/// The store as it was at one moment, in all its column families. Clones share it, and may be used from any thread.
+///
+/// What it sees is kept until its last clone is dropped; an old snapshot costs the space of everything overwritten since.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let db = waxseal::Db::memory()?;
+/// let cf = db.column_family("default")?;
+/// cf.put("key", "before")?;
+/// let snapshot = db.snapshot();
+/// cf.put("key", "after")?;
+/// assert_eq!(snapshot.get(&cf, "key")?.unwrap(), "before");
+/// assert_eq!(cf.get("key")?.unwrap(), "after");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    inner: Arc<Inner>,
+    /// The moment, or why there is none.
+    at: Result<engine::Snapshot>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(inner: &Arc<Inner>, at: Result<engine::Snapshot>) -> Snapshot {
+        Snapshot { inner: Arc::clone(inner), at }
+    }
+
+    /// Its place in the order of commits: commits up to this number are seen.
+    pub fn seqno(&self) -> Result<Seqno> {
+        self.at.as_ref().map(engine::Snapshot::seqno).map_err(Error::clone)
+    }
+
+    /// The value that a key had, copied.
+    pub fn get(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.get_with(cf, key, |value| Slice::from(value))
+    }
+
+    /// Lends the value that a key had to `visit` and gives back its answer. Allocates nothing.
+    pub fn get_with<R>(
+        &self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let at = self.of(cf)?;
+        self.inner.read(&cf.family, key.as_ref(), At::Snapshot(at), visit)
+    }
+
+    /// Replaces the content of `value` by the value that a key had. False, and an empty `value`, if there was none.
+    pub fn get_into(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        Ok(self.get_with(cf, key, |found| value.extend_from_slice(found))?.is_some())
+    }
+
+    /// True if the key was there.
+    pub fn contains(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_with(cf, key, |_| ())?.is_some())
+    }
+
+    /// The values that many keys had, in their order.
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        cf: &ColumnFamily,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Slice>>> {
+        multi_get(&self.inner, &cf.family, self.of(cf)?, keys)
+    }
+
+    /// A cursor over a family as it was.
+    pub fn cursor(&self, cf: &ColumnFamily) -> Cursor {
+        match self.of(cf) {
+            Ok(at) => Cursor::new(&self.inner, &cf.family, At::Snapshot(at)),
+            Err(error) => Cursor::failed(&self.inner, error),
+        }
+    }
+
+    /// The records that had keys in a range.
+    pub fn range(&self, cf: &ColumnFamily, range: impl KeyRange) -> Range {
+        Range::new(&self.inner, &cf.family, self.of(cf).cloned(), range.into_bounds())
+    }
+
+    /// The records whose keys began with `prefix`.
+    pub fn prefix(&self, cf: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Range {
+        Range::with_prefix(&self.inner, &cf.family, self.of(cf).cloned(), prefix.as_ref())
+    }
+
+    /// All records of a family, as they were.
+    pub fn iter(&self, cf: &ColumnFamily) -> Range {
+        self.range(cf, ..)
+    }
+
+    /// The moment, if the family is of the same store.
+    fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
+        if !Arc::ptr_eq(&self.inner, &cf.inner) {
+            return Err(Error::invalid(format!(
+                "column family {:?} belongs to another store than the snapshot",
+                cf.name()
+            )));
+        }
+        self.at.as_ref().map_err(Error::clone)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.seqno()).finish()
+    }
+}
+
+/// Many keys at one moment.
+pub(crate) fn multi_get<K: AsRef<[u8]>>(
+    inner: &Inner,
+    family: &Family,
+    at: &engine::Snapshot,
+    keys: impl IntoIterator<Item = K>,
+) -> Result<Vec<Option<Slice>>> {
+    keys.into_iter().map(|key| inner.read(family, key.as_ref(), At::Snapshot(at), |value| Slice::from(value))).collect()
+}

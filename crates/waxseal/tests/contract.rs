@@ -1,0 +1,215 @@
+//! The names that others rely on, as calls that compile and run.
+//!
+//! Calls that do not exist yet, by the issue that brings them:
+//! - seals: `put_sealed`, `get_sealed`, `Seal`, `verify`, `scrub`, `repair`, `digest`, `(provider, bytes)` entries of `WriteOptions`
+//! - registry and log: `session`, `Session`, `register`, `unregister`, `query_all`, `query_latest`
+//! - merge operators and range deletes: `merge`, `delete_range`, also in batches
+//! - transactions: `transaction`, `compare_and_set`
+//! - backup: `backup`, `Db::restore`
+//! - zstd: `Compression::Zstd` exists and is refused at open
+
+use std::sync::Arc;
+
+use waxseal::env::{RealFs, SystemClock};
+use waxseal::{
+    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Durability, Error, ErrorKind, Event, Keys, Listener,
+    Metrics, Range, RecoveryReport, Result, Slice, Snapshot, WriteOptions,
+};
+
+struct Quiet;
+
+impl Listener for Quiet {
+    fn on_event(&self, _event: &Event) {}
+}
+
+#[test]
+fn opening() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    db.column_family("default")?.put("k", "v")?;
+    db.close()?;
+    let db = Db::open_read_only(&path)?;
+    assert_eq!(db.column_family("default")?.get("k")?.unwrap(), "v");
+    db.refresh()?;
+    db.close()?;
+    Db::destroy(&path)?;
+    Db::memory()?.close()?;
+
+    let db = Db::builder(&path)
+        .cache_bytes(16 << 20)
+        .memtable_bytes(4 << 20)
+        .memory_bytes(64 << 20)
+        .block_bytes(4096)
+        .compression(Compression::Lz4)
+        .durability(Durability::Os)
+        .background_threads(1)
+        .create_if_missing(true)
+        .wal_mapped(true)
+        .plain()
+        .fs(Arc::new(RealFs))
+        .clock(Arc::new(SystemClock::new()))
+        .listener(Arc::new(Quiet))
+        .accept_loss(false)
+        .open()?;
+    let _: RecoveryReport = db.recovery();
+    let RecoveryReport { commits, cut_bytes, cut_at, set_aside, acknowledged_bytes_missing, .. } = db.recovery();
+    assert_eq!((cut_bytes, cut_at, set_aside, acknowledged_bytes_missing), (0, None, None, 0));
+    let _: u64 = commits;
+    let metrics: Metrics = db.metrics();
+    assert!(!metrics.to_string().is_empty());
+    Ok(())
+}
+
+#[test]
+fn column_families() -> Result<()> {
+    let db = Db::memory()?;
+    let users: ColumnFamily = db.column_family("users")?;
+    db.create_column_family("c", CfOptions::default())?;
+    assert!(db.create_column_family("c", CfOptions::default()).is_err());
+    let mut names: Vec<String> = db.column_families().iter().map(|cf| cf.name().to_owned()).collect();
+    names.sort();
+    assert_eq!(names, ["c", "default", "users"]);
+    db.drop_column_family("c")?;
+    assert_eq!(db.column_families().len(), 2);
+    users.put("k", "v")?;
+    Ok(())
+}
+
+#[test]
+fn keys_and_values() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("users")?;
+    cf.put("k", "v")?;
+    cf.put_with(b"l", vec![1, 2, 3], WriteOptions::default().durability(Durability::Sync))?;
+    let slice: Option<Slice> = cf.get("k")?;
+    assert_eq!(slice.as_deref(), Some(&b"v"[..]));
+    let bytes: bytes::Bytes = slice.unwrap().into();
+    assert_eq!(&bytes[..], b"v");
+    assert_eq!(cf.get_with("l", |v: &[u8]| v.len())?, Some(3));
+    let mut vec = vec![9; 9];
+    assert!(cf.get_into("l", &mut vec)?);
+    assert_eq!(vec, [1, 2, 3]);
+    assert!(cf.contains("k")?);
+    cf.delete("k")?;
+    assert!(!cf.contains("k")?);
+    let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
+    assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
+    Ok(())
+}
+
+#[test]
+fn cursors_and_iterators() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    for key in ["a1", "a2", "b1"] {
+        cf.put(key, key)?;
+    }
+    let mut c: Cursor = cf.cursor();
+    c.seek("a2")?;
+    assert_eq!((c.key(), c.value()), (&b"a2"[..], &b"a2"[..]));
+    c.seek_for_prev("b")?;
+    assert_eq!(c.key(), b"a2");
+    c.first()?;
+    assert_eq!(c.key(), b"a1");
+    c.last()?;
+    assert_eq!(c.key(), b"b1");
+    c.prev()?;
+    c.next()?;
+    c.next()?;
+    assert!(!c.valid());
+
+    fn is_iterator<I>(_: &I)
+    where
+        I: DoubleEndedIterator<Item = Result<(Slice, Slice)>> + Send + 'static,
+    {
+    }
+    let range: Range = cf.range("a1".."b1");
+    is_iterator(&range);
+    assert_eq!(range.count(), 2);
+    assert_eq!(cf.range(b"a2"..).rev().count(), 2);
+    assert_eq!(cf.prefix("a").count(), 2);
+    let keys: Keys = cf.iter().keys();
+    assert_eq!(keys.map(Result::unwrap).collect::<Vec<Slice>>(), ["a1", "a2", "b1"]);
+    Ok(())
+}
+
+#[test]
+fn batches_and_snapshots() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    cf.put("old", "1")?;
+    let s: Snapshot = db.snapshot();
+    let mut b = db.batch();
+    b.put(&cf, "new", "2");
+    b.delete(&cf, "old");
+    b.commit(Durability::Sync)?;
+    assert_eq!(s.get(&cf, "old")?.unwrap(), "1");
+    assert_eq!(s.get(&cf, "new")?, None);
+    let mut c = s.cursor(&cf);
+    c.first()?;
+    assert_eq!(c.key(), b"old");
+    assert_eq!(s.range(&cf, "a".."z").count(), 1);
+    assert_eq!(db.durable_snapshot().get(&cf, "new")?.unwrap(), "2");
+    Ok(())
+}
+
+#[test]
+fn upkeep() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store"))?;
+    let cf = db.column_family("default")?;
+    cf.put("k", "v")?;
+    db.sync()?;
+    db.flush()?;
+    db.settle()?;
+    cf.compact()?;
+    let _: u64 = cf.approximate_size("a".."z")?;
+    db.checkpoint(dir.path().join("copy"))?;
+    assert_eq!(Db::open(dir.path().join("copy"))?.column_family("default")?.get("k")?.unwrap(), "v");
+    Ok(())
+}
+
+#[test]
+fn kinds_of_errors() {
+    fn name(error: &Error) -> &'static str {
+        match error.kind() {
+            ErrorKind::Corruption(damage) => {
+                let Damage { file: _, offset: _, cf: _, key_range: _, expected: _, found: _, verdict: _ } = &**damage;
+                "corruption"
+            }
+            ErrorKind::Io(_) => "io",
+            ErrorKind::Locked => "locked",
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::Conflict => "conflict",
+            ErrorKind::ReadOnly => "read only",
+            ErrorKind::Halted => "halted",
+            ErrorKind::FormatTooNew => "format too new",
+            ErrorKind::Closed => "closed",
+            _ => "unknown",
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path).unwrap();
+    assert_eq!(name(&Db::open(&path).unwrap_err()), "locked");
+    let cf = db.column_family("default").unwrap();
+    assert_eq!(name(&cf.put(vec![0; 65_536], "v").unwrap_err()), "invalid");
+    db.close().unwrap();
+    assert_eq!(name(&cf.put("k", "v").unwrap_err()), "closed");
+    let db = Db::open_read_only(&path).unwrap();
+    assert_eq!(name(&db.column_family("default").unwrap().put("k", "v").unwrap_err()), "read only");
+}
+
+#[test]
+fn handles_are_shared_between_threads() {
+    fn is_shared<T: Clone + Send + Sync + 'static>() {}
+    fn is_sent<T: Send + 'static>() {}
+    is_shared::<Db>();
+    is_shared::<ColumnFamily>();
+    is_shared::<Snapshot>();
+    is_shared::<Slice>();
+    is_sent::<Cursor>();
+    is_sent::<Range>();
+    is_sent::<waxseal::Batch>();
+}

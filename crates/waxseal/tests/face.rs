@@ -1,0 +1,227 @@
+//! What the face adds to the engine: both ends of an iterator, deferred errors, closing, foreign handles.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use waxseal::{CfOptions, Comparator, Db, Durability, ErrorKind, Order, Result, Slice};
+
+/// Lengths first, then bytes from the end: nothing like bytewise.
+struct Odd;
+
+impl Comparator for Odd {
+    fn name(&self) -> &str {
+        "test.odd"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| b.iter().rev().cmp(a.iter().rev()))
+    }
+}
+
+fn odd() -> CfOptions {
+    CfOptions { order: Order::custom(Arc::new(Odd)), ..CfOptions::default() }
+}
+
+fn small_key() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(proptest::sample::select(vec![0u8, 1, 0xff]), 0..4)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![Just(Bound::Unbounded), small_key().prop_map(Bound::Included), small_key().prop_map(Bound::Excluded)]
+}
+
+fn admits(order: &Order, bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>), key: &[u8]) -> bool {
+    let low = match &bounds.0 {
+        Bound::Unbounded => true,
+        Bound::Included(low) => order.compare(key, low).is_ge(),
+        Bound::Excluded(low) => order.compare(key, low).is_gt(),
+    };
+    let high = match &bounds.1 {
+        Bound::Unbounded => true,
+        Bound::Included(high) => order.compare(key, high).is_le(),
+        Bound::Excluded(high) => order.compare(key, high).is_lt(),
+    };
+    low && high
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Taken from both ends in any interleaving, a range gives each record once, in its place.
+    #[test]
+    fn both_ends_meet(
+        records: BTreeMap<Vec<u8>, u8>,
+        extra in proptest::collection::btree_set(small_key(), 0..20),
+        bounds in (bound(), bound()),
+        prefix in small_key(),
+        turns in proptest::collection::vec(any::<bool>(), 40),
+        is_odd: bool,
+        by_prefix: bool,
+    ) {
+        let db = Db::memory().unwrap();
+        let cf = db.create_column_family("c", if is_odd { odd() } else { CfOptions::default() }).unwrap();
+        let order = cf.options().order.clone();
+        let mut expected: Vec<Vec<u8>> = records.into_keys().chain(extra).collect();
+        for key in &expected {
+            cf.put(key, key).unwrap();
+        }
+        expected.sort_by(|a, b| order.compare(a, b));
+        expected.dedup();
+        expected.retain(|key| if by_prefix { key.starts_with(&prefix) } else { admits(&order, &bounds, key) });
+
+        let mut range = if by_prefix { cf.prefix(&prefix) } else { cf.range(bounds) };
+        let mut expected = expected.into_iter();
+        for turn in turns.into_iter().chain([true; 60]) {
+            let (found, wanted) =
+                if turn { (range.next(), expected.next()) } else { (range.next_back(), expected.next_back()) };
+            let found = found.map(Result::unwrap);
+            prop_assert_eq!(found.as_ref().map(|(key, _)| key.to_vec()), wanted.clone());
+            prop_assert_eq!(found.map(|(_, value)| value.to_vec()), wanted);
+        }
+    }
+}
+
+#[test]
+fn an_iterator_keeps_the_moment_it_was_made_at() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    cf.put("a", "1")?;
+    cf.put("b", "1")?;
+    let mut range = cf.iter();
+    assert_eq!(range.next().unwrap()?.0, "a");
+    cf.put("c", "2")?; // the back end is opened only now
+    cf.delete("b")?;
+    assert_eq!(range.next_back().unwrap()?.0, "b");
+    assert!(range.next().is_none() && range.next_back().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_refused_write_spoils_its_batch_and_nothing_else() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    let mut batch = db.batch();
+    batch.put(&cf, "a", "1").put(&cf, vec![0; 65_536], "2").put(&cf, "b", "3");
+    assert_eq!(batch.commit(Durability::Os).unwrap_err().kind(), &ErrorKind::Invalid);
+    assert_eq!(cf.iter().count(), 0);
+    batch.clear();
+    batch.put(&cf, "a", "1");
+    batch.commit(Durability::Os)?;
+    assert!(batch.is_empty());
+    assert_eq!(cf.iter().count(), 1);
+    // A refused single put leaves nothing behind in the thread's buffer.
+    assert!(cf.put(vec![0; 65_536], "").is_err());
+    cf.put("b", "2")?;
+    assert_eq!(cf.iter().count(), 2);
+    Ok(())
+}
+
+#[test]
+fn handles_of_another_store_are_refused() -> Result<()> {
+    let (one, other) = (Db::memory()?, Db::memory()?);
+    let cf = other.column_family("default")?;
+    cf.put("a", "1")?;
+    let mut batch = one.batch();
+    batch.put(&cf, "a", "2");
+    assert_eq!(batch.commit(Durability::Os).unwrap_err().kind(), &ErrorKind::Invalid);
+    let snapshot = one.snapshot();
+    assert_eq!(snapshot.get(&cf, "a").unwrap_err().kind(), &ErrorKind::Invalid);
+    assert_eq!(snapshot.cursor(&cf).first().unwrap_err().kind(), &ErrorKind::Invalid);
+    let mut range = snapshot.iter(&cf);
+    assert_eq!(range.next().unwrap().unwrap_err().kind(), &ErrorKind::Invalid);
+    assert!(range.next().is_none());
+    Ok(())
+}
+
+#[test]
+fn after_close_every_call_is_closed() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    cf.put("a", "1")?;
+    cf.put("b", "1")?;
+    let (mut cursor, mut range, snapshot, mut batch) = (cf.cursor(), cf.iter(), db.snapshot(), db.batch());
+    cursor.first()?;
+    range.next().unwrap()?;
+    batch.put(&cf, "c", "1");
+    db.close()?;
+
+    let closed = |outcome: Result<()>| assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Closed);
+    closed(cf.put("a", "2"));
+    closed(cf.delete("a"));
+    closed(cf.get("a").map(drop));
+    closed(cf.get_with("a", |_| ()).map(drop));
+    closed(cf.get_into("a", &mut Vec::new()).map(drop));
+    closed(cf.contains("a").map(drop));
+    closed(cf.multi_get(["a"]).map(drop));
+    closed(cf.cursor().first());
+    closed(cf.iter().next().unwrap().map(drop));
+    closed(cf.compact());
+    closed(cf.approximate_size(..).map(drop));
+    closed(cursor.next());
+    closed(range.next().unwrap().map(drop));
+    closed(snapshot.get(&cf, "a").map(drop));
+    closed(snapshot.iter(&cf).next().unwrap().map(drop));
+    closed(db.snapshot().get(&cf, "a").map(drop));
+    closed(batch.commit(Durability::Os));
+    closed(db.batch().commit(Durability::Os));
+    closed(db.column_family("default").map(drop));
+    closed(db.column_family("new").map(drop));
+    closed(db.create_column_family("new", CfOptions::default()).map(drop));
+    closed(db.drop_column_family("default"));
+    closed(db.sync());
+    closed(db.flush());
+    closed(db.settle());
+    closed(db.refresh());
+    closed(db.step().map(drop));
+    closed(db.checkpoint("nowhere"));
+    closed(db.close());
+    Ok(())
+}
+
+#[test]
+fn a_dropped_family_refuses_its_handles() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("c")?;
+    cf.put("a", "1")?;
+    db.drop_column_family("c")?;
+    assert_eq!(cf.put("a", "2").unwrap_err().kind(), &ErrorKind::Invalid);
+    let again = db.column_family("c")?;
+    assert_eq!(again.get("a")?, None);
+    Ok(())
+}
+
+#[test]
+fn a_cursor_from_nowhere_goes_nowhere() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    cf.put("", "the empty key")?;
+    let mut cursor = cf.cursor();
+    cursor.next()?;
+    cursor.prev()?;
+    assert!(!cursor.valid());
+    assert_eq!((cursor.key(), cursor.value()), (&b""[..], &b""[..]));
+    cursor.first()?;
+    assert!(cursor.valid());
+    assert_eq!((cursor.key(), cursor.value()), (&b""[..], &b"the empty key"[..]));
+    Ok(())
+}
+
+#[test]
+fn many_threads_make_one_family() -> Result<()> {
+    let db = Db::memory()?;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8u8)
+            .map(|thread| {
+                let db = db.clone();
+                scope.spawn(move || db.column_family("shared")?.put([thread], [thread]))
+            })
+            .collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+    })?;
+    let keys: Vec<Slice> = db.column_family("shared")?.iter().keys().collect::<Result<_>>()?;
+    assert_eq!(keys.len(), 8);
+    Ok(())
+}
