@@ -1,0 +1,174 @@
+//! The command line.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+
+/// Look into a Waxseal store, change it, move data in and out.
+///
+/// Exit codes: 0 ok, 1 usage, 2 not found, 3 corruption, 4 I/O, 5 locked, 6 a check failed, 7 inconclusive.
+#[derive(Parser, Debug)]
+#[command(name = "waxseal", version, about, long_about)]
+pub(crate) struct Args {
+    /// The store's directory.
+    #[arg(short = 'd', long = "dir", global = true, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The column family.
+    #[arg(long, global = true, default_value = "default", value_name = "NAME")]
+    pub(crate) cf: String,
+    /// Print JSON: one object, or one a line for rows; bytes as {"text": ..} or {"hex": ..}.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Keys and values are hexadecimal, on the command line and in the output.
+    #[arg(long, global = true)]
+    pub(crate) hex: bool,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    /// Set a key to a value.
+    Put {
+        key: OsString,
+        /// The value; `-` reads it from standard input.
+        #[arg(required_unless_present = "file", conflicts_with = "file")]
+        value: Option<OsString>,
+        /// The value is this file's content.
+        #[arg(long, value_name = "F")]
+        file: Option<PathBuf>,
+    },
+    /// Print the value of a key: its bytes and nothing else.
+    Get { key: OsString },
+    /// Remove a key; no error if it is not there.
+    Del { key: OsString },
+    /// Print records in order, a line each: key, tab, value, escaped.
+    Scan(Scan),
+    /// Read a directory tree, or rows, into the store.
+    ///
+    /// dir: each file is a record (key: its path below SRC; value: its content); directories, symbolic links and modes are
+    /// kept in the family NAME.tree beside it. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
+    /// JSON).
+    Load {
+        /// A directory or file; `-` reads rows from standard input.
+        src: PathBuf,
+        /// Default: a directory is a tree, else by the file's extension.
+        #[arg(long)]
+        format: Option<Format>,
+        /// The field that becomes the key. Default for csv and tsv: the first column; jsonl without it expects the lines
+        /// that `scan --json` prints.
+        #[arg(long, value_name = "COL")]
+        key: Option<String>,
+    },
+    /// Write the family out: as the tree it was loaded from, or as rows.
+    Dump {
+        /// An empty or new directory, or a new file; `-` writes rows to standard output.
+        dest: PathBuf,
+        /// Default: by the extension of DEST, else a directory tree.
+        #[arg(long)]
+        format: Option<Format>,
+    },
+    /// Print the store's counters and sizes.
+    Stats,
+    /// Print how the levels of the family look.
+    Levels,
+    /// Rewrite the family's tables until nothing deleted or overwritten takes space.
+    Compact,
+    /// Make a copy of the store in a new directory.
+    Checkpoint { dest: PathBuf },
+    /// Store real files, change them, kill a writer, and check every answer.
+    Tour(Tour),
+    /// The writer that the tour kills.
+    #[command(hide = true)]
+    TourWriter {
+        #[arg(long)]
+        seed: u64,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Scan {
+    /// The first key.
+    #[arg(long, value_name = "K", conflicts_with = "prefix")]
+    pub(crate) from: Option<OsString>,
+    /// The key before which to end.
+    #[arg(long, value_name = "K", conflicts_with = "prefix")]
+    pub(crate) to: Option<OsString>,
+    /// Only keys that begin so.
+    #[arg(long, value_name = "P")]
+    pub(crate) prefix: Option<OsString>,
+    /// From the last key to the first.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// At most this many records.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Print keys alone.
+    #[arg(long)]
+    pub(crate) keys_only: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Tour {
+    /// The tree to store. Default: the cargo workspace around the current directory and Cargo's local package cache,
+    /// up to 512 MB.
+    pub(crate) path: Option<PathBuf>,
+    /// Where to make the store: a directory that is new or empty. Default: below the system's temporary directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+    /// Leave the store there at the end.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// What is changed and where the writer is killed follows from this number.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Store at most this many bytes of files.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) limit: Option<u64>,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    Dir,
+    Csv,
+    Tsv,
+    Jsonl,
+}
+
+fn by_extension(path: &Path) -> Option<Format> {
+    match path.extension().and_then(OsStr::to_str)? {
+        "csv" => Some(Format::Csv),
+        "tsv" => Some(Format::Tsv),
+        "jsonl" | "ndjson" => Some(Format::Jsonl),
+        _ => None,
+    }
+}
+
+/// What `load` is to read.
+pub(crate) fn load_format(src: &Path, said: Option<Format>) -> Result<Format, Failure> {
+    match said {
+        Some(format) => Ok(format),
+        None if src.is_dir() => Ok(Format::Dir),
+        None => by_extension(src)
+            .ok_or_else(|| Failure::usage(format!("cannot tell the format of {}; say --format", src.display()))),
+    }
+}
+
+/// What `dump` is to write.
+pub(crate) fn dump_format(dest: &Path, said: Option<Format>) -> Format {
+    said.or_else(|| by_extension(dest)).unwrap_or(if dest == "-" { Format::Jsonl } else { Format::Dir })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,96 @@
+//! How a call ended: exit codes, and failures that lead to them.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use waxseal::ErrorKind;
+
+/// Exit codes that scripts rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Ok = 0,
+    Usage = 1,
+    NotFound = 2,
+    Corruption = 3,
+    Io = 4,
+    Locked = 5,
+    CheckFailed = 6,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+    is_broken_pipe: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, message: message.into(), is_broken_pipe: false }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::NotFound, message)
+    }
+
+    pub(crate) fn io(what: impl fmt::Display, error: io::Error) -> Failure {
+        Failure {
+            exit: Exit::Io,
+            message: format!("{what}: {error}"),
+            is_broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// One word for the exit code.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.exit {
+            Exit::Ok => "ok",
+            Exit::Usage => "usage",
+            Exit::NotFound => "not found",
+            Exit::Corruption => "corruption",
+            Exit::Io => "io",
+            Exit::Locked => "locked",
+            Exit::CheckFailed => "check failed",
+        }
+    }
+
+    /// True if standard output was closed by its reader.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.is_broken_pipe
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<waxseal::Error> for Failure {
+    fn from(error: waxseal::Error) -> Failure {
+        let exit = match error.kind() {
+            ErrorKind::Corruption(_) => Exit::Corruption,
+            ErrorKind::Locked => Exit::Locked,
+            ErrorKind::Invalid => Exit::Usage,
+            _ => Exit::Io,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

@@ -1,0 +1,106 @@
+//! stats, levels, compact, checkpoint: the store as a whole.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use waxseal::{Db, LevelMetrics};
+
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::store::{existing_family, open_to_change, open_to_read};
+use crate::text;
+
+pub(crate) fn stats(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let (metrics, recovery) = (db.metrics(), db.recovery());
+    output.line(metrics.to_string().trim_end())?;
+    let families: Value = metrics
+        .families
+        .iter()
+        .map(|family| {
+            json!({
+                "name": family.name,
+                "memtable_bytes": family.memtable_bytes,
+                "levels": levels_json(&family.levels),
+            })
+        })
+        .collect();
+    output.object(&json!({
+        "families": families,
+        "recovery": {
+            "commits": recovery.commits,
+            "cut_bytes": recovery.cut_bytes,
+            "cut_at": recovery.cut_at,
+            "set_aside": recovery.set_aside,
+            "acknowledged_bytes_missing": recovery.acknowledged_bytes_missing,
+        },
+    }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn levels(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    existing_family(&db, &args.cf)?;
+    let levels = levels_of(&db, &args.cf);
+    for line in table(&levels) {
+        output.line(line)?;
+    }
+    output.object(&json!({ "cf": args.cf, "levels": levels_json(&levels) }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn compact(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    existing_family(&db, &args.cf)?.compact()?;
+    let levels = levels_of(&db, &args.cf);
+    db.close()?;
+    for line in table(&levels) {
+        output.line(line)?;
+    }
+    output.object(&json!({ "ok": true, "cf": args.cf, "levels": levels_json(&levels) }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    db.checkpoint(dest)?;
+    db.close()?;
+    output.object(&json!({ "ok": true }))?;
+    Ok(Exit::Ok)
+}
+
+/// The levels of one family.
+pub(crate) fn levels_of(db: &Db, cf: &str) -> Vec<LevelMetrics> {
+    db.metrics().families.into_iter().find(|family| family.name == cf).map(|family| family.levels).unwrap_or_default()
+}
+
+pub(crate) fn levels_json(levels: &[LevelMetrics]) -> Value {
+    levels
+        .iter()
+        .map(|level| {
+            json!({
+                "level": level.level,
+                "tables": level.tables,
+                "bytes": level.bytes,
+                "target_bytes": level.target_bytes,
+            })
+        })
+        .collect()
+}
+
+/// The levels as lines of a table.
+pub(crate) fn table(levels: &[LevelMetrics]) -> Vec<String> {
+    let header = format!("{:>5}  {:>6}  {:>10}  {:>10}", "level", "tables", "size", "target");
+    let line = |level: &LevelMetrics| {
+        let target = if level.target_bytes == 0 { "-".to_owned() } else { text::size(level.target_bytes) };
+        format!(
+            "{:>5}  {:>6}  {:>10}  {:>10}",
+            level.level,
+            text::count(level.tables as u64),
+            text::size(level.bytes),
+            target
+        )
+    };
+    std::iter::once(header).chain(levels.iter().map(line)).collect()
+}

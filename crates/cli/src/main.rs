@@ -1,0 +1,75 @@
+//! `waxseal`: look into a store, change it, move data in and out, and take the tour.
+//!
+//! A verb gets its arguments from [`args`], opens the store by [`store`], and writes what was asked to standard output;
+//! everything else goes to standard error. It answers an [`failure::Exit`] or a [`failure::Failure`], which become the exit code.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a tool reads and writes the user's files, looks at the clock and starts threads"
+)]
+
+mod args;
+mod failure;
+mod levels;
+mod output;
+mod progress;
+mod records;
+mod rows;
+mod store;
+mod text;
+mod tour;
+mod tree;
+mod walk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Format, Verb};
+use failure::{Exit, Failure};
+use output::Output;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
+        }
+    };
+    let mut output = Output::new(args.json, args.hex);
+    let outcome = run(&args, &mut output).and_then(|exit| output.flush().map(|()| exit));
+    match outcome {
+        Ok(exit) => exit.into(),
+        // Whoever read our output has seen enough.
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        Err(failure) => {
+            eprintln!("waxseal: {failure}");
+            let _ = output.failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    match &args.verb {
+        Verb::Put { key, value, file } => records::put(args, key, value.as_deref(), file.as_deref(), output),
+        Verb::Get { key } => records::get(args, key, output),
+        Verb::Del { key } => records::del(args, key, output),
+        Verb::Scan(scan) => records::scan(args, scan, output),
+        Verb::Load { src, format, key } => match args::load_format(src, *format)? {
+            Format::Dir => tree::load(args, src, key.as_deref(), output),
+            format => rows::load(args, src, format, key.as_deref(), output),
+        },
+        Verb::Dump { dest, format } => match args::dump_format(dest, *format) {
+            Format::Dir => tree::dump(args, dest, output),
+            format => rows::dump(args, dest, format, output),
+        },
+        Verb::Stats => levels::stats(args, output),
+        Verb::Levels => levels::levels(args, output),
+        Verb::Compact => levels::compact(args, output),
+        Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
+        Verb::Tour(options) => tour::run(options, output),
+        Verb::TourWriter { seed } => tour::write_until_killed(store::dir(args)?, *seed),
+    }
+}

@@ -1,0 +1,75 @@
+//! Standard output: text for people and pipes, or JSON.
+
+use std::io::{self, BufWriter, Stdout, Write};
+
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::text;
+
+/// Where a verb writes what was asked of it.
+pub(crate) struct Output {
+    out: BufWriter<Stdout>,
+    pub(crate) json: bool,
+    pub(crate) hex: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, hex: bool) -> Output {
+        Output { out: BufWriter::with_capacity(64 * 1024, io::stdout()), json, hex }
+    }
+
+    /// A line of text; nothing with `--json`.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        if self.json { Ok(()) } else { self.write(&[line.as_ref().as_bytes(), b"\n"]) }
+    }
+
+    /// A JSON object on a line; nothing without `--json`.
+    pub(crate) fn object(&mut self, object: &Value) -> Result<(), Failure> {
+        if self.json { self.write(&[object.to_string().as_bytes(), b"\n"]) } else { Ok(()) }
+    }
+
+    /// A record, or its key alone, as a row.
+    pub(crate) fn row(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
+        if self.json {
+            let row = match value {
+                Some(value) => json!({ "key": self.to_json(key), "value": self.to_json(value) }),
+                None => json!({ "key": self.to_json(key) }),
+            };
+            return self.object(&row);
+        }
+        match value {
+            Some(value) => self.line(format!("{}\t{}", self.readable(key), self.readable(value))),
+            None => self.line(self.readable(key)),
+        }
+    }
+
+    /// Bytes and nothing else.
+    pub(crate) fn write(&mut self, parts: &[&[u8]]) -> Result<(), Failure> {
+        parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(stdout_failed)
+    }
+
+    pub(crate) fn to_json(&self, bytes: &[u8]) -> Value {
+        text::to_json(bytes, self.hex)
+    }
+
+    /// Bytes on one line.
+    pub(crate) fn readable(&self, bytes: &[u8]) -> String {
+        if self.hex { text::hex(bytes) } else { text::escape(bytes) }
+    }
+
+    /// The object that stands for a failure; nothing without `--json`.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
+        let error = json!({ "kind": failure.name(), "message": failure.to_string() });
+        self.object(&json!({ "ok": false, "error": error }))?;
+        self.flush()
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(stdout_failed)
+    }
+}
+
+fn stdout_failed(error: io::Error) -> Failure {
+    Failure::io("standard output", error)
+}

@@ -1,0 +1,74 @@
+//! Opening the store that `-d` names, for reading or for writing.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use waxseal::{ColumnFamily, Db, ErrorKind};
+
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::text;
+
+/// The directory of `-d`.
+pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
+    args.dir.as_deref().ok_or_else(|| Failure::usage("say which store: -d DIR"))
+}
+
+/// For verbs that only look: beside a writer too, and nothing is changed.
+pub(crate) fn open_to_read(args: &Args) -> Result<Db, Failure> {
+    let dir = dir(args)?;
+    Db::open_read_only(dir).map_err(|error| absent_or(dir, error))
+}
+
+/// For verbs that change what is there.
+pub(crate) fn open_to_change(args: &Args) -> Result<Db, Failure> {
+    let dir = dir(args)?;
+    report_cut(Db::builder(dir).create_if_missing(false).open().map_err(|error| absent_or(dir, error))?)
+}
+
+/// For verbs that put something in: makes the store if there is none.
+pub(crate) fn open_to_fill(args: &Args) -> Result<Db, Failure> {
+    report_cut(Db::open(dir(args)?)?)
+}
+
+/// The family of `--cf`, if it exists.
+pub(crate) fn existing_family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
+    find_family(db, name).ok_or_else(|| Failure::not_found(format!("no column family {name:?}")))
+}
+
+pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
+    db.column_families().into_iter().find(|cf| cf.name() == name)
+}
+
+/// A key or value of the command line: its bytes, or with `--hex` the bytes it spells.
+pub(crate) fn bytes_of(args: &Args, argument: &OsStr) -> Result<Vec<u8>, Failure> {
+    if !args.hex {
+        return Ok(argument.as_bytes().to_vec());
+    }
+    let bytes = argument.to_str().and_then(text::unhex);
+    bytes.ok_or_else(|| Failure::usage(format!("{} is not hexadecimal", argument.display())))
+}
+
+/// Nothing is cut in silence: what recovery dropped from the log's torn end is said on standard error.
+fn report_cut(db: Db) -> Result<Db, Failure> {
+    let recovery = db.recovery();
+    if recovery.cut_bytes > 0 {
+        eprintln!(
+            "waxseal: the log ended in a torn write: {} cut{}; {} of it had been acknowledged",
+            text::counted(recovery.cut_bytes, "byte", "bytes"),
+            recovery.set_aside.map(|name| format!(" and set aside in {name}")).unwrap_or_default(),
+            text::counted(recovery.acknowledged_bytes_missing, "byte", "bytes"),
+        );
+    }
+    Ok(db)
+}
+
+fn absent_or(dir: &Path, error: waxseal::Error) -> Failure {
+    let nothing_there = matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Io(std::io::ErrorKind::NotFound))
+        && !dir.join("CURRENT").exists();
+    if nothing_there {
+        return Failure::new(Exit::NotFound, format!("no store in {}", dir.display()));
+    }
+    error.into()
+}

@@ -1,0 +1,161 @@
+//! Bytes as text, and back: escaped, hexadecimal, or in JSON.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+/// Readable text as it is; backslash, control characters and bytes that are no UTF-8 as `\\`, `\t`, `\n`, `\r`, `\xNN`.
+/// A line holds any bytes, and `unescape` gives them back.
+pub(crate) fn escape(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' => out.push_str("\\\\"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                control if control.is_control() => {
+                    control.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_byte(&mut out, byte));
+                }
+                readable => out.push(readable),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| push_byte(&mut out, *byte));
+    }
+    out
+}
+
+fn push_byte(out: &mut String, byte: u8) {
+    let _ = write!(out, "\\x{byte:02x}"); // writing to a string cannot fail
+}
+
+/// What `escape` was given; none if the text has a backslash that `escape` would not write.
+pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let (&escaped, after) = rest.split_first()?;
+        rest = after;
+        out.push(match escaped {
+            b'\\' => b'\\',
+            b't' => b'\t',
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b'x' => {
+                let (digits, after) = rest.split_at_checked(2)?;
+                rest = after;
+                *unhex(std::str::from_utf8(digits).ok()?)?.first()?
+            }
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+/// Two digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}"); // writing to a string cannot fail
+    }
+    out
+}
+
+/// The bytes of hexadecimal text; none if it is not.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+/// `{"text": ..}` where the bytes are UTF-8, else (or if `always_hex`) `{"hex": ..}`.
+pub(crate) fn to_json(bytes: &[u8], always_hex: bool) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !always_hex => json!({ "text": text }),
+        _ => json!({ "hex": hex(bytes) }),
+    }
+}
+
+/// The bytes of what `to_json` made.
+pub(crate) fn from_json(value: &Value) -> Option<Vec<u8>> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    match (object.get("text"), object.get("hex")) {
+        (Some(text), None) => Some(text.as_str()?.as_bytes().to_vec()),
+        (None, Some(digits)) => unhex(digits.as_str()?),
+        _ => None,
+    }
+}
+
+/// A count with its thousands set apart.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count and what is counted: `1 file`, `2 files`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// A size in decimal units.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    match units.iter().find(|(_, unit)| bytes as f64 >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_come_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        for bytes in [&all[..], b"", b"plain", b"a\\x41\t\n", "grün ☃ \u{85}".as_bytes(), b"\xff\xfe", b"\xe2\x98"] {
+            let escaped = escape(bytes);
+            assert!(!escaped.contains(['\t', '\n', '\r', '\0']), "{escaped}");
+            assert_eq!(unescape(&escaped).as_deref(), Some(bytes), "{escaped}");
+            assert_eq!(unhex(&hex(bytes)).as_deref(), Some(bytes));
+            for always_hex in [false, true] {
+                assert_eq!(from_json(&to_json(bytes, always_hex)).as_deref(), Some(bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn escapes_read_well() {
+        assert_eq!(escape("a\tgrün\\\x00".as_bytes()), "a\\tgrün\\\\\\x00");
+        assert_eq!(escape(b"\xff/name"), "\\xff/name");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused() {
+        for text in ["\\", "\\q", "\\x", "\\x1", "\\xg1"] {
+            assert_eq!(unescape(text), None, "{text}");
+        }
+        for text in ["1", "0g", "+1", "zz"] {
+            assert_eq!(unhex(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1234567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([999, 1000, 46_100_000, 2_500_000_000].map(size), ["999 B", "1.0 kB", "46.1 MB", "2.5 GB"]);
+    }
+}

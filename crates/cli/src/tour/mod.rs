@@ -1,0 +1,121 @@
+//! The tour: the whole job of a store on real files, with every answer checked.
+//!
+//! It loads files, reopens, reads the sources again and compares; takes a snapshot, updates and deletes, checks the snapshot, a
+//! checkpoint and the store; kills a writing process and checks what that one had acknowledged; and says what it cost.
+//! At any time one file is in memory, and of the others a key, a length and a hash.
+
+mod kill;
+mod report;
+mod source;
+mod steps;
+
+pub(crate) use kill::write_until_killed;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use waxseal::Db;
+
+use crate::args;
+use crate::failure::{Exit, Failure};
+use crate::levels::levels_of;
+use crate::output::Output;
+use crate::text;
+use report::Report;
+use steps::Tour;
+
+pub(crate) fn run(options: &args::Tour, output: &mut Output) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let sources = source::sources(options)?;
+    let place = Place::new(options)?;
+    report::opening(&sources, &place.store, options.keep, output)?;
+
+    let mut report = Report::default();
+    let mut tour = Tour::load(&sources, &place, &mut report, output)?;
+    tour.reopen(&mut report, output)?;
+    tour.compare_with_sources(&mut report, output)?;
+    tour.change(options.seed, &mut report, output)?;
+    tour.check_checkpoint(&place.checkpoint, &mut report, output)?;
+    tour.close()?;
+    let outcome = kill::kill_a_writer(&place.store, options.seed, &mut report, output)?;
+    tour.open_again(&mut report, output)?;
+    tour.check_writes(&outcome, &mut report, output)?;
+    tour.check_all(&mut report, output)?;
+
+    tour.db().settle()?;
+    report.levels = levels_of(tour.db(), "default");
+    report.store_bytes = disk_bytes(&place.store).map_err(|error| Failure::io(place.store.display(), error))?;
+    tour.close()?;
+    report.peak_rss_bytes = peak_rss_bytes();
+    report.print(start.elapsed(), output)?;
+
+    let is_ok = report.is_ok();
+    place.leave(options.keep || !is_ok, output)?;
+    Ok(if is_ok { Exit::Ok } else { Exit::CheckFailed })
+}
+
+/// Where the tour makes its store and the checkpoint beside it.
+struct Place {
+    store: PathBuf,
+    checkpoint: PathBuf,
+    /// Directories that the tour made and takes away again.
+    made: Vec<PathBuf>,
+}
+
+impl Place {
+    fn new(options: &args::Tour) -> Result<Place, Failure> {
+        let store = match &options.store {
+            Some(store) => store.clone(),
+            None => std::env::temp_dir().join(format!("waxseal-tour-{}", std::process::id())),
+        };
+        let mut name = store.file_name().unwrap_or_default().to_owned();
+        name.push("-checkpoint");
+        let checkpoint = store.with_file_name(name);
+        for dir in [&store, &checkpoint] {
+            if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+                return Err(Failure::usage(format!("{} is not empty", dir.display())));
+            }
+        }
+        let made = if store.exists() { Vec::new() } else { vec![store.clone()] };
+        Ok(Place { store, checkpoint, made })
+    }
+
+    /// Removes what the tour made, or says where it is.
+    fn leave(&self, keep: bool, output: &mut Output) -> Result<(), Failure> {
+        if keep {
+            return output.line(format!(
+                "\n  The store is kept in {0}; look into it with `waxseal -d {0} levels`.",
+                self.store.display()
+            ));
+        }
+        Db::destroy(&self.store)?;
+        for dir in &self.made {
+            let _ = fs::remove_dir(dir); // destroy may have taken it
+        }
+        Ok(())
+    }
+}
+
+/// What a directory takes on disk.
+fn disk_bytes(dir: &Path) -> std::io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    fs::read_dir(dir)?.map(|entry| Ok(entry?.metadata()?.blocks() * 512)).sum()
+}
+
+/// The most memory this process ever had resident; 0 where the system does not tell.
+fn peak_rss_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
+}
+
+/// Seconds for a report line.
+fn seconds(since: Instant) -> String {
+    format!("{:.1} s", since.elapsed().as_secs_f64())
+}
+
+/// A rate for a report line.
+fn rate(bytes: u64, since: Instant) -> String {
+    format!("{}/s", text::size((bytes as f64 / since.elapsed().as_secs_f64().max(1e-6)) as u64))
+}

@@ -1,0 +1,127 @@
+//! What the tour says: a line a step as it happens, or one JSON object at its end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use waxseal::LevelMetrics;
+
+use super::source::Sources;
+use crate::failure::Failure;
+use crate::levels;
+use crate::output::Output;
+use crate::text::{count, size};
+
+/// Findings beyond this many are counted and not printed.
+const PRINTED_FINDINGS: u64 = 20;
+
+/// The numbers of a tour.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) skipped: u64,
+    pub(super) load_s: f64,
+    /// Answers that were not what was stored, of any check but that of the killed writer.
+    pub(super) mismatches: u64,
+    pub(super) updated: u64,
+    pub(super) deleted: u64,
+    pub(super) snapshot_checked: u64,
+    pub(super) checkpoint_records: u64,
+    pub(super) killed_at_op: u64,
+    pub(super) acknowledged: u64,
+    /// Acknowledged writes of the killed writer that are gone.
+    pub(super) lost: u64,
+    /// Its keys that hold something else than was written.
+    pub(super) wrong: u64,
+    pub(super) store_bytes: u64,
+    pub(super) peak_rss_bytes: u64,
+    pub(super) levels: Vec<LevelMetrics>,
+    steps: u32,
+}
+
+impl Report {
+    pub(super) fn is_ok(&self) -> bool {
+        self.mismatches == 0 && self.lost == 0 && self.wrong == 0
+    }
+
+    /// Says what a step did.
+    pub(super) fn step(&mut self, name: &str, text: impl AsRef<str>, output: &mut Output) -> Result<(), Failure> {
+        self.steps += 1;
+        output.line(format!("  {:>2}  {name:<11} {}", self.steps, text.as_ref()))?;
+        output.flush()
+    }
+
+    /// Says one more thing about the last step.
+    pub(super) fn note(&self, text: impl AsRef<str>, output: &mut Output) -> Result<(), Failure> {
+        output.line(format!("      {:<11} {}", "", text.as_ref()))
+    }
+
+    /// Counts an answer that was wrong, and prints the first ones.
+    pub(super) fn mismatch(&mut self, what: &str, key: &[u8]) {
+        self.mismatches += 1;
+        if self.mismatches <= PRINTED_FINDINGS {
+            eprintln!("waxseal: {what}: {}", crate::text::escape(key));
+        }
+    }
+
+    /// Prints the costs and the verdict.
+    pub(super) fn print(&self, elapsed: Duration, output: &mut Output) -> Result<(), Failure> {
+        let ratio = self.store_bytes as f64 / self.bytes.max(1) as f64;
+        output.line("\n  cost")?;
+        output.line(format!("      time        {:.1} s in all", elapsed.as_secs_f64()))?;
+        output.line(format!(
+            "      disk        {} for {} of files ({ratio:.2} of it), log and reserved space included",
+            size(self.store_bytes),
+            size(self.bytes)
+        ))?;
+        output.line(format!("      memory      {} at the most", size(self.peak_rss_bytes)))?;
+        output.line("\n  tree")?;
+        for line in levels::table(&self.levels) {
+            output.line(format!("      {line}"))?;
+        }
+        output.line(match self.is_ok() {
+            true => "\n  OK: every answer was right, and nothing acknowledged was lost.".to_owned(),
+            false => format!(
+                "\n  FAILED: {} wrong answers, {} acknowledged writes lost, {} wrong after the kill.",
+                count(self.mismatches),
+                count(self.lost),
+                count(self.wrong)
+            ),
+        })?;
+        output.object(&json!({
+            "ok": self.is_ok(),
+            "files": self.files,
+            "bytes": self.bytes,
+            "skipped": self.skipped,
+            "load_s": self.load_s,
+            "mismatches": self.mismatches,
+            "updated": self.updated,
+            "deleted": self.deleted,
+            "snapshot_checked": self.snapshot_checked,
+            "checkpoint_records": self.checkpoint_records,
+            "killed_at_op": self.killed_at_op,
+            "acknowledged": self.acknowledged,
+            "lost": self.lost,
+            "wrong": self.wrong,
+            "store_bytes": self.store_bytes,
+            "peak_rss_bytes": self.peak_rss_bytes,
+            "levels": levels::levels_json(&self.levels),
+        }))?;
+        output.flush()
+    }
+}
+
+/// What is about to happen.
+pub(super) fn opening(sources: &Sources, store: &Path, keep: bool, output: &mut Output) -> Result<(), Failure> {
+    output.line("A tour of waxseal\n")?;
+    for (at, tree) in sources.trees.iter().enumerate() {
+        output.line(format!("  {:<9} {}", if at == 0 { "files" } else { "" }, tree.root.display()))?;
+    }
+    if sources.limit != u64::MAX {
+        output.line(format!("  {:<9} at most {} of them", "", size(sources.limit)))?;
+    }
+    let end = if keep { "kept" } else { "removed at the end; --keep keeps it" };
+    output.line(format!("  {:<9} {} ({end})\n", "store", store.display()))?;
+    output.flush()
+}

@@ -1,0 +1,68 @@
+//! Which files the tour stores.
+
+use std::path::{Path, PathBuf};
+
+use crate::args;
+use crate::failure::Failure;
+
+/// With no path given, at most this many bytes are stored.
+const DEFAULT_LIMIT: u64 = 512_000_000;
+
+/// The trees to store, in order, and how much of them.
+pub(super) struct Sources {
+    pub(super) trees: Vec<Tree>,
+    pub(super) limit: u64,
+}
+
+/// One tree.
+pub(super) struct Tree {
+    pub(super) root: PathBuf,
+    /// What its keys begin with.
+    pub(super) prefix: String,
+    /// A directory below it that comes later, or not at all.
+    pub(super) left_out: Option<PathBuf>,
+}
+
+pub(super) fn sources(options: &args::Tour) -> Result<Sources, Failure> {
+    match &options.path {
+        Some(path) if !path.is_dir() => Err(Failure::usage(format!("{} is not a directory", path.display()))),
+        Some(path) => {
+            let tree = Tree { root: path.clone(), prefix: String::new(), left_out: None };
+            Ok(Sources { trees: vec![tree], limit: options.limit.unwrap_or(u64::MAX) })
+        }
+        None => {
+            let here = std::env::current_dir().map_err(|error| Failure::io("the current directory", error))?;
+            let trees = default_trees(workspace(&here), package_cache());
+            if trees.is_empty() {
+                return Err(Failure::usage("no cargo workspace and no package cache here; say a PATH"));
+            }
+            Ok(Sources { trees, limit: options.limit.unwrap_or(DEFAULT_LIMIT) })
+        }
+    }
+}
+
+/// The workspace, then the package cache, and what was built last: it is the largest and the least like other files.
+fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> Vec<Tree> {
+    let target = workspace.as_ref().map(|root| root.join("target"));
+    let tree = |root: PathBuf, prefix: &str| Tree { root, prefix: prefix.to_owned(), left_out: None };
+    let mut trees = Vec::new();
+    trees.extend(workspace.map(|root| Tree { left_out: target.clone(), ..tree(root, "workspace/") }));
+    trees.extend(package_cache.map(|root| tree(root, "registry/")));
+    trees.extend(target.filter(|target| target.is_dir()).map(|root| tree(root, "target/")));
+    trees
+}
+
+/// The nearest directory upwards whose Cargo.toml makes a workspace, else the nearest package.
+fn workspace(here: &Path) -> Option<PathBuf> {
+    let manifest = |dir: &Path| std::fs::read_to_string(dir.join("Cargo.toml")).ok();
+    let packages: Vec<(&Path, String)> = here.ancestors().filter_map(|dir| Some((dir, manifest(dir)?))).collect();
+    let found = packages.iter().find(|(_, text)| text.contains("[workspace]")).or(packages.first());
+    found.map(|(dir, _)| dir.to_path_buf())
+}
+
+fn package_cache() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    Some(home.join("registry")).filter(|registry| registry.is_dir())
+}

@@ -1,0 +1,446 @@
+//! The steps of the tour. Each acts, checks, and says what it found.
+//!
+//! Scans are checked in lockstep with the sorted list of what must be there: a missing record, one too many, one in the wrong
+//! place and a wrong content are all found, in both directions.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use waxseal::env::{Random, SeededRandom};
+use waxseal::{ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
+
+use super::kill::{self, Outcome};
+use super::report::Report;
+use super::source::Sources;
+use super::{Place, rate, seconds};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress;
+use crate::text::{count, counted, size};
+use crate::tree::read_file;
+use crate::walk::{Kind, Walk};
+
+/// The family where the tour notes each change, in the same batch as the change.
+const NOTES: &str = "tour.changes";
+
+/// A stored file.
+struct Item {
+    key: Vec<u8>,
+    path: PathBuf,
+    loaded: Content,
+    now: Now,
+}
+
+/// What a content is known by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Content {
+    length: u64,
+    hash: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Now {
+    AsLoaded,
+    Updated(Content),
+    Deleted,
+}
+
+impl Content {
+    fn of(bytes: &[u8]) -> Content {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        Content { length: bytes.len() as u64, hash: hasher.finish() }
+    }
+}
+
+impl Item {
+    /// What the store must hold for it.
+    fn expected(&self) -> Option<Content> {
+        match self.now {
+            Now::AsLoaded => Some(self.loaded),
+            Now::Updated(content) => Some(content),
+            Now::Deleted => None,
+        }
+    }
+}
+
+/// A tour under way: the store, and what it must hold.
+pub(super) struct Tour {
+    dir: PathBuf,
+    db: Db,
+    /// In the order of keys.
+    items: Vec<Item>,
+}
+
+fn open(dir: &Path) -> Result<Db, Failure> {
+    Ok(Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB).open()?)
+}
+
+impl Tour {
+    /// Stores every file.
+    pub(super) fn load(
+        sources: &Sources,
+        place: &Place,
+        report: &mut Report,
+        output: &mut Output,
+    ) -> Result<Tour, Failure> {
+        let mut tour = Tour { dir: place.store.clone(), db: open(&place.store)?, items: Vec::new() };
+        let cf = tour.db.column_family("default")?;
+        let start = Instant::now();
+        let bar = progress::bar("load", None);
+        let mut content = Vec::new();
+        for tree in &sources.trees {
+            let walk = Walk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
+            let walk = walk.leave_out(&place.store).leave_out(&place.checkpoint);
+            let walk = tree.left_out.iter().fold(walk, |walk, dir| walk.leave_out(dir));
+            for entry in walk {
+                let length = match entry.kind {
+                    Kind::File(metadata) => metadata.len(),
+                    Kind::Directory(_) => continue,
+                    Kind::Link | Kind::Special(_) | Kind::Unreadable(_) => {
+                        report.skipped += 1;
+                        continue;
+                    }
+                };
+                let key = [tree.prefix.as_bytes(), &entry.name].concat();
+                let fits = key.len() <= MAX_KEY_BYTES && report.bytes.saturating_add(length) <= sources.limit;
+                if !fits || read_file(&entry.path, length, &mut content).is_err() {
+                    report.skipped += 1;
+                    continue;
+                }
+                cf.put(&key, &content)?;
+                report.files += 1;
+                report.bytes += content.len() as u64;
+                tour.items.push(Item { key, path: entry.path, loaded: Content::of(&content), now: Now::AsLoaded });
+                bar.inc(1);
+            }
+        }
+        tour.db.sync()?;
+        bar.finish_and_clear();
+        report.load_s = start.elapsed().as_secs_f64();
+        tour.items.sort_by(|a, b| a.key.cmp(&b.key));
+        let text = format!(
+            "{}, {} in {} ({}), all durable; {} skipped",
+            counted(report.files, "file", "files"),
+            size(report.bytes),
+            seconds(start),
+            rate(report.bytes, start),
+            count(report.skipped)
+        );
+        report.step("load", text, output)?;
+        Ok(tour)
+    }
+
+    pub(super) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub(super) fn close(&self) -> Result<(), Failure> {
+        Ok(self.db.close()?)
+    }
+
+    fn files(&self) -> Result<ColumnFamily, Failure> {
+        Ok(self.db.column_family("default")?)
+    }
+
+    /// Closes and opens the store: nothing may be missing from its log.
+    pub(super) fn reopen(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        self.close()?;
+        let closed = seconds(start);
+        let start = Instant::now();
+        self.db = open(&self.dir)?;
+        let text = format!("closed in {closed}, opened in {}", seconds(start));
+        report.step("reopen", text, output)?;
+        self.say_recovery(true, report, output)
+    }
+
+    /// Opens the store that another process was killed in.
+    pub(super) fn open_again(&mut self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        self.db = open(&self.dir)?;
+        report.step("recover", format!("opened in {}", seconds(start)), output)?;
+        self.say_recovery(false, report, output)
+    }
+
+    fn say_recovery(&self, is_clean: bool, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let recovery = self.db.recovery();
+        if recovery.acknowledged_bytes_missing > 0 || (is_clean && recovery.cut_bytes > 0) {
+            report.mismatch("the log has lost its end", b"");
+        }
+        if recovery.commits > 0 || recovery.cut_bytes > 0 {
+            let text = format!(
+                "{} replayed from the log, {} of an unfinished write cut",
+                counted(recovery.commits, "commit", "commits"),
+                counted(recovery.cut_bytes, "byte", "bytes")
+            );
+            report.note(text, output)?;
+        }
+        Ok(())
+    }
+
+    /// Reads every source file again and compares it with the store.
+    pub(super) fn compare_with_sources(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        let bar = progress::bar("compare", Some(self.items.len() as u64));
+        let (cf, before) = (self.files()?, report.mismatches);
+        let (mut source, mut changed) = (Vec::new(), 0u64);
+        for item in &self.items {
+            let readable = fs::symlink_metadata(&item.path)
+                .and_then(|metadata| read_file(&item.path, metadata.size(), &mut source))
+                .is_ok();
+            let is_equal = cf.get_with(&item.key, |stored| {
+                let as_now = readable && stored == source;
+                (as_now, as_now || Content::of(stored) == item.loaded)
+            })?;
+            match is_equal {
+                None => report.mismatch("a stored file is missing", &item.key),
+                Some((_, false)) => report.mismatch("a stored file differs from its source", &item.key),
+                // Somebody works on the sources meanwhile: the store has what we read then.
+                Some((false, true)) => changed += 1,
+                Some((true, _)) => {}
+            }
+            if cf.contains([&item.key, &b"\0absent"[..]].concat())? {
+                report.mismatch("a key that was never stored is there", &item.key);
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let equal = self.items.len() as u64 - changed - (report.mismatches - before).min(self.items.len() as u64);
+        let text =
+            format!("{} read again from their sources and equal ({})", counted(equal, "file", "files"), seconds(start));
+        report.step("compare", text, output)?;
+        if changed > 0 {
+            let text = format!("{} changed by somebody meanwhile; the store has what was read first", count(changed));
+            report.note(text, output)?;
+        }
+        Ok(())
+    }
+
+    /// Updates a fifth and deletes a tenth, then checks that a snapshot taken before sees none of it and the store all of it.
+    pub(super) fn change(&mut self, seed: u64, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let snapshot = self.db.snapshot();
+        let start = Instant::now();
+        let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
+        let chosen = choose(self.items.len(), seed);
+        let bar = progress::bar("change", Some(chosen.len() as u64));
+        let mut batch = self.db.batch();
+        let mut content = Vec::new();
+        for (at, delete) in chosen {
+            let item = &mut self.items[at];
+            if delete {
+                batch.delete(&cf, &item.key).put(&notes, &item.key, "deleted");
+                item.now = Now::Deleted;
+                report.deleted += 1;
+            } else {
+                content.clear();
+                content.extend_from_slice(format!("updated by tour {seed}\n").as_bytes());
+                snapshot.get_with(&cf, &item.key, |stored| content.extend_from_slice(stored))?;
+                if content.len() > MAX_VALUE_BYTES {
+                    continue;
+                }
+                batch.put(&cf, &item.key, &content).put(&notes, &item.key, "updated");
+                item.now = Now::Updated(Content::of(&content));
+                report.updated += 1;
+            }
+            batch.commit(Durability::Os)?;
+            bar.inc(1);
+        }
+        self.db.flush()?;
+        bar.finish_and_clear();
+        let text = format!(
+            "{} updated, {} deleted, each with a note in another family ({})",
+            counted(report.updated, "file", "files"),
+            count(report.deleted),
+            seconds(start)
+        );
+        report.step("change", text, output)?;
+
+        let start = Instant::now();
+        let loaded = self.items.iter().map(|item| (&item.key[..], item.loaded));
+        let before = report.mismatches;
+        report.snapshot_checked = check_scan(snapshot.cursor(&cf), true, loaded, "the snapshot", report)?;
+        let text = format!(
+            "{} through a snapshot taken before, {} ({})",
+            counted(report.snapshot_checked, "record", "records"),
+            if report.mismatches == before { "all as they were" } else { "not all as they were" },
+            seconds(start)
+        );
+        report.step("snapshot", text, output)?;
+        drop(snapshot);
+        self.check_all(report, output)
+    }
+
+    /// Scans the store both ways, and the notes.
+    pub(super) fn check_all(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
+        let before = report.mismatches;
+        let checked = check_scan(cf.cursor(), true, self.expected(), "the store", report)?;
+        check_scan(cf.cursor(), false, self.expected().rev(), "the store, backwards", report)?;
+        let expected = self.items.iter().filter_map(|item| match item.now {
+            Now::AsLoaded => None,
+            Now::Updated(_) => Some((&item.key[..], Content::of(b"updated"))),
+            Now::Deleted => Some((&item.key[..], Content::of(b"deleted"))),
+        });
+        check_scan(notes.cursor(), true, expected, "the notes", report)?;
+        let text = format!(
+            "{} scanned forwards and backwards, {} ({})",
+            counted(checked, "file", "files"),
+            if report.mismatches == before { "all as they must be" } else { "not all as they must be" },
+            seconds(start)
+        );
+        report.step("check", text, output)
+    }
+
+    /// Makes a checkpoint, checks it as a store of its own, and removes it.
+    pub(super) fn check_checkpoint(&self, dir: &Path, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        self.db.checkpoint(dir)?;
+        let made = seconds(start);
+        let start = Instant::now();
+        let copy = open(dir)?;
+        let cursor = copy.column_family("default")?.cursor();
+        report.checkpoint_records = check_scan(cursor, true, self.expected(), "the checkpoint", report)?;
+        copy.close()?;
+        drop(copy);
+        Db::destroy(dir)?;
+        let _ = fs::remove_dir(dir); // destroy may have taken it
+        let text = format!(
+            "made in {made}, opened as a store of its own, {} checked ({})",
+            counted(report.checkpoint_records, "record", "records"),
+            seconds(start)
+        );
+        report.step("checkpoint", text, output)
+    }
+
+    /// Checks what the killed writer had acknowledged.
+    pub(super) fn check_writes(
+        &self,
+        outcome: &Outcome,
+        report: &mut Report,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let verdict = kill::check(&self.db, outcome)?;
+        (report.lost, report.wrong) = (verdict.lost, verdict.wrong);
+        let text = format!(
+            "{} acknowledged writes: {} lost, {} wrong; {} found, each as it was written",
+            count(report.acknowledged),
+            count(report.lost),
+            count(report.wrong),
+            counted(verdict.keys, "key", "keys")
+        );
+        report.step("writes", text, output)
+    }
+
+    fn expected(&self) -> impl DoubleEndedIterator<Item = (&[u8], Content)> {
+        self.items.iter().filter_map(|item| Some((&item.key[..], item.expected()?)))
+    }
+}
+
+/// Walks a cursor beside what must be there, and counts the records that were right.
+fn check_scan<'a>(
+    mut cursor: Cursor,
+    forward: bool,
+    expected: impl Iterator<Item = (&'a [u8], Content)>,
+    where_: &str,
+    report: &mut Report,
+) -> Result<u64, Failure> {
+    let step = |cursor: &mut Cursor| if forward { cursor.next() } else { cursor.prev() };
+    let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
+    if forward {
+        cursor.first()?
+    } else {
+        cursor.last()?
+    }
+    let mut right = 0;
+    for (key, content) in expected {
+        while cursor.valid() && is_ahead(cursor.key(), key) {
+            report.mismatch(&format!("{where_} has a record too many"), cursor.key());
+            step(&mut cursor)?;
+        }
+        if !cursor.valid() || cursor.key() != key {
+            report.mismatch(&format!("{where_} lacks a record"), key);
+            continue;
+        }
+        if Content::of(cursor.value()) == content {
+            right += 1;
+        } else {
+            report.mismatch(&format!("{where_} has a wrong value"), key);
+        }
+        step(&mut cursor)?;
+    }
+    while cursor.valid() {
+        report.mismatch(&format!("{where_} has a record too many"), cursor.key());
+        step(&mut cursor)?;
+    }
+    Ok(right)
+}
+
+/// A fifth of the items to update and a tenth to delete (true), at random; at least one each if there are two.
+fn choose(items: usize, seed: u64) -> Vec<(usize, bool)> {
+    let random = SeededRandom::new(seed);
+    let (updates, deletes) = (items.div_ceil(5), if items < 2 { 0 } else { items.div_ceil(10) });
+    let mut order: Vec<usize> = (0..items).collect();
+    for at in 0..updates + deletes {
+        let other = at + random.below((items - at) as u64) as usize;
+        order.swap(at, other);
+    }
+    let mut chosen: Vec<(usize, bool)> =
+        order.into_iter().take(updates + deletes).enumerate().map(|(turn, at)| (at, turn >= updates)).collect();
+    // Updates and deletes mixed, in an order of their own.
+    chosen.sort_by_cached_key(|_| random.next_u64());
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_choice_is_disjoint_and_has_both() {
+        for items in [0, 1, 2, 3, 10, 1001] {
+            let chosen = choose(items, 7);
+            let distinct: HashSet<usize> = chosen.iter().map(|(at, _)| *at).collect();
+            assert_eq!(distinct.len(), chosen.len());
+            assert!(distinct.iter().all(|at| *at < items));
+            assert_eq!(chosen.iter().any(|(_, delete)| !delete), items > 0);
+            assert_eq!(chosen.iter().any(|(_, delete)| *delete), items > 1);
+        }
+        assert_eq!(choose(100, 1), choose(100, 1));
+        assert_ne!(choose(100, 1), choose(100, 2));
+    }
+
+    #[test]
+    fn a_scan_check_finds_every_kind_of_fault() -> Result<(), Failure> {
+        let db = Db::memory()?;
+        let cf = db.column_family("default")?;
+        for key in ["a", "b", "c"] {
+            cf.put(key, key)?;
+        }
+        let all = ["a", "b", "c"].map(|key| (key.as_bytes(), Content::of(key.as_bytes())));
+        let faults = |expected: &[(&[u8], Content)]| {
+            [true, false].map(|forward| {
+                let mut report = Report::default();
+                let mut expected = expected.to_vec();
+                if !forward {
+                    expected.reverse();
+                }
+                let right = check_scan(cf.cursor(), forward, expected.into_iter(), "it", &mut report).unwrap();
+                (right, report.mismatches)
+            })
+        };
+        assert_eq!(faults(&all), [(3, 0); 2]);
+        assert_eq!(faults(&all[1..]), [(2, 1); 2]);
+        assert_eq!(faults(&all[..2]), [(2, 1); 2]);
+        assert_eq!(faults(&[all[0], all[2]]), [(2, 1); 2]);
+        assert_eq!(faults(&[all[0], all[1], (b"bb", all[1].1), all[2]]), [(3, 1); 2]);
+        assert_eq!(faults(&[all[0], (b"b", all[0].1), all[2]]), [(2, 1); 2]);
+        assert_eq!(faults(&[]), [(0, 3); 2]);
+        Ok(())
+    }
+}

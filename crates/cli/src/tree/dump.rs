@@ -1,0 +1,205 @@
+//! A store as a directory tree.
+//!
+//! The destination starts empty, paths are checked name by name, and links are made last: so nothing that a store can hold
+//! makes us write outside of it. A record whose key is no path, or a file and a directory at once, is skipped and reported.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use waxseal::{ColumnFamily, Snapshot};
+
+use super::{Meta, Skipped, meta_family, say_skipped, skipped_json};
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::store::{existing_family, find_family, open_to_read};
+use crate::{progress, text};
+
+struct Dump<'a> {
+    dest: &'a Path,
+    at: Snapshot,
+    files: ColumnFamily,
+    metas: Option<ColumnFamily>,
+    skipped: Vec<Skipped>,
+}
+
+pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let files = existing_family(&db, &args.cf)?;
+    prepare(dest)?;
+    let metas = find_family(&db, &meta_family(&args.cf));
+    let mut dump = Dump { dest, at: db.snapshot(), files, metas, skipped: Vec::new() };
+
+    let directories = dump.make_directories()?;
+    let (files, bytes) = dump.write_files()?;
+    let links = dump.make_links()?;
+    set_modes(&directories)?;
+
+    say_skipped(&dump.skipped, output);
+    let (directories, skipped) = (directories.len() as u64, dump.skipped.len() as u64);
+    output.line(format!(
+        "dumped {}, {} and {}: {}; skipped {}",
+        text::counted(files, "file", "files"),
+        text::counted(directories, "directory", "directories"),
+        text::counted(links, "link", "links"),
+        text::size(bytes),
+        text::count(skipped)
+    ))?;
+    output.object(&json!({
+        "ok": skipped == 0,
+        "files": files,
+        "directories": directories,
+        "links": links,
+        "bytes": bytes,
+        "skipped": skipped_json(&dump.skipped, output),
+    }))?;
+    Ok(if skipped == 0 { Exit::Ok } else { Exit::CheckFailed })
+}
+
+/// Makes the destination, which must be new or empty.
+fn prepare(dest: &Path) -> Result<(), Failure> {
+    let made = || -> io::Result<bool> {
+        fs::create_dir_all(dest)?;
+        Ok(fs::read_dir(dest)?.next().is_none())
+    };
+    match made() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::usage(format!("{} is not empty", dest.display()))),
+        Err(error) => Err(Failure::io(dest.display(), error)),
+    }
+}
+
+impl Dump<'_> {
+    /// Makes every directory, writable for now; with the modes they are to have.
+    fn make_directories(&mut self) -> Result<Vec<(PathBuf, u32)>, Failure> {
+        let mut made = Vec::new();
+        self.for_each_meta(|dump, key, meta| {
+            if let Meta::Directory { mode } = meta {
+                let path = dump.place(key)?;
+                fs::create_dir_all(&path)?;
+                made.push((path, mode));
+            }
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    fn make_links(&mut self) -> Result<u64, Failure> {
+        let mut made = 0;
+        self.for_each_meta(|dump, key, meta| {
+            if let Meta::Link { target } = meta {
+                let path = dump.place(key)?;
+                make_parents(&path)?;
+                symlink(OsStr::from_bytes(&target), &path)?;
+                made += 1;
+            }
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    fn write_files(&mut self) -> Result<(u64, u64), Failure> {
+        let (mut files, mut bytes) = (0, 0);
+        let bar = progress::bar("dump", None);
+        let mut cursor = self.at.cursor(&self.files);
+        cursor.first()?;
+        while cursor.valid() {
+            match self.write_file(cursor.key(), cursor.value()) {
+                Ok(()) => {
+                    files += 1;
+                    bytes += cursor.value().len() as u64;
+                }
+                Err(error) => self.skip_or_fail(cursor.key(), error)?,
+            }
+            bar.inc(1);
+            cursor.next()?;
+        }
+        bar.finish_and_clear();
+        Ok((files, bytes))
+    }
+
+    fn write_file(&self, key: &[u8], content: &[u8]) -> io::Result<()> {
+        let path = self.place(key)?;
+        let meta = match &self.metas {
+            Some(metas) => self.at.get_with(metas, key, Meta::decode).map_err(io::Error::other)?.flatten(),
+            None => None,
+        };
+        make_parents(&path)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o666).open(&path)?;
+        file.write_all(content)?;
+        match meta {
+            Some(Meta::File { mode }) => file.set_permissions(Permissions::from_mode(mode)),
+            _ => Ok(()),
+        }
+    }
+
+    fn for_each_meta(&mut self, mut act: impl FnMut(&mut Self, &[u8], Meta) -> io::Result<()>) -> Result<(), Failure> {
+        let Some(metas) = self.metas.clone() else { return Ok(()) };
+        let mut cursor = self.at.cursor(&metas);
+        cursor.first()?;
+        while cursor.valid() {
+            let meta = Meta::decode(cursor.value()).ok_or_else(|| io::Error::other("no entry of a tree"));
+            if let Err(error) = meta.and_then(|meta| act(self, cursor.key(), meta)) {
+                self.skip_or_fail(cursor.key(), error)?;
+            }
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// Where a key's file stands, if it is a path below the destination.
+    fn place(&self, key: &[u8]) -> io::Result<PathBuf> {
+        if !is_path(key) {
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, "the key is no path"));
+        }
+        Ok(self.dest.join(OsStr::from_bytes(key)))
+    }
+
+    /// What is wrong with one entry is reported at the end; a device that fails ends the dump.
+    fn skip_or_fail(&mut self, key: &[u8], error: io::Error) -> Result<(), Failure> {
+        use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, Other};
+        match error.kind() {
+            AlreadyExists | InvalidFilename | IsADirectory | NotADirectory | Other => {
+                self.skipped.push(Skipped { path: key.to_vec(), reason: error.to_string() });
+                Ok(())
+            }
+            _ => Err(Failure::io(self.dest.join(OsStr::from_bytes(key)).display(), error)),
+        }
+    }
+}
+
+/// True for names joined by `/`, none of them empty, `.` or `..`.
+fn is_path(key: &[u8]) -> bool {
+    key.split(|byte| *byte == b'/').all(|name| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0))
+}
+
+fn make_parents(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+/// Children first: a directory may lose its own write permission.
+fn set_modes(directories: &[(PathBuf, u32)]) -> Result<(), Failure> {
+    directories.iter().rev().try_for_each(|(path, mode)| {
+        fs::set_permissions(path, Permissions::from_mode(*mode)).map_err(|error| Failure::io(path.display(), error))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_below_are_paths() {
+        for path in [&b"a"[..], b"a/b", b"a b/\xff", b"...", b".a"] {
+            assert!(is_path(path), "{path:?}");
+        }
+        for other in [&b""[..], b"/", b"/etc/passwd", b"a/", b"a//b", b"..", b"a/../b", b".", b"a/.", b"a\0b"] {
+            assert!(!is_path(other), "{other:?}");
+        }
+    }
+}

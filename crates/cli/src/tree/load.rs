@@ -1,0 +1,133 @@
+//! A directory tree into a store, one file in memory at a time. A later load over it replaces what it meets and keeps the rest.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::json;
+use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+use super::{Meta, Skipped, meta_family, say_skipped, skipped_json};
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::store::{dir, open_to_fill};
+use crate::walk::{Entry, Kind, Walk};
+use crate::{progress, text};
+
+/// Small files are committed together up to this many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+
+#[derive(Default)]
+struct Counts {
+    files: u64,
+    directories: u64,
+    links: u64,
+    bytes: u64,
+}
+
+pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
+    if key.is_some() {
+        return Err(Failure::usage("--key is for rows; in a tree the path is the key"));
+    }
+    let walk = Walk::new(src).map_err(|error| Failure::io(src.display(), error))?;
+    let db = open_to_fill(args)?;
+    let walk = walk.leave_out(dir(args)?);
+    let (files, metas) = (db.column_family(&args.cf)?, db.column_family(&meta_family(&args.cf))?);
+
+    let (mut counts, mut skipped) = (Counts::default(), Vec::new());
+    let mut batch = db.batch();
+    let mut content = Vec::new();
+    let bar = progress::bar("load", None);
+    for entry in walk {
+        match store(&entry, &files, &metas, &mut batch, &mut content, &mut counts) {
+            Ok(()) => {}
+            Err(reason) => skipped.push(Skipped { path: entry.name, reason }),
+        }
+        if batch.bytes() >= BATCH_BYTES {
+            batch.commit(Durability::Os)?;
+        }
+        bar.inc(1);
+    }
+    batch.commit(Durability::Os)?;
+    db.sync()?;
+    db.close()?;
+    bar.finish_and_clear();
+
+    say_skipped(&skipped, output);
+    output.line(format!(
+        "loaded {}, {} and {}: {}; skipped {}",
+        text::counted(counts.files, "file", "files"),
+        text::counted(counts.directories, "directory", "directories"),
+        text::counted(counts.links, "link", "links"),
+        text::size(counts.bytes),
+        text::count(skipped.len() as u64)
+    ))?;
+    output.object(&json!({
+        "ok": true,
+        "files": counts.files,
+        "directories": counts.directories,
+        "links": counts.links,
+        "bytes": counts.bytes,
+        "skipped": skipped_json(&skipped, output),
+    }))?;
+    Ok(Exit::Ok)
+}
+
+/// Adds an entry to the batch, or says why not.
+fn store(
+    entry: &Entry,
+    files: &ColumnFamily,
+    metas: &ColumnFamily,
+    batch: &mut Batch,
+    content: &mut Vec<u8>,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    if entry.name.len() > MAX_KEY_BYTES {
+        return Err(format!("its path is longer than {MAX_KEY_BYTES} bytes"));
+    }
+    let meta = match &entry.kind {
+        Kind::File(metadata) => {
+            read(&entry.path, metadata, content)?;
+            batch.put(files, &entry.name, &content);
+            counts.files += 1;
+            counts.bytes += content.len() as u64;
+            Meta::File { mode: metadata.mode() & 0o7777 }
+        }
+        Kind::Directory(metadata) => {
+            batch.delete(files, &entry.name);
+            counts.directories += 1;
+            Meta::Directory { mode: metadata.mode() & 0o7777 }
+        }
+        Kind::Link => {
+            let target = fs::read_link(&entry.path).map_err(|error| error.to_string())?;
+            batch.delete(files, &entry.name);
+            counts.links += 1;
+            Meta::Link { target: target.into_os_string().into_vec() }
+        }
+        Kind::Special(what) => return Err((*what).to_owned()),
+        Kind::Unreadable(error) => return Err(error.to_string()),
+    };
+    batch.put(metas, &entry.name, meta.encode());
+    Ok(())
+}
+
+/// Replaces `content` by a file's.
+fn read(path: &Path, metadata: &Metadata, content: &mut Vec<u8>) -> Result<(), String> {
+    read_file(path, metadata.len(), content).map_err(|error| error.to_string())
+}
+
+/// Replaces `content` by a file's, which was `length` bytes long a moment ago. More than a value may hold is refused.
+pub(crate) fn read_file(path: &Path, length: u64, content: &mut Vec<u8>) -> io::Result<()> {
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_VALUE_BYTES} bytes"));
+    if length > MAX_VALUE_BYTES as u64 {
+        return Err(too_large());
+    }
+    content.clear();
+    content.shrink_to(BATCH_BYTES.max(length as usize)); // a large file before this one is not worth its memory
+    content.reserve_exact(length as usize);
+    let read = File::open(path)?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(content)?;
+    if read > MAX_VALUE_BYTES { Err(too_large()) } else { Ok(()) }
+}

@@ -1,0 +1,87 @@
+//! Directory trees in a store.
+//!
+//! A file is a record of the family: its path below the root (raw bytes, `/` between names) to its content. What a record
+//! cannot say stands in a second family, `NAME.tree`, under the same key:
+//!
+//! ```text
+//! f mode      a file          mode: 4 bytes, little-endian, the permission bits
+//! d mode      a directory
+//! l target    a symbolic link; it has no record in the family itself
+//! ```
+
+mod dump;
+mod load;
+
+pub(crate) use dump::dump;
+pub(crate) use load::{load, read_file};
+
+use serde_json::{Value, json};
+
+use crate::output::Output;
+
+/// What is kept beside a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Meta {
+    File { mode: u32 },
+    Directory { mode: u32 },
+    Link { target: Vec<u8> },
+}
+
+impl Meta {
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Meta::File { mode } => [b"f", &mode.to_le_bytes()[..]].concat(),
+            Meta::Directory { mode } => [b"d", &mode.to_le_bytes()[..]].concat(),
+            Meta::Link { target } => [b"l", &target[..]].concat(),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Meta> {
+        let (kind, rest) = bytes.split_first()?;
+        let mode = || Some(u32::from_le_bytes(rest.try_into().ok()?));
+        match kind {
+            b'f' => Some(Meta::File { mode: mode()? }),
+            b'd' => Some(Meta::Directory { mode: mode()? }),
+            b'l' => Some(Meta::Link { target: rest.to_vec() }),
+            _ => None,
+        }
+    }
+}
+
+/// The family that holds the `Meta` of another one's paths.
+fn meta_family(cf: &str) -> String {
+    format!("{cf}.tree")
+}
+
+/// Something that was left out, and why.
+struct Skipped {
+    path: Vec<u8>,
+    reason: String,
+}
+
+fn skipped_json(skipped: &[Skipped], output: &Output) -> Value {
+    skipped.iter().map(|entry| json!({ "path": output.to_json(&entry.path), "reason": entry.reason })).collect()
+}
+
+fn say_skipped(skipped: &[Skipped], output: &Output) {
+    for entry in skipped {
+        eprintln!("skipped {}: {}", output.readable(&entry.path), entry.reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metas_come_back() {
+        for meta in
+            [Meta::File { mode: 0o755 }, Meta::Directory { mode: 0 }, Meta::Link { target: b"../\xff".to_vec() }]
+        {
+            assert_eq!(Meta::decode(&meta.encode()), Some(meta));
+        }
+        for bytes in [&b""[..], b"x", b"f", b"f123", b"d12345"] {
+            assert_eq!(Meta::decode(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! The tool as a user meets it: verbs, exit codes, formats, trees that come back, and the tour.
+
+#![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Tool {
+    dir: TempDir,
+}
+
+impl Tool {
+    fn new() -> Tool {
+        Tool { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waxseal"));
+        command.arg("-d").arg(self.path("store")).args(args);
+        command
+    }
+
+    fn run(&self, args: &[impl AsRef<OsStr>]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs a verb that must succeed; what it printed.
+    fn ok(&self, args: &[impl AsRef<OsStr>]) -> Vec<u8> {
+        let output = self.run(args);
+        assert!(output.status.success(), "{:?}", output);
+        output.stdout
+    }
+
+    fn text(&self, args: &[impl AsRef<OsStr>]) -> String {
+        String::from_utf8(self.ok(args)).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_slice(&self.ok(&[&["--json"], args].concat())).unwrap()
+    }
+
+    fn code(&self, args: &[impl AsRef<OsStr>]) -> i32 {
+        self.run(args).status.code().unwrap()
+    }
+
+    fn with_input(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap()
+    }
+}
+
+#[test]
+fn put_get_del() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    assert_eq!(tool.ok(&["get", "key"]), b"value");
+    tool.ok(&["put", "key", ""]);
+    assert_eq!(tool.ok(&["get", "key"]), b"");
+
+    assert!(tool.with_input(&["put", "piped", "-"], b"\x00\xff\n").status.success());
+    assert_eq!(tool.ok(&["get", "piped"]), b"\x00\xff\n");
+    fs::write(tool.path("file"), b"from a file").unwrap();
+    tool.ok(&[OsStr::new("put"), OsStr::new("filed"), OsStr::new("--file"), tool.path("file").as_os_str()]);
+    assert_eq!(tool.ok(&["get", "filed"]), b"from a file");
+
+    let raw = OsStr::from_bytes(b"\xfe\xff");
+    tool.ok(&[OsStr::new("put"), raw, raw]);
+    assert_eq!(tool.ok(&["--hex", "get", "feff"]), b"feff");
+    tool.ok(&["--hex", "put", "00", "0a"]);
+    assert_eq!(tool.ok(&["--hex", "get", "00"]), b"0a");
+
+    tool.ok(&["del", "key"]);
+    assert_eq!(tool.code(&["get", "key"]), 2);
+    tool.ok(&["del", "key"]);
+
+    tool.ok(&["--cf", "other", "put", "key", "elsewhere"]);
+    assert_eq!(tool.code(&["get", "key"]), 2);
+    assert_eq!(tool.ok(&["get", "key", "--cf", "other"]), b"elsewhere");
+}
+
+#[test]
+fn scan() {
+    let tool = Tool::new();
+    for key in ["a", "b1", "b2", "c"] {
+        tool.ok(&["put", key, &key.to_uppercase()]);
+    }
+    assert_eq!(tool.text(&["scan"]), "a\tA\nb1\tB1\nb2\tB2\nc\tC\n");
+    assert_eq!(tool.text(&["scan", "--from", "b", "--to", "b2"]), "b1\tB1\n");
+    assert_eq!(tool.text(&["scan", "--prefix", "b", "--keys-only", "--reverse"]), "b2\nb1\n");
+    assert_eq!(tool.text(&["scan", "--reverse", "--limit", "2"]), "c\tC\nb2\tB2\n");
+    assert_eq!(tool.text(&["scan", "--from", "c", "--to", "a"]), "");
+    assert_eq!(tool.text(&["--hex", "scan", "--prefix", "63"]), "63\t43\n");
+
+    let odd = OsStr::from_bytes(b"tab\there\xff");
+    tool.ok(&[OsStr::new("put"), odd, OsStr::new("line\nline \\ grün")]);
+    assert_eq!(tool.text(&["scan", "--prefix", "tab"]), "tab\\there\\xff\tline\\nline \\\\ grün\n");
+    let rows = tool.text(&["--json", "scan", "--from", "c"]);
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows[0], serde_json::json!({ "key": { "text": "c" }, "value": { "text": "C" } }));
+    assert_eq!(rows[1]["key"], serde_json::json!({ "hex": "7461620968657265ff" }));
+}
+
+#[test]
+fn exit_codes() {
+    let tool = Tool::new();
+    // 1: usage
+    assert_eq!(tool.code(&["nonsense"]), 1);
+    assert_eq!(tool.code(&["put", "key"]), 1);
+    assert_eq!(tool.code(&["--hex", "put", "xyz", "00"]), 1);
+    let without_store = Command::new(env!("CARGO_BIN_EXE_waxseal")).args(["get", "key"]).output().unwrap();
+    assert_eq!(without_store.status.code(), Some(1));
+    assert_eq!(tool.code(&["--help"]), 0);
+    assert_eq!(tool.code(&["--version"]), 0);
+    // 2: not found
+    for verb in [&["get", "key"][..], &["scan"], &["del", "key"], &["levels"], &["stats"], &["compact"]] {
+        assert_eq!(tool.code(verb), 2, "{verb:?}");
+    }
+    assert!(!tool.path("store").exists(), "looking makes no store");
+    tool.ok(&["put", "key", "value"]);
+    assert_eq!(tool.code(&["--cf", "none", "scan"]), 2);
+    let missing = tool.run(&["--json", "get", "none"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let object: Value = serde_json::from_slice(&missing.stdout).unwrap();
+    assert_eq!((&object["ok"], &object["error"]["kind"]), (&Value::from(false), &Value::from("not found")));
+    // 4: I/O
+    let absent = tool.path("absent");
+    assert_eq!(tool.code(&[OsStr::new("put"), OsStr::new("key"), OsStr::new("--file"), absent.as_os_str()]), 4);
+    // 5: locked
+    let db = waxseal::Db::open(tool.path("store")).unwrap();
+    assert_eq!(tool.code(&["put", "key", "other"]), 5);
+    assert_eq!(tool.ok(&["get", "key"]), b"value", "reading goes on beside a writer");
+    drop(db);
+    tool.ok(&["put", "key", "other"]);
+}
+
+#[test]
+fn whoever_has_seen_enough_may_leave() {
+    let tool = Tool::new();
+    fs::write(tool.path("big"), vec![b'x'; 4 << 20]).unwrap();
+    tool.ok(&[OsStr::new("put"), OsStr::new("key"), OsStr::new("--file"), tool.path("big").as_os_str()]);
+    let mut child = tool.command(&["get", "key"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[test]
+fn the_store_as_a_whole() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    tool.ok(&["compact"]);
+    let levels = tool.json(&["levels"]);
+    assert!(levels["levels"].is_array());
+    for level in levels["levels"].as_array().unwrap() {
+        for field in ["level", "tables", "bytes", "target_bytes"] {
+            assert!(level[field].is_u64(), "{field}");
+        }
+    }
+    assert!(tool.text(&["levels"]).starts_with("level"));
+    assert_eq!(tool.json(&["stats"])["families"][0]["name"], "default");
+    assert!(!tool.text(&["stats"]).is_empty());
+
+    let copy = tool.path("copy");
+    tool.ok(&[OsStr::new("checkpoint"), copy.as_os_str()]);
+    tool.ok(&["put", "key", "later"]);
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&copy).args(["get", "key"]).output().unwrap();
+    assert_eq!(output.stdout, b"value");
+}
+
+/// A tree with everything that is hard to keep.
+fn make_tree(root: &Path) {
+    let file = |name: &[u8], content: &[u8]| {
+        let path = root.join(OsStr::from_bytes(name));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    file(b"empty", b"");
+    file(b"a/b/c/deep", b"deep");
+    file(b"a-b", b"between a and a/");
+    file(b"not \xff utf-8 \x01/\xfe", b"bytes");
+    file(b"new\nline\t", b"odd name");
+    file(b"script.sh", b"#!/bin/sh\n");
+    file(b"large", &(0..3_000_000u32).map(|n| (n * 7) as u8).collect::<Vec<_>>());
+    file(b"closed/inside", b"in a directory that cannot be written");
+    fs::create_dir_all(root.join("empty directory/inner")).unwrap();
+    symlink("../a/b", root.join("a/link")).unwrap();
+    symlink(OsStr::from_bytes(b"nowhere \xff"), root.join("dangling")).unwrap();
+    symlink("/etc", root.join("absolute")).unwrap();
+    fs::set_permissions(root.join("script.sh"), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(root.join("empty"), Permissions::from_mode(0o400)).unwrap();
+    fs::set_permissions(root.join("closed"), Permissions::from_mode(0o555)).unwrap();
+}
+
+fn mode(path: PathBuf) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_tree_comes_back() {
+    let tool = Tool::new();
+    let (source, back) = (tool.path("source"), tool.path("back"));
+    make_tree(&source);
+    let loaded = tool.text(&[OsStr::new("load"), source.as_os_str()]);
+    assert!(loaded.starts_with("loaded 8 files, 7 directories and 3 links"), "{loaded}");
+    tool.ok(&[OsStr::new("dump"), back.as_os_str()]);
+    let diff = Command::new("diff").args(["-r", "--no-dereference"]).args([&source, &back]).output().unwrap();
+    assert!(diff.status.success() && diff.stdout.is_empty(), "{:?}", diff);
+    for name in ["script.sh", "empty", "closed", "a", "large"] {
+        assert_eq!(mode(source.join(name)), mode(back.join(name)), "{name}");
+    }
+    assert_eq!(fs::read_link(back.join("dangling")).unwrap(), OsStr::from_bytes(b"nowhere \xff"));
+    assert_eq!(tool.ok(&["get", "a/b/c/deep"]), b"deep");
+
+    // A second load over it takes what changed.
+    fs::remove_file(source.join("a/link")).unwrap();
+    fs::write(source.join("a/link"), "a file now").unwrap();
+    fs::write(source.join("a-b"), "changed").unwrap();
+    tool.ok(&[OsStr::new("load"), source.as_os_str()]);
+    tool.ok(&[OsStr::new("dump"), tool.path("again").as_os_str()]);
+    let diff =
+        Command::new("diff").args(["-r", "--no-dereference"]).args([&source, &tool.path("again")]).output().unwrap();
+    assert!(diff.status.success(), "{:?}", diff);
+    assert_eq!(tool.code(&[OsStr::new("dump"), back.as_os_str()]), 1, "not over what is there");
+    // So that the test's directory can be removed.
+    for tree in ["source", "back", "again"] {
+        fs::set_permissions(tool.path(tree).join("closed"), Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn special_files_and_the_store_itself_are_left_out() {
+    let tool = Tool::new();
+    let source = tool.dir.path();
+    fs::write(source.join("file"), "content").unwrap();
+    let _socket = UnixListener::bind(source.join("socket")).unwrap();
+    let output = tool.run(&[OsStr::new("--json"), OsStr::new("load"), source.as_os_str()]);
+    let loaded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((loaded["files"].as_u64(), loaded["bytes"].as_u64()), (Some(1), Some(7)));
+    assert_eq!(loaded["skipped"][0]["path"]["text"], "socket");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("socket"));
+    assert_eq!(tool.text(&["scan", "--keys-only"]), "file\n");
+}
+
+#[test]
+fn a_dump_stays_inside_its_destination() {
+    let tool = Tool::new();
+    for key in ["../outside", "/tmp/waxseal-outside", "a", "a/b", "x//y", ""] {
+        tool.ok(&["put", key, "v"]);
+    }
+    let back = tool.path("back");
+    let output = tool.run(&[OsStr::new("--json"), OsStr::new("dump"), back.as_os_str()]);
+    assert_eq!(output.status.code(), Some(6), "what cannot be a file is reported");
+    let dumped: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((dumped["files"].as_u64(), dumped["skipped"].as_array().unwrap().len()), (Some(1), 5));
+    assert!(!tool.path("outside").exists() && !Path::new("/tmp/waxseal-outside").exists());
+    assert_eq!(fs::read(back.join("a")).unwrap(), b"v");
+}
+
+fn args<'a>(verb: &'a str, path: &'a Path, more: &[&'a str]) -> Vec<OsString> {
+    [OsStr::new(verb), path.as_os_str()].into_iter().chain(more.iter().map(OsStr::new)).map(OsStr::to_owned).collect()
+}
+
+#[test]
+fn rows_of_csv_come_back() {
+    let tool = Tool::new();
+    let table = "id,name\n1,\"Ada, Countess\"\n10,grün\n2,\"two\nlines\"\n";
+    fs::write(tool.path("in.csv"), table).unwrap();
+    tool.ok(&args("load", &tool.path("in.csv"), &[]));
+    assert_eq!(tool.text(&["get", "1"]), r#"{"id":"1","name":"Ada, Countess"}"#);
+    tool.ok(&args("dump", &tool.path("out.csv"), &[]));
+    assert_eq!(fs::read_to_string(tool.path("out.csv")).unwrap(), table);
+
+    fs::write(tool.path("in.tsv"), "name\tid\na\tx\nb\ty\n").unwrap();
+    tool.ok(&args("load", &tool.path("in.tsv"), &["--cf", "tsv", "--key", "id"]));
+    assert_eq!(
+        tool.text(&["--cf", "tsv", "scan"]),
+        "x\t{\"name\":\"a\",\"id\":\"x\"}\ny\t{\"name\":\"b\",\"id\":\"y\"}\n"
+    );
+    assert_eq!(tool.text(&["--cf", "tsv", "dump", "-", "--format", "tsv"]), "name\tid\na\tx\nb\ty\n");
+
+    assert_eq!(tool.code(&args("load", &tool.path("in.csv"), &["--key", "none"])), 1);
+    fs::write(tool.path("bad.csv"), "a,b\n1\n").unwrap();
+    assert_eq!(tool.code(&args("load", &tool.path("bad.csv"), &[])), 1);
+}
+
+#[test]
+fn rows_of_json_come_back() {
+    let tool = Tool::new();
+    let rows = "{\"id\":1,\"tags\":[\"a\"]}\n{\"id\":2,\"n\":1.50}\n";
+    let output = tool.with_input(&["load", "-", "--format", "jsonl", "--key", "id"], rows.as_bytes());
+    assert!(output.status.success());
+    assert_eq!(tool.text(&["get", "2"]), r#"{"id":2,"n":1.50}"#, "the row as it was");
+    assert_eq!(tool.text(&["dump", "-"]), rows);
+    let fault = tool.with_input(&["load", "-", "--format", "jsonl", "--key", "none"], rows.as_bytes());
+    assert_eq!(fault.status.code(), Some(1));
+}
+
+#[test]
+fn any_bytes_come_back_from_any_row_format() {
+    for format in ["jsonl", "csv", "tsv"] {
+        let tool = Tool::new();
+        for (key, value) in [("", "00ff0a"), ("ff5c09", "22"), ("61", "")] {
+            tool.ok(&["--hex", "put", key, value]);
+        }
+        let file = tool.path("out");
+        tool.ok(&args("dump", &file, &["--format", format]));
+        tool.ok(&args("load", &file, &["--format", format, "--cf", "copy"]));
+        assert_eq!(tool.text(&["scan"]), tool.text(&["scan", "--cf", "copy"]), "{format}");
+    }
+}
+
+#[test]
+fn the_tour_of_a_small_tree() {
+    let tool = Tool::new();
+    let source = tool.path("source");
+    make_tree(&source);
+    for n in 0..60 {
+        fs::write(source.join(format!("file {n}")), format!("{n}").repeat(n * 50)).unwrap();
+    }
+    let store = tool.path("tour");
+    let output = Command::new(env!("CARGO_BIN_EXE_waxseal"))
+        .args([OsStr::new("tour"), source.as_os_str(), OsStr::new("--store"), store.as_os_str()])
+        .args(["--json", "--keep", "--seed", "7"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let tour: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fields: Vec<&str> = tour.as_object().unwrap().keys().map(String::as_str).collect();
+    let contract = "ok files bytes skipped load_s mismatches updated deleted snapshot_checked checkpoint_records killed_at_op \
+                    acknowledged lost wrong store_bytes peak_rss_bytes levels";
+    assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
+    let number = |field: &str| tour[field].as_u64().unwrap_or_else(|| panic!("{field}"));
+    assert_eq!(tour["ok"], true);
+    assert_eq!((number("files"), number("skipped")), (68, 3));
+    assert_eq!((number("mismatches"), number("lost"), number("wrong")), (0, 0, 0));
+    assert_eq!((number("updated"), number("deleted")), (14, 7));
+    assert_eq!((number("snapshot_checked"), number("checkpoint_records")), (68, 61));
+    assert!(number("acknowledged") >= number("killed_at_op") && number("killed_at_op") >= 6000);
+    assert!(number("store_bytes") > 0 && number("peak_rss_bytes") > 0);
+    // The store was kept; the checkpoint was not.
+    assert!(!tool.path("tour-checkpoint").exists());
+    let keys = Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&store).args(["scan", "--keys-only"]).output();
+    assert_eq!(keys.unwrap().stdout.iter().filter(|byte| **byte == b'\n').count(), 61);
+}
+
+#[test]
+fn the_tour_respects_its_limit_and_tidies_up() {
+    let tool = Tool::new();
+    let (source, store) = (tool.path("source"), tool.path("tour"));
+    fs::create_dir(&source).unwrap();
+    for n in 0..10 {
+        fs::write(source.join(n.to_string()), [b'x'; 1000]).unwrap();
+    }
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waxseal"));
+        command.args([OsStr::new("tour"), source.as_os_str(), OsStr::new("--store"), store.as_os_str()]);
+        command.args(more).output().unwrap()
+    };
+    let output = run(&["--limit", "3500"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("3 files, 3.0 kB") && text.contains("7 skipped") && text.contains("OK"), "{text}");
+    assert!(!store.exists());
+    fs::create_dir(&store).unwrap();
+    fs::write(store.join("mine"), "").unwrap();
+    assert_eq!(run(&[]).status.code(), Some(1), "not into a directory with something in it");
+}
