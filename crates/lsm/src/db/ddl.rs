@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::family::Family;
-use super::{DEFAULT_FAMILY, Db, Inner};
+use super::{DEFAULT_FAMILY, Db, Inner, Levels};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::options::CfOptions;
-use crate::version::{Change, Edit, Levels};
+use crate::version::{self, Change, Edit};
 
 /// Longest family name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -52,15 +52,15 @@ impl Inner {
         families.next_id = id + 1;
         self.sync_log()?; // I15
         let mut edit = Edit::default();
-        edit.push(Change::FamilyCreated {
+        edit.changes.push(Change::FamilyCreated {
             id,
             name: name.to_owned(),
             comparator: options.order.name().to_owned(),
-            options: crate::version::encode_options(&options),
+            options: version::family::encode(&options),
         });
         // Published first so that the edit's counters name the next id; nobody can have a handle before it is durable.
         let before = self.families.swap(Arc::new(families));
-        if let Err(error) = self.install(edit, &[]) {
+        if let Err(error) = self.install(edit, None) {
             self.families.store(before);
             return Err(error);
         }
@@ -74,16 +74,16 @@ impl Inner {
         };
         self.sync_log()?; // I15
         let mut edit = Edit::default();
-        edit.push(Change::FamilyDropped { id: family.id() });
+        edit.changes.push(Change::FamilyDropped { id: family.id() });
         // Marked first: a compaction that finishes now finds the mark under the manifest's lock and adds nothing.
         family.set_dropped(true);
-        if let Err(error) = self.install(edit, &[]) {
+        if let Err(error) = self.install(edit, None) {
             family.set_dropped(false);
             return Err(error);
         }
         families.by_id.remove(&family.id());
         self.families.store(Arc::new(families));
-        family.pinned_view().levels.tables().for_each(|table| table.mark_obsolete());
+        family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
         family.clear(Arc::new(Levels::empty(family.order().clone())));
         self.sweep_dead_files();
         self.revise_stall();

@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::Levels;
 use crate::env::work::lock;
 use crate::memtable::Memtable;
 use crate::options::CfOptions;
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::version::Levels;
+use crate::sst::Table;
+use crate::version::Shelf;
+
 
 /// One memtable and where its records stand in the log.
 #[derive(Debug)]
@@ -74,13 +77,16 @@ struct Inner {
     /// Held while one view is made from another; never over I/O.
     changing: Mutex<()>,
     dropped: AtomicBool,
+    /// How its tables are opened, and where dead ones go.
+    shelf: Arc<Shelf<Arc<Table>>>,
 }
 
 impl Family {
-    pub(crate) fn new(id: u32, name: &str, options: CfOptions, levels: Arc<Levels>) -> Family {
+    pub(crate) fn new(id: u32, name: &str, options: CfOptions, shelf: Arc<Shelf<Arc<Table>>>, levels: Arc<Levels>) -> Family {
         let active = Generation::new(&options.order);
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels });
-        let inner = Inner { id, name: name.to_owned(), options, view, changing: Mutex::new(()), dropped: AtomicBool::new(false) };
+        let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
+        let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
         Family(Arc::new(inner))
     }
 
@@ -102,6 +108,10 @@ impl Family {
     /// The order of its keys.
     pub fn order(&self) -> &Order {
         &self.0.options.order
+    }
+
+    pub(crate) fn shelf(&self) -> &Arc<Shelf<Arc<Table>>> {
+        &self.0.shelf
     }
 
     /// True after `drop_family`.

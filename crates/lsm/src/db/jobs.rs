@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::background::Lane;
 use super::family::{Family, Generation};
-use super::reads::Bounds;
-use super::{Db, Event, Inner};
+use super::commit::Moment;
+use super::reads::{Bounds, LevelPart};
+use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::compaction::debt;
 use crate::compaction::pick::{self, Plan};
 use crate::cursor::Cursor;
@@ -29,7 +30,7 @@ use crate::output::{Job, write_tables};
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::Companions;
-use crate::version::{Change, Edit, Levels, TableHandle, TableMeta};
+use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
 const HOT_LEVELS: usize = 2;
@@ -104,9 +105,10 @@ impl Inner {
 
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
-        if !planted::active(Bug::LogNotSyncedBeforeEdit) {
-            self.sync_log()?; // I15
-        }
+        let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
+            false => self.sync_log()?, // I15
+            true => Moment { offset: 0, seqno: 0 },
+        };
         let level0 = Level0 {
             env: &self.env,
             dir: &self.dir,
@@ -117,17 +119,16 @@ impl Inner {
         };
         let added = write_level0(&level0, family, frozen)?;
         self.sync_dir_before_edit()?;
-        let mut edit = Edit::default();
-        for meta in &added {
-            edit.push(Change::TableAdded { family: family.id(), level: 0, table: meta.clone() });
-        }
-        let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
-        edit.push(Change::Flushed { family: family.id(), seqno: flushed });
-        let retired = self.log_changes(&mut edit, family, frozen)?;
-        let bytes = added.iter().map(|meta| meta.size).sum();
         let table = added.first().map(|meta| meta.number);
-        self.install(edit, &[(family.clone(), Vec::new(), added, 0, Some(through))])?;
-        self.retire_log(retired);
+        let bytes = added.iter().map(|meta| meta.size).sum();
+        let mut edit = Edit::default();
+        edit.changes.extend(added.iter().map(|meta| added_to(family, 0, meta)));
+        let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
+        edit.changes.push(Change::Flushed { family: family.id(), seqno: flushed });
+        let retirable = self.log_changes(&mut edit, moment, (family, through));
+        let adds = added.into_iter().map(|meta| (0, Arc::new(meta))).collect();
+        self.install(edit, Some(Replaced { family, removes: Vec::new(), adds, flushed: Some(through) }))?;
+        self.retire_log(retirable);
         self.counters.flushed(bytes);
         self.revise_stall();
         self.background.kick(Lane::Compact);
@@ -142,34 +143,75 @@ impl Inner {
         self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory")
     }
 
-    /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order.
-    pub(super) fn install(&self, mut edit: Edit, changed: &[Replaced]) -> Result<()> {
-        let mut manifest = lock(&self.manifest);
-        self.check_halted()?;
-        let Some(writer) = manifest.as_mut() else { return Ok(()) };
-        if changed.iter().any(|(family, ..)| family.is_dropped()) {
-            return Err(Error::invalid("the family was dropped meanwhile"));
-        }
-        edit.push(Change::Counters {
-            next_file: self.next_file.load(Ordering::Relaxed),
-            last_seqno: self.visible(),
-            next_family: self.families().next_id,
+    /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order. If the edit is refused,
+    /// the files that it would have named are removed, unless it may have reached the disk all the same.
+    pub(super) fn install(&self, mut edit: Edit, replaced: Option<Replaced<'_>>) -> Result<()> {
+        let mut guard = lock(&self.manifest);
+        let Some(manifest) = guard.as_mut() else { return Err(Error::closed()) };
+        let outcome = self.check_halted().and_then(|()| match &replaced {
+            Some(replaced) if replaced.family.is_dropped() => Err(Error::invalid("the family was dropped meanwhile")),
+            _ => Ok(()),
         });
-        if let Err(error) = writer.append(&edit) {
-            if writer.is_poisoned() {
+        let outcome = outcome.and_then(|()| {
+            edit.changes.push(Change::Counters {
+                next_file: self.next_file.load(Ordering::Relaxed),
+                last_seqno: self.visible(),
+                next_family: self.families().next_id,
+            });
+            manifest.append(&edit)
+        });
+        if let Err(error) = outcome {
+            if manifest.has_ended() {
                 self.halt(&error);
+            } else if let Some(replaced) = &replaced {
+                self.remove_unnamed(replaced);
             }
             return Err(error);
         }
-        for (family, removed, added, level, flushed) in changed {
-            let view = family.pinned_view();
-            let handles: Vec<_> = added.iter().map(|meta| self.table_handle(family, meta.clone())).collect();
-            let levels = view.levels.apply(removed, *level, handles)?;
-            family.install(Arc::new(levels), *flushed);
+        if let Some(replaced) = &replaced {
+            self.show(replaced)?;
         }
-        drop(manifest);
+        if manifest.is_full(self.settings.manifest_bytes) {
+            match manifest.rotate(self.new_file_number()) {
+                Ok(()) => self.counters.rotated(),
+                Err(error) if manifest.has_ended() => self.halt(&error),
+                Err(_) => {} // no room for a fresh one: the old one goes on
+            }
+        }
+        drop(guard);
         self.sweep_dead_files();
         Ok(())
+    }
+
+    /// Swaps the view of a family to what the manifest now says.
+    fn show(&self, replaced: &Replaced<'_>) -> Result<()> {
+        let family = replaced.family;
+        let view = family.pinned_view();
+        // A table that only moves keeps its handle, and with it its open file and cached blocks.
+        let handle_of = |meta: &Arc<TableMeta>| {
+            let moved = replaced.removes.iter().find(|(_, number)| *number == meta.number);
+            let handle = moved.and_then(|(level, number)| view.levels.get(*level, *number).cloned());
+            handle.unwrap_or_else(|| TableHandle::new(meta.clone(), family.shelf().clone()))
+        };
+        let adds: Vec<_> = replaced.adds.iter().map(|(level, meta)| (*level, handle_of(meta))).collect();
+        let levels = view.levels.apply(&replaced.removes, &adds)?;
+        for (level, number) in &replaced.removes {
+            if !replaced.adds.iter().any(|(_, meta)| meta.number == *number)
+                && let Some(gone) = view.levels.get(*level, *number)
+            {
+                gone.retire();
+            }
+        }
+        family.install(Arc::new(levels), replaced.flushed);
+        Ok(())
+    }
+
+    fn remove_unnamed(&self, replaced: &Replaced<'_>) {
+        for (_, meta) in &replaced.adds {
+            if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
+                let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
+            }
+        }
     }
 
     /// Compacts once, if something is due.
@@ -216,7 +258,7 @@ impl Inner {
                 None => {}
             }
             level += 1;
-            if level >= view.levels.depth() {
+            if level >= LEVELS {
                 return Ok(());
             }
         }
@@ -244,73 +286,68 @@ impl Inner {
         outcome
     }
 
-    fn move_tables(&self, family: &Family, plan: &Plan, inputs: &[(usize, Arc<TableHandle>)]) -> Result<()> {
-        let mut edit = Edit::default();
-        let mut removed = Vec::new();
-        let mut added = Vec::new();
-        for (level, table) in inputs {
-            let meta = table.meta().clone();
-            edit.push(Change::TableRemoved { family: family.id(), level: *level, number: meta.number });
-            edit.push(Change::TableAdded { family: family.id(), level: plan.output_level, table: meta.clone() });
-            removed.push((*level, meta.number));
-            added.push(meta);
-        }
-        let numbers: Vec<u64> = added.iter().map(|meta| meta.number).collect();
-        self.install(edit, &[(family.clone(), removed, added, plan.output_level, None)])?;
+    fn move_tables(&self, family: &Family, plan: &Plan, inputs: &[Input]) -> Result<()> {
+        let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
+        let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
+        let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
+        self.exchange(family, removes, adds)?;
         self.counters.moved();
         self.tell_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
     }
 
-    fn merge_tables(
-        &self,
-        family: &Family,
-        plan: &Plan,
-        levels: &Arc<Levels>,
-        inputs: &[(usize, Arc<TableHandle>)],
-    ) -> Result<()> {
+    fn merge_tables(&self, family: &Family, plan: &Plan, levels: &Levels, inputs: &[Input]) -> Result<()> {
         let outputs = match self.merge_once(family, plan, levels, inputs) {
             Err(error) if error.damage().is_some_and(|damage| damage.verdict == Verdict::Ledger) => {
-                self.merge_once(family, plan, levels, inputs)? // law of the ledger: once more, then the span is barred
+                self.merge_once(family, plan, levels, inputs)? // once more; then the span is barred
             }
             outcome => outcome?,
         };
-        let mut edit = Edit::default();
-        let mut removed = Vec::new();
-        for (level, table) in inputs {
-            edit.push(Change::TableRemoved { family: family.id(), level: *level, number: table.meta().number });
-            removed.push((*level, table.meta().number));
-        }
-        for meta in &outputs {
-            edit.push(Change::TableAdded { family: family.id(), level: plan.output_level, table: meta.clone() });
-        }
+        let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
+        let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
         let written: u64 = outputs.iter().map(|meta| meta.size).sum();
         let numbers = outputs.iter().map(|meta| meta.number).collect();
-        self.install(edit, &[(family.clone(), removed, outputs, plan.output_level, None)])?;
+        let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
+        self.exchange(family, removes, adds)?;
         self.counters.compacted(read, written);
-        self.tell_compacted(family, inputs.iter().map(|(_, table)| table.meta().number).collect(), numbers, plan, false);
+        self.tell_compacted(family, gone, numbers, plan, false);
         Ok(())
+    }
+
+    /// Tables for tables, in one edit.
+    fn exchange(&self, family: &Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Result<()> {
+        let mut edit = Edit::default();
+        edit.changes.extend(removes.iter().map(|(level, number)| Change::TableRemoved {
+            family: family.id(),
+            level: *level as u8,
+            number: *number,
+        }));
+        edit.changes.extend(adds.iter().map(|(level, meta)| added_to(family, *level, meta)));
+        self.install(edit, Some(Replaced { family, removes, adds, flushed: None }))
     }
 
     fn merge_once(
         &self,
         family: &Family,
         plan: &Plan,
-        levels: &Arc<Levels>,
-        inputs: &[(usize, Arc<TableHandle>)],
+        levels: &Levels,
+        inputs: &[Input],
     ) -> Result<Vec<TableMeta>> {
         let mut expected = Ledger::default();
         let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
         for (level, _) in &plan.inputs {
-            let tables: Vec<_> = inputs.iter().filter(|(of, _)| of == level).map(|(_, table)| table.clone()).collect();
+            let tables = inputs.iter().filter(|(of, _)| of == level).map(|(_, table)| table);
             match level {
                 0 => {
-                    for table in &tables {
-                        sources.push(Box::new(table.open()?.cursor(false)));
+                    for table in tables {
+                        sources.push(Box::new(table.table()?.cursor(false)));
                     }
                 }
-                _ => sources.push(Box::new(ConcatCursor::new(family.order().clone(), tables.into()).without_cache())),
+                _ => {
+                    let parts = tables.map(|table| LevelPart { table: table.clone(), fill_cache: false });
+                    sources.push(Box::new(ConcatCursor::new(family.order().clone(), parts.collect())));
+                }
             }
         }
         for (_, table) in inputs {
@@ -331,7 +368,7 @@ impl Inner {
             cancelled: &self.background.stopping,
             expected,
         };
-        let is_bottom = |key: &[u8]| !levels.may_hold_below(plan.output_level, key);
+        let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), Box::new(is_bottom));
         let grandparents = levels.spans(plan.output_level + 1);
         let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, grandparents);
@@ -360,17 +397,31 @@ impl Inner {
         }
     }
 
-    /// Removes the files that no version names any more (I06).
+    /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
     pub(crate) fn sweep_dead_files(&self) {
-        for number in self.dead_tables.take() {
-            // A file that cannot be removed now is swept at the next open.
-            let _ = self.env.fs.remove(&self.path(Name::Table(number)));
+        for table in self.dead_files.drain() {
+            let _ = self.env.fs.remove(&self.path(Name::Table(table.number)));
         }
     }
 }
 
-/// What an edit does to one family: tables removed (level, number), tables added, their level, and the seqno now flushed.
-pub(super) type Replaced = (Family, Vec<(usize, u64)>, Vec<TableMeta>, usize, Option<Seqno>);
+/// What an edit does to one family's view.
+pub(super) struct Replaced<'a> {
+    pub(super) family: &'a Family,
+    /// Tables that go: level and number.
+    pub(super) removes: Vec<(usize, u64)>,
+    /// Tables that come, with their level.
+    pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
+    /// Memtables frozen up to here are in tables now.
+    pub(super) flushed: Option<Seqno>,
+}
+
+/// A table that goes into a compaction, with its level.
+type Input = (usize, Arc<TableHandle>);
+
+fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
+    Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
+}
 
 fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     match bound {
@@ -379,13 +430,9 @@ fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<(usize, Arc<TableHandle>)> {
-    let wanted = |level: usize, number: u64| plan.inputs.iter().any(|(of, numbers)| *of == level && numbers.contains(&number));
-    (0..levels.depth())
-        .flat_map(|level| levels.level(level).iter().map(move |table| (level, table)))
-        .filter(|(level, table)| wanted(*level, table.meta().number))
-        .map(|(level, table)| (level, table.clone()))
-        .collect()
+fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
+    let numbers = plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
+    numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
 fn facts(levels: &Levels, busy: &dyn Fn(u64) -> bool) -> pick::Facts {
@@ -410,7 +457,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<G
         expected.merge(&generation.memtable.ledger());
         sources.push(Box::new(generation.memtable.cursor()));
     }
-    let base_seqno = frozen.iter().map(|generation| generation.memtable.least_seqno()).min().unwrap_or(0);
+    let base_seqno = frozen.iter().filter_map(|generation| generation.memtable.least_seqno()).min().unwrap_or(0);
     let mut cursor = MergeCursor::new(family.order().clone(), sources);
     let job = Job {
         env: level0.env,

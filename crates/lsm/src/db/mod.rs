@@ -48,8 +48,8 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::Companions;
-use crate::sst::Cache;
-use crate::version::{DeadTables, Manifest, TableMeta};
+use crate::sst::{Cache, Table};
+use crate::version::{DeadFiles, Manifest};
 
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -100,6 +100,11 @@ struct Handle {
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
+/// The tables of a family as readers see them.
+pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
+/// One table of them, opened when first read.
+pub(crate) type TableHandle = crate::version::Handle<Arc<Table>>;
+
 /// How a store is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
@@ -124,7 +129,6 @@ pub(crate) struct Inner {
     closed: AtomicBool,
     /// The last seqno that reads see (I01).
     visible: AtomicU64,
-    next_file: AtomicU64,
     families: ArcSwap<Families>,
     /// None when the store is read-only.
     log: Option<commit::Log>,
@@ -134,8 +138,10 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
-    dead_tables: DeadTables,
-    halted: Mutex<Option<Error>>,
+    dead_files: Arc<DeadFiles>,
+    next_file: Arc<AtomicU64>,
+    /// Whether the listener heard that the store halted.
+    halt_told: AtomicBool,
     recovery: Mutex<RecoveryReport>,
     /// Options and orders given by the caller, kept for `refresh`.
     given: (Vec<(String, CfOptions)>, Vec<Order>),
@@ -271,30 +277,14 @@ impl Inner {
     }
 
     /// Names family and keys in an error met while reading a table, and tells the listener of damage.
-    pub(crate) fn damaged(&self, family: &Family, table: &TableMeta, error: Error) -> Error {
-        let error = error.in_family(family.name(), Some((&table.smallest, &table.largest)));
+    #[cold]
+    pub(crate) fn damaged(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
+        let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
+        let error = error.in_family(family.name(), Some(keys));
         if error.is_corruption() {
             self.listener.on_event(&Event::Corruption { error: error.clone() });
         }
         error
-    }
-
-    /// From now on nothing is acknowledged, synced or made permanent (I09); reads go on.
-    pub(crate) fn halt(&self, error: &Error) {
-        let mut halted = lock(&self.halted);
-        if halted.is_none() {
-            *halted = Some(error.clone());
-            drop(halted);
-            self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
-        }
-    }
-
-    /// `Halted`, if the store is.
-    pub(crate) fn check_halted(&self) -> Result<()> {
-        match &*lock(&self.halted) {
-            None => Ok(()),
-            Some(cause) => Err(Error::of(ErrorKind::Halted, format!("halted until reopened, since earlier: {cause}"))),
-        }
     }
 }
 

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
-use super::{Db, Inner};
+use super::{Db, Inner, TableHandle};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::merge::{ConcatCursor, MergeCursor};
+use crate::merge::{ConcatCursor, MergeCursor, Part};
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
 use crate::record::{Kind, Record, Seqno};
+use crate::version::LEVELS;
 
-/// The bounds of a range of user keys.
-pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub use crate::read::Bounds;
 
 impl Db {
     /// Shows the value of `key` to `visit`, borrowed from where it lives; false if there is none.
@@ -84,8 +84,8 @@ impl Db {
         self.open_inner()?;
         let view = family.view();
         let mut total = 0;
-        for table in view.levels.tables() {
-            let reader = table.open()?;
+        for table in view.levels.iter().flat_map(|level| level.tables()) {
+            let reader = table.table()?;
             let from = match &bounds.0 {
                 Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
                 Bound::Unbounded => 0,
@@ -138,16 +138,17 @@ impl Inner {
                 return outcome;
             }
         }
-        if view.levels.is_empty() {
+        if view.levels.tables() == 0 {
             return Ok(false);
         }
         let key_hash = if family.order().is_hashable() { hash(key) } else { 0 };
-        for table in view.levels.candidates(key) {
-            let found = table.open().and_then(|reader| reader.get(key, key_hash, seqno, &mut decide));
+        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
+        for table in view.levels.newest_holding(key).chain(deeper) {
+            let found = table.table().and_then(|reader| reader.get(key, key_hash, seqno, &mut decide));
             match found {
                 Ok(true) => return outcome,
                 Ok(false) => {}
-                Err(error) => return Err(self.damaged(family, table.meta(), error)),
+                Err(error) => return Err(self.damaged(family, table, error)),
             }
         }
         Ok(false)
@@ -163,17 +164,35 @@ pub(super) fn internal_cursor(family: &Family, view: &Arc<View>, fill_cache: boo
             sources.push(Box::new(generation.memtable.cursor()));
         }
     }
-    for table in view.levels.level(0) {
-        sources.push(Box::new(table.open()?.cursor(fill_cache)));
+    for table in view.levels.level(0).tables() {
+        sources.push(Box::new(table.table()?.cursor(fill_cache)));
     }
-    for level in 1..view.levels.depth() {
-        match view.levels.level(level) {
-            [] => {}
-            tables => sources.push(Box::new(ConcatCursor::new(order.clone(), tables.to_vec().into()))),
-        }
+    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache });
+        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
     }
     Ok(match sources.len() {
         1 => sources.remove(0),
         _ => Box::new(MergeCursor::new(order.clone(), sources)),
     })
+}
+
+/// A table as a part of its level, opened when a cursor gets there.
+pub(super) struct LevelPart {
+    pub(super) table: Arc<TableHandle>,
+    pub(super) fill_cache: bool,
+}
+
+impl Part for LevelPart {
+    fn smallest(&self) -> &[u8] {
+        &self.table.meta().smallest
+    }
+
+    fn largest(&self) -> &[u8] {
+        &self.table.meta().largest
+    }
+
+    fn open(&self) -> Result<Box<dyn Cursor>> {
+        Ok(Box::new(self.table.table()?.cursor(self.fill_cache)))
+    }
 }
