@@ -12,7 +12,7 @@ use crate::env::work::lock;
 use crate::error::Result;
 use crate::names::Name;
 
-use super::segment::{PAGE, Place, Refusal, Segment};
+use super::segment::{Made, PAGE, Place, Refusal, Segment};
 use super::{LogStart, Wal};
 
 /// Retired segments that are kept to be used again.
@@ -103,7 +103,7 @@ impl<T> Wal<T> {
         outcome
     }
 
-    fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Result<Arc<Segment>, Refusal> {
+    fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Made<Arc<Segment>> {
         let length = length.max(self.limits.segment_bytes);
         self.shed(retired);
         let fitting = retired.0.iter().position(|segment| segment.length() == length);

@@ -133,6 +133,9 @@ impl Segment {
     }
 }
 
+/// What making a segment answers.
+pub(super) type Made<T> = std::result::Result<T, Refusal>;
+
 /// Why a segment could not be made.
 pub(super) enum Refusal {
     /// Nothing that counts was touched; the same call may succeed later.
@@ -177,7 +180,7 @@ impl Maker {
         first: u64,
         length: u64,
         filled: bool,
-    ) -> Result<Segment, Refusal> {
+    ) -> Made<Segment> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let made = (|| {
@@ -201,7 +204,7 @@ impl Maker {
         old: &Segment,
         number: u64,
         first: u64,
-    ) -> Result<Segment, Refusal> {
+    ) -> Made<Segment> {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
@@ -209,7 +212,7 @@ impl Maker {
     }
 
     /// Makes a segment that no frame has entered longer.
-    pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> Result<(), Refusal> {
+    pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> Made<()> {
         let name = segment.name();
         segment.file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
         let header = SegmentHeader {
@@ -233,7 +236,7 @@ impl Maker {
         number: u64,
         first: u64,
         length: u64,
-    ) -> Result<Segment, Refusal> {
+    ) -> Made<Segment> {
         let name = Name::Segment(number).to_string();
         let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
         let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
