@@ -34,6 +34,17 @@ pub struct MergeCursor {
     forward: bool,
 }
 
+/// All records of `sources`, which stand newest first, as one cursor: the only source itself, or a merge of them.
+pub fn merged(order: Order, mut sources: Vec<Box<dyn Cursor>>) -> Box<dyn Cursor> {
+    match sources.pop() {
+        Some(only) if sources.is_empty() => only,
+        last => {
+            sources.extend(last);
+            Box::new(MergeCursor::new(order, sources))
+        }
+    }
+}
+
 /// A source and what it stands on.
 #[derive(Clone, Copy)]
 struct Contender {

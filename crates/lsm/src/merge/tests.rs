@@ -27,6 +27,8 @@ proptest! {
         let mut merge = MergeCursor::new(order.clone(), deal(&order, &records, &hands, sources));
         prop_assert!(!merge.valid());
         check_moves(&order, &records, &mut merge, &moves);
+        let mut merge = merged(order.clone(), deal(&order, &records, &hands, sources));
+        check_moves(&order, &records, &mut *merge, &moves);
     }
 
     #[test]
@@ -159,7 +161,7 @@ fn a_seek_in_the_open_part_does_not_open_it_again() {
 
 #[test]
 fn no_sources_hold_no_records() {
-    let mut merge = MergeCursor::new(Order::bytewise(), Vec::new());
+    let mut merge = merged(Order::bytewise(), Vec::new());
     merge.first().unwrap();
     assert!(!merge.valid());
     merge.seek_for_prev(b"k", 1).unwrap();

@@ -47,7 +47,7 @@ pub struct UserCursor {
 enum Place {
     /// Nowhere.
     Nowhere,
-    /// On the record under the inner cursor.
+    /// On the record under the inner cursor, whose key is the seen one.
     Inner,
     /// On the saved record; the inner cursor has left its versions behind on the way back, or run out.
     Saved,
@@ -103,7 +103,7 @@ impl UserCursor {
             Bound::Unbounded => self.inner.first()?,
             Bound::Included(key) => self.inner.seek(key, self.seqno)?,
             Bound::Excluded(key) => {
-                self.seen.set(&self.order, key);
+                self.seen.set(self.order.lead(key), key);
                 self.inner.seek(key, 0)?;
             }
         }
@@ -127,17 +127,16 @@ impl UserCursor {
     }
 
     /// One key on.
+    #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
-            Place::Inner => {
-                self.seen.set(&self.order, self.inner.record().key);
-                self.inner.next()?;
-            }
+            Place::Inner => self.inner.next()?,
             // Turns round: the inner cursor stands before all versions of the key, or there is nothing before them.
             Place::Saved => {
-                self.seen.set(&self.order, self.saved.record().key);
+                let key = self.saved.record().key;
+                self.seen.set(self.order.lead(key), key);
                 if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
             }
         }
@@ -192,20 +191,22 @@ impl UserCursor {
             if self.is_above(record.key) {
                 break;
             }
+            let lead = self.order.lead(record.key);
             // Where the next record of interest is at the earliest, if not here.
-            let pass_to = if self.seen.is(&self.order, record.key) {
+            let pass_to = if self.seen.is(&self.order, &lead, record.key) {
                 Some(0)
             } else {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
             match pass_to {
                 None if record.kind == Kind::Put => {
+                    self.seen.set(lead, record.key);
                     self.place = Place::Inner;
                     break;
                 }
                 None => {
                     only_tombstone(&record)?;
-                    self.seen.set(&self.order, record.key);
+                    self.seen.set(lead, record.key);
                     passed = 0;
                 }
                 Some(seqno) if passed >= LONG_RUN && record.seqno > seqno => {
@@ -249,6 +250,9 @@ impl UserCursor {
             let place = self.leave_key_backward()?;
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
             if newest.kind == Kind::Put {
+                if place == Place::Inner {
+                    self.seen.set(self.order.lead(newest.key), newest.key);
+                }
                 self.place = place;
                 break;
             }

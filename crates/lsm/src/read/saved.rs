@@ -11,10 +11,9 @@ pub(super) struct SeenKey {
 }
 
 impl SeenKey {
-    /// Remembers a key instead of the one before.
+    /// Remembers a key, with its lead, instead of the one before.
     #[inline]
-    pub(super) fn set(&mut self, order: &Order, key: &[u8]) {
-        let lead = order.lead(key);
+    pub(super) fn set(&mut self, lead: Lead, key: &[u8]) {
         if !lead.is_whole() {
             self.bytes.clear();
             self.bytes.extend_from_slice(key);
@@ -28,11 +27,11 @@ impl SeenKey {
         self.lead = None;
     }
 
-    /// True if this is the key, as the order sees it.
+    /// True if a key with this lead is the one remembered, as the order sees it.
     #[inline]
-    pub(super) fn is(&self, order: &Order, key: &[u8]) -> bool {
-        let Some(lead) = &self.lead else { return false };
-        match lead.compare(&order.lead(key)) {
+    pub(super) fn is(&self, order: &Order, lead: &Lead, key: &[u8]) -> bool {
+        let Some(seen) = &self.lead else { return false };
+        match seen.compare(lead) {
             Some(decided) => decided.is_eq(),
             None => order.compare(&self.bytes, key).is_eq(),
         }
