@@ -419,7 +419,7 @@ pub(super) struct Replaced<'a> {
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
 
-fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
+pub(super) fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
     Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
 }
 
