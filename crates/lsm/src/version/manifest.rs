@@ -283,6 +283,6 @@ fn framed(previous: u64, offset: u64, number: u64, body: &[u8]) -> Result<(Vec<u
     Ok((frame, header.link))
 }
 
-fn refused(error: Error) -> Error {
-    Error::invalid(format!("an edit that cannot follow: {error}"))
+fn refused(what: &'static str) -> Error {
+    Error::invalid(format!("an edit that cannot follow: it {what}"))
 }
