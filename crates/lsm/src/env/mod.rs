@@ -23,6 +23,7 @@ pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealFs;
 pub use sim::SimFs;
+pub use traced::TracedFs;
 
 /// Everything the engine needs from outside. Clones share it.
 #[derive(Clone)]

@@ -30,6 +30,8 @@ pub use fault::Fault;
 pub use loss::{Crash, Loss};
 
 use content::Content;
+#[cfg(test)]
+use content::SECTOR;
 use fault::Kind;
 use handle::{SimFile, SimLock};
 use state::{Armed, State};
