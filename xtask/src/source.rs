@@ -24,13 +24,19 @@ pub(crate) struct Source {
     tokens: Vec<Token>,
     /// Lines of the file that are not part of a test.
     pub(crate) lines: usize,
+    /// Modules in files of their own that only tests see: `#[cfg(test)] mod name;`.
+    pub(crate) test_modules: Vec<String>,
 }
 
 impl Source {
     pub(crate) fn read(text: &str) -> Source {
         let total = text.lines().count();
-        let (tokens, tested) = without_tests(&tokens(text));
-        Source { tokens, lines: total.saturating_sub(tested) }
+        let (tokens, tests) = without_tests(&tokens(text));
+        let span =
+            |item: &Vec<Token>| item.last().zip(item.first()).map_or(0, |(last, first)| last.line - first.line + 1);
+        let tested: usize = tests.iter().map(span).sum();
+        let test_modules = tests.iter().filter_map(|item| module_name(item)).collect();
+        Source { tokens, lines: total.saturating_sub(tested), test_modules }
     }
 
     /// The line on which a word stands as code, if it does.
@@ -113,9 +119,9 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Takes out every item under `#[cfg(test)]`; also says how many lines these have.
-fn without_tests(tokens: &[Token]) -> (Vec<Token>, usize) {
-    let (mut kept, mut lines, mut at) = (Vec::new(), 0, 0);
+/// Parts the items under `#[cfg(test)]` from the rest.
+fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<Vec<Token>>) {
+    let (mut kept, mut tests, mut at) = (Vec::new(), Vec::new(), 0);
     while at < tokens.len() {
         if !is_test_attribute(&tokens[at..]) {
             kept.push(tokens[at].clone());
@@ -123,10 +129,18 @@ fn without_tests(tokens: &[Token]) -> (Vec<Token>, usize) {
             continue;
         }
         let end = item_end(tokens, at);
-        lines += tokens[end - 1].line - tokens[at].line + 1;
+        tests.push(tokens[at..end].to_vec());
         at = end;
     }
-    (kept, lines)
+    (kept, tests)
+}
+
+/// The name in an item that ends with `mod name;`.
+fn module_name(item: &[Token]) -> Option<String> {
+    match item {
+        [.., module, name, end] if module.text == "mod" && end.text == ";" => Some(name.text.clone()),
+        _ => None,
+    }
 }
 
 fn is_test_attribute(tokens: &[Token]) -> bool {
@@ -271,6 +285,8 @@ mod tests {
                     #[cfg(test)]\nuse crate::c;\nuse crate::d;\n";
         assert_eq!(paths(text), ["crate::a", "crate::d"]);
         assert_eq!(Source::read(text).lines, 2);
+        let declared = Source::read("mod a;\n#[cfg(test)]\npub(crate) mod b;\n#[cfg(test)]\nmod c { mod d; }");
+        assert_eq!(declared.test_modules, ["b"]);
     }
 
     #[test]

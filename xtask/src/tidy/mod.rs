@@ -12,6 +12,8 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::source::Source;
+
 /// A rule: what it is called, and what breaks it.
 type Rule = (&'static str, fn(&Path) -> Vec<String>);
 
@@ -74,12 +76,21 @@ fn below(root: &Path, folder: &Path) -> Vec<PathBuf> {
 /// Rust files of the workspace's packages, with their text. Files that only tests use are left out.
 fn rust_sources(root: &Path) -> Vec<(PathBuf, String)> {
     let is_source = |file: &PathBuf| {
-        let in_package = file.iter().any(|part| part == "src");
-        let tested = file.iter().any(|part| part == "tests") || file.file_stem().is_some_and(|stem| stem == "tests");
-        in_package && !tested && file.extension().is_some_and(|extension| extension == "rs")
+        let in_package = file.iter().any(|part| part == "src") && !file.iter().any(|part| part == "tests");
+        in_package && file.extension().is_some_and(|extension| extension == "rs")
     };
     let read = |file: PathBuf| std::fs::read_to_string(root.join(&file)).ok().map(|text| (file, text));
-    files(root).into_iter().filter(is_source).filter_map(read).collect()
+    let mut found: Vec<(PathBuf, String)> = files(root).into_iter().filter(is_source).filter_map(read).collect();
+    let tests: Vec<PathBuf> = found.iter().flat_map(|(file, text)| test_files(file, text)).collect();
+    found.retain(|(file, _)| !tests.iter().any(|test| file.with_extension("").starts_with(test)));
+    found
+}
+
+/// Where the modules of a file lie that only tests see, without `.rs`.
+fn test_files(file: &Path, text: &str) -> Vec<PathBuf> {
+    let is_root = file.file_stem().is_some_and(|stem| stem == "mod" || stem == "lib" || stem == "main");
+    let folder = if is_root { file.parent().unwrap_or(file).to_path_buf() } else { file.with_extension("") };
+    Source::read(text).test_modules.iter().map(|name| folder.join(name)).collect()
 }
 
 #[cfg(test)]
@@ -130,6 +141,13 @@ mod tests {
     #[test]
     fn every_rule_is_a_test() {
         assert_eq!(RULES.len(), 7, "a new rule needs its test above");
+    }
+
+    #[test]
+    fn files_of_tests_are_known_by_their_declaration() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\n";
+        assert_eq!(test_files(Path::new("x/src/sst/mod.rs"), text), [PathBuf::from("x/src/sst/b")]);
+        assert_eq!(test_files(Path::new("x/src/cursor.rs"), text), [PathBuf::from("x/src/cursor/b")]);
     }
 
     #[test]

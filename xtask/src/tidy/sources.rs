@@ -28,7 +28,8 @@ const OUTSIDE: &[&str] = &[
 ];
 
 /// Paths that lead outside where they may, with the reason.
-const PASSES: &[(&str, &str, &str)] = &[];
+const PASSES: &[(&str, &str, &str)] =
+    &[("crates/lsm/src/db/open.rs", "std::process::id", "LOCK names its holder for people; nothing is decided by it")];
 
 /// Files that may hold unsafe code, and what for.
 const FENCES: &[(&str, &str)] = &[("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words")];
