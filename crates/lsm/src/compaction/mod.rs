@@ -1,13 +1,15 @@
 //! Compaction: which tables are merged, which records survive it, where the new tables end, and how long writers wait for it.
 //!
-//! Everything here decides and nothing acts: facts in, a decision out.
+//! All but `output` decide and do not act: facts in, a decision out. `output` is the pass that flushes share with compactions.
 //!
 //! ```text
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
+//! output  records in, tables out
 //! ```
 
 pub mod debt;
+pub mod output;
 pub mod pick;
 pub mod rules;
 pub mod split;

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::edit::{Change, Edit, Place, TableMeta};
+use super::edit::{Change, Edit, TableMeta};
 use crate::record::Seqno;
+use crate::wal::{LogStart, Place};
 
 /// The store, as far as the manifest knows it. Clones share what they do not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,17 +49,6 @@ pub struct Family {
     pub flushed: Seqno,
     /// Its tables by number, each with its level.
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
-}
-
-/// Where reading of the log begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogStart {
-    /// The first segment, its nonce, its first logical offset, and the link before it.
-    pub place: Place,
-    /// The ring's number.
-    pub ring: u64,
-    /// The ring's nonce.
-    pub ring_nonce: u64,
 }
 
 /// What a recovery cut from the log.
@@ -111,6 +101,18 @@ impl State {
             file: *file,
         }));
         Edit { changes }
+    }
+
+    /// The same tables without any log: what a copy of the store begins with. Its log begins anew.
+    pub fn without_log(&self) -> State {
+        State {
+            log: None,
+            sealed: BTreeMap::new(),
+            permanent_offset: 0,
+            log_witness: 0,
+            cuts: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// The family of this name.
