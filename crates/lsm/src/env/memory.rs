@@ -184,11 +184,13 @@ impl Fs for MemoryFs {
         Ok(Ok(Box::new(MemoryLock(content))))
     }
 
-    fn machine(&self, _dir: &Path) -> io::Result<Machine> {
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        lock(&self.state).tree.dir(dir)?;
         Ok(Machine::default())
     }
 
-    fn reserves_blocks(&self, _dir: &Path) -> io::Result<bool> {
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        lock(&self.state).tree.dir(dir)?;
         Ok(false)
     }
 }

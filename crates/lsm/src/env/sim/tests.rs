@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::env::Clock;
 
+mod model;
 mod same;
 
 const DURABLE: Crash = Crash::Machine(Loss::DurableOnly);
