@@ -137,7 +137,7 @@ pub struct World {
     pub tally: Arc<Tally>,
     pub db: Option<Db>,
     seed: u64,
-    opens: u64,
+    opens: std::cell::Cell<u64>,
 }
 
 impl World {
@@ -156,7 +156,7 @@ impl World {
             tally: Arc::default(),
             db: None,
             seed,
-            opens: 0,
+            opens: std::cell::Cell::new(0),
         }
     }
 
@@ -191,12 +191,12 @@ impl World {
         }
     }
 
-    pub fn env(&mut self) -> Env {
-        self.opens += 1;
-        self.sim.env(self.seed.wrapping_mul(1_000_003).wrapping_add(self.opens))
+    pub fn env(&self) -> Env {
+        self.opens.set(self.opens.get() + 1);
+        self.sim.env(self.seed.wrapping_mul(1_000_003).wrapping_add(self.opens.get()))
     }
 
-    pub fn parts(&mut self) -> Parts {
+    pub fn parts(&self) -> Parts {
         Parts {
             env: self.env(),
             companions: Arc::new(Plain),
