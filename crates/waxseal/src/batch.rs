@@ -56,7 +56,7 @@ pub(crate) fn write_one(
     value: &[u8],
     options: WriteOptions,
 ) -> Result<()> {
-    inner.check_open()?;
+    inner.check(family)?;
     let durability = options.durability.unwrap_or(inner.engine.settings().durability);
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
@@ -93,13 +93,15 @@ pub(crate) fn write_one(
 pub struct Batch {
     inner: Arc<Inner>,
     operations: Operations,
+    /// The families it writes to.
+    families: Vec<Family>,
     /// Why the batch cannot commit.
     fault: Option<Error>,
 }
 
 impl Batch {
     pub(crate) fn new(inner: &Arc<Inner>) -> Batch {
-        Batch { inner: Arc::clone(inner), operations: Operations::new(), fault: None }
+        Batch { inner: Arc::clone(inner), operations: Operations::new(), families: Vec::new(), fault: None }
     }
 
     /// Sets a key to a value.
@@ -119,9 +121,10 @@ impl Batch {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
+        self.families.iter().try_for_each(|family| self.inner.check(family))?;
         if !self.operations.is_empty() {
             self.inner.engine.commit(&self.operations, durability)?;
-            self.operations.clear();
+            self.clear();
         }
         Ok(())
     }
@@ -129,6 +132,7 @@ impl Batch {
     /// Forgets all writes, and a refused one.
     pub fn clear(&mut self) {
         self.operations.clear();
+        self.families.clear();
         self.fault = None;
     }
 
@@ -161,7 +165,11 @@ impl Batch {
                 cf.name()
             )));
         }
-        self.operations.push(cf.family.id(), kind, key, value, self.inner.engine.companions())
+        self.operations.push(cf.family.id(), kind, key, value, self.inner.engine.companions())?;
+        if !self.families.contains(&cf.family) {
+            self.families.push(cf.family.clone());
+        }
+        Ok(())
     }
 }
 

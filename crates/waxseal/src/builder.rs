@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waxseal_lsm::db::{self as engine, Listener, Parts};
+use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
-use waxseal_lsm::seam::Plain;
+use waxseal_lsm::order::{Comparator, Order};
 
 use crate::db::{Db, Inner};
 
@@ -38,15 +38,10 @@ pub struct Builder {
     memtable_bytes: Option<usize>,
     memory_bytes: Option<usize>,
     template: CfOptions,
-    families: Vec<(String, CfOptions)>,
-    env: Env,
-    listener: Arc<dyn Listener>,
+    /// Whether the template was touched: only then does it replace what the store keeps for `default`.
+    has_template: bool,
+    parts: Parts,
 }
-
-/// Hears nothing.
-struct Silent;
-
-impl Listener for Silent {}
 
 impl Builder {
     pub(crate) fn new(path: &Path) -> Builder {
@@ -57,9 +52,8 @@ impl Builder {
             memtable_bytes: None,
             memory_bytes: None,
             template: CfOptions::default(),
-            families: Vec::new(),
-            env: Env::real(),
-            listener: Arc::new(Silent),
+            has_template: false,
+            parts: Parts::real(),
         }
     }
 
@@ -89,15 +83,17 @@ impl Builder {
         self
     }
 
-    /// Target size of a data block, in bytes, in families made without options of their own. Default 4 KiB.
+    /// Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB.
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.template.block_bytes = bytes;
+        self.has_template = true;
         self
     }
 
-    /// Compression in families made without options of their own. Default LZ4, if built in.
+    /// Compression in `default` and in families made by name alone. Default LZ4, if built in.
     pub fn compression(mut self, compression: Compression) -> Builder {
         self.template.compression = compression;
+        self.has_template = true;
         self
     }
 
@@ -134,25 +130,25 @@ impl Builder {
 
     /// Another file system.
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Builder {
-        self.env.fs = fs;
+        self.parts.env.fs = fs;
         self
     }
 
     /// Another clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Builder {
-        self.env.clock = clock;
+        self.parts.env.clock = clock;
         self
     }
 
     /// Another outside world altogether: files, clock, randomness and who does background work.
     pub fn env(mut self, env: Env) -> Builder {
-        self.env = env;
+        self.parts.env = env;
         self
     }
 
     /// Hears what the engine does. It is called on the engine's threads: be quick, and do not call the store from it.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Builder {
-        self.listener = listener;
+        self.parts.listener = listener;
         self
     }
 
@@ -163,10 +159,16 @@ impl Builder {
         self
     }
 
-    /// The options of a family: of one that exists (a family with an order of its own cannot be opened without it), or of one
-    /// that is to be made at open.
+    /// The options of a family, in the place of those that the store keeps; one of this name is made if there is none.
     pub fn column_family(mut self, name: impl Into<String>, options: CfOptions) -> Builder {
-        self.families.push((name.into(), options));
+        self.parts.families.push((name.into(), options));
+        self
+    }
+
+    /// An order that families of the store may have, looked up by its name. A store with a family in another order than
+    /// bytewise cannot be opened without it.
+    pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Builder {
+        self.parts.orders.push(Order::custom(comparator));
         self
     }
 
@@ -203,11 +205,10 @@ impl Builder {
         )?;
         settings.cache_bytes = cache;
         settings.memtable_bytes = memtable;
-        let mut families = self.families;
-        if families.iter().all(|(name, _)| name != "default") {
-            families.insert(0, ("default".to_owned(), self.template.clone()));
+        let mut parts = self.parts;
+        if self.has_template && parts.families.iter().all(|(name, _)| name != DEFAULT_FAMILY) {
+            parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
         }
-        let parts = Parts { env: self.env, companions: Arc::new(Plain), listener: self.listener, families };
         let engine = open(&self.path, settings, parts)?;
         Ok(Db { inner: Arc::new(Inner::new(engine, self.template)) })
     }

@@ -38,8 +38,8 @@ pub struct Cursor {
 
 impl Cursor {
     pub(crate) fn new(inner: &Arc<Inner>, family: &Family, at: At<'_>) -> Cursor {
-        let open = inner.check_open();
-        let at = open.and_then(|()| inner.engine.cursor(family, at, (Bound::Unbounded, Bound::Unbounded)));
+        let checked = inner.check(family);
+        let at = checked.and_then(|()| inner.engine.cursor(family, at, (Bound::Unbounded, Bound::Unbounded)));
         Cursor { inner: Arc::clone(inner), at }
     }
 

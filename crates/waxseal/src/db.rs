@@ -16,6 +16,7 @@ use waxseal_lsm::options::CfOptions;
 use crate::batch::Batch;
 use crate::builder::Builder;
 use crate::family::ColumnFamily;
+use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 
 /// What all handles of one store share.
@@ -37,6 +38,14 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 
+    /// `Closed`, or `Invalid` for a family that was dropped: what is written to its handles would vanish, and what is read
+    /// through them would look like an empty family.
+    #[inline]
+    pub(crate) fn check(&self, family: &Family) -> Result<()> {
+        self.check_open()?;
+        if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
+    }
+
     /// `Closed`, or `ReadOnly`, if nothing can be written.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
@@ -55,7 +64,7 @@ impl Inner {
         at: At<'_>,
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.check_open()?;
+        self.check(family)?;
         let mut visit = Some(visit);
         let mut answer = None;
         self.engine.get(family, key, at, &mut |record| {
@@ -65,6 +74,27 @@ impl Inner {
         })?;
         Ok(answer)
     }
+
+    /// The values of many keys at one moment.
+    pub(crate) fn read_many<K: AsRef<[u8]>>(
+        &self,
+        family: &Family,
+        at: At<'_>,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Slice>>> {
+        self.check(family)?;
+        let keys: Vec<K> = keys.into_iter().collect();
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        let mut values = vec![None; keys.len()];
+        self.engine
+            .multi_get(family, &keys, at, &mut |index, record| values[index] = Some(Slice::from(record.value)))?;
+        Ok(values)
+    }
+}
+
+#[cold]
+fn dropped(family: &Family) -> Error {
+    Error::invalid(format!("the column family {:?} was dropped", family.name()))
 }
 
 /// An open store. Clones share it, and may be used from any thread.

@@ -14,7 +14,6 @@ use crate::cursor::Cursor;
 use crate::db::Inner;
 use crate::range::{KeyRange, Range};
 use crate::slice::Slice;
-use crate::snapshot;
 
 /// A handle to one column family. Clones share it, and may be used from any thread.
 ///
@@ -122,9 +121,7 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.inner.check_open()?;
-        let snapshot = self.inner.engine.snapshot()?;
-        snapshot::multi_get(&self.inner, &self.family, &snapshot, keys)
+        self.inner.read_many(&self.family, At::Latest, keys)
     }
 
     /// A cursor over the family as it is now: borrows keys and values, turns round, allocates nothing per step.
@@ -176,18 +173,18 @@ impl ColumnFamily {
 
     /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
     pub fn compact(&self) -> Result<()> {
-        self.inner.check_open()?;
-        self.inner.engine.compact(&self.family, (Bound::Unbounded, Bound::Unbounded))
+        self.inner.check(&self.family)?;
+        self.inner.engine.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded))
     }
 
     /// About how many bytes of the store's files hold records of a range. Memtables are not counted.
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
-        self.inner.check_open()?;
-        self.inner.engine.approximate_size(&self.family, range.into_bounds())
+        self.inner.check(&self.family)?;
+        self.inner.engine.approximate_size(&self.family, &range.into_bounds())
     }
 
     fn view(&self) -> Result<waxseal_lsm::db::Snapshot> {
-        self.inner.check_open().and_then(|()| self.inner.engine.snapshot())
+        self.inner.check(&self.family).and_then(|()| self.inner.engine.snapshot())
     }
 }
 

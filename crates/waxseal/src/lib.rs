@@ -68,11 +68,12 @@ pub use range::{KeyRange, Keys, Range};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 
-pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport};
+pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
+pub use waxseal_lsm::sst::CacheMetrics;
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
 /// [`Builder::clock`] or [`Builder::env`].

@@ -190,6 +190,7 @@ impl Range {
                 cursor
             }
             None => {
+                self.inner.check(&self.family)?;
                 let cursor = self.inner.engine.cursor(&self.family, At::Snapshot(snapshot), self.bounds.clone())?;
                 let cursor = mine.insert(cursor);
                 match end {

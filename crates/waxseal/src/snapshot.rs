@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use waxseal_lsm::db::{self as engine, At, Family};
+use waxseal_lsm::db::{self as engine, At};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Seqno;
 
@@ -79,7 +79,7 @@ impl Snapshot {
         cf: &ColumnFamily,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        multi_get(&self.inner, &cf.family, self.of(cf)?, keys)
+        self.inner.read_many(&cf.family, At::Snapshot(self.of(cf)?), keys)
     }
 
     /// A cursor over a family as it was.
@@ -121,14 +121,4 @@ impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Snapshot").field(&self.seqno()).finish()
     }
-}
-
-/// Many keys at one moment.
-pub(crate) fn multi_get<K: AsRef<[u8]>>(
-    inner: &Inner,
-    family: &Family,
-    at: &engine::Snapshot,
-    keys: impl IntoIterator<Item = K>,
-) -> Result<Vec<Option<Slice>>> {
-    keys.into_iter().map(|key| inner.read(family, key.as_ref(), At::Snapshot(at), |value| Slice::from(value))).collect()
 }

@@ -186,8 +186,20 @@ fn a_dropped_family_refuses_its_handles() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("c")?;
     cf.put("a", "1")?;
+    let (snapshot, mut range, mut batch) = (db.snapshot(), cf.iter(), db.batch());
+    assert_eq!(range.next().unwrap()?.0, "a");
+    batch.put(&cf, "b", "1");
     db.drop_column_family("c")?;
-    assert_eq!(cf.put("a", "2").unwrap_err().kind(), &ErrorKind::Invalid);
+    let refused = |outcome: Result<()>| assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Invalid);
+    refused(cf.put("a", "2"));
+    refused(batch.commit(Durability::Os));
+    refused(cf.get("a").map(drop));
+    refused(cf.multi_get(["a"]).map(drop));
+    refused(cf.cursor().first());
+    refused(cf.iter().next().unwrap().map(drop));
+    refused(cf.compact());
+    refused(snapshot.get(&cf, "a").map(drop));
+    refused(range.next_back().unwrap().map(drop));
     let again = db.column_family("c")?;
     assert_eq!(again.get("a")?, None);
     Ok(())
