@@ -22,12 +22,15 @@ pub(crate) fn stats(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             json!({
                 "name": family.name,
                 "memtable_bytes": family.memtable_bytes,
+                "frozen_memtables": family.frozen,
                 "levels": levels_json(&family.levels),
             })
         })
         .collect();
     output.object(&json!({
         "families": families,
+        "visible_seqno": metrics.visible_seqno,
+        "cache": { "bytes": metrics.cache.used_bytes, "budget_bytes": metrics.cache.budget_bytes },
         "recovery": {
             "commits": recovery.commits,
             "cut_bytes": recovery.cut_bytes,
@@ -70,9 +73,12 @@ pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Resul
     Ok(Exit::Ok)
 }
 
-/// The levels of one family.
+/// The levels of one family that hold tables, level 0 in any case.
 pub(crate) fn levels_of(db: &Db, cf: &str) -> Vec<LevelMetrics> {
-    db.metrics().families.into_iter().find(|family| family.name == cf).map(|family| family.levels).unwrap_or_default()
+    let mut families = db.metrics().families.into_iter();
+    let mut levels = families.find(|family| family.name == cf).map(|family| family.levels).unwrap_or_default();
+    levels.retain(|level| level.level == 0 || level.tables > 0);
+    levels
 }
 
 pub(crate) fn levels_json(levels: &[LevelMetrics]) -> Value {

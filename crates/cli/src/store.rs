@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use waxseal::{ColumnFamily, Db, ErrorKind};
+use waxseal::{ColumnFamily, Db};
 
 use crate::args::Args;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::text;
 
 /// The directory of `-d`.
@@ -15,16 +15,24 @@ pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
     args.dir.as_deref().ok_or_else(|| Failure::usage("say which store: -d DIR"))
 }
 
+/// The directory of `-d`, if there is a store in it: a file `CURRENT` makes it one.
+fn existing_store(args: &Args) -> Result<&Path, Failure> {
+    let dir = dir(args)?;
+    match dir.join("CURRENT").try_exists() {
+        Ok(true) => Ok(dir),
+        Ok(false) => Err(Failure::not_found(format!("no store in {}", dir.display()))),
+        Err(error) => Err(Failure::io(dir.display(), error)),
+    }
+}
+
 /// For verbs that only look: beside a writer too, and nothing is changed.
 pub(crate) fn open_to_read(args: &Args) -> Result<Db, Failure> {
-    let dir = dir(args)?;
-    Db::open_read_only(dir).map_err(|error| absent_or(dir, error))
+    Ok(Db::open_read_only(existing_store(args)?)?)
 }
 
 /// For verbs that change what is there.
 pub(crate) fn open_to_change(args: &Args) -> Result<Db, Failure> {
-    let dir = dir(args)?;
-    report_cut(Db::builder(dir).create_if_missing(false).open().map_err(|error| absent_or(dir, error))?)
+    report_cut(Db::builder(existing_store(args)?).create_if_missing(false).open()?)
 }
 
 /// For verbs that put something in: makes the store if there is none.
@@ -62,13 +70,4 @@ fn report_cut(db: Db) -> Result<Db, Failure> {
         );
     }
     Ok(db)
-}
-
-fn absent_or(dir: &Path, error: waxseal::Error) -> Failure {
-    let nothing_there = matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Io(std::io::ErrorKind::NotFound))
-        && !dir.join("CURRENT").exists();
-    if nothing_there {
-        return Failure::new(Exit::NotFound, format!("no store in {}", dir.display()));
-    }
-    error.into()
 }

@@ -130,6 +130,9 @@ fn exit_codes() {
         assert_eq!(tool.code(verb), 2, "{verb:?}");
     }
     assert!(!tool.path("store").exists(), "looking makes no store");
+    fs::create_dir(tool.path("store")).unwrap();
+    assert_eq!(tool.code(&["del", "key"]), 2);
+    assert_eq!(fs::read_dir(tool.path("store")).unwrap().count(), 0, "nor a file where there is none");
     tool.ok(&["put", "key", "value"]);
     assert_eq!(tool.code(&["--cf", "none", "scan"]), 2);
     let missing = tool.run(&["--json", "get", "none"]);
@@ -375,7 +378,12 @@ fn the_tour_respects_its_limit_and_tidies_up() {
     let output = run(&["--limit", "3500"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("3 files, 3.0 kB") && text.contains("7 skipped") && text.contains("OK"), "{text}");
+    assert!(
+        text.contains("3 files, 3.0 kB")
+            && text.contains("skipped: 7 beyond the limit, 0 links and others")
+            && text.contains("OK"),
+        "{text}"
+    );
     assert!(!store.exists());
     fs::create_dir(&store).unwrap();
     fs::write(store.join("mine"), "").unwrap();

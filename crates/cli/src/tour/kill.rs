@@ -19,6 +19,7 @@ use waxseal::env::{Random, SeededRandom};
 use waxseal::{Db, Durability, KIB, MIB};
 
 use super::report::Report;
+use super::seconds;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::text::count;
@@ -135,9 +136,9 @@ pub(super) fn kill_a_writer(
     }
     report.acknowledged = heard;
     let text = format!(
-        "a process that writes in {THREADS} threads, after {} acknowledged writes in {:.1} s ({how})",
+        "a process that writes in {THREADS} threads, after {} acknowledged writes in {} ({how})",
         count(report.killed_at_op),
-        start.elapsed().as_secs_f64()
+        seconds(start)
     );
     report.step("kill", text, output)?;
     Ok(outcome)

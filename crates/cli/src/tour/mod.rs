@@ -110,9 +110,14 @@ fn peak_rss_bytes() -> u64 {
     line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
 }
 
-/// Seconds for a report line.
+/// The time since then, for a report line.
 fn seconds(since: Instant) -> String {
-    format!("{:.1} s", since.elapsed().as_secs_f64())
+    let elapsed = since.elapsed();
+    if elapsed.as_secs() < 1 {
+        format!("{} ms", elapsed.as_millis())
+    } else {
+        format!("{:.1} s", elapsed.as_secs_f64())
+    }
 }
 
 /// A rate for a report line.

@@ -20,7 +20,10 @@ const PRINTED_FINDINGS: u64 = 20;
 pub(super) struct Report {
     pub(super) files: u64,
     pub(super) bytes: u64,
+    /// Links, special and unreadable files, and what is beyond the limit.
     pub(super) skipped: u64,
+    /// Files beyond the limit alone.
+    pub(super) beyond_limit: u64,
     pub(super) load_s: f64,
     /// Answers that were not what was stored, of any check but that of the killed writer.
     pub(super) mismatches: u64,

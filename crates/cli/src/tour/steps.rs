@@ -106,9 +106,11 @@ impl Tour {
                     }
                 };
                 let key = [tree.prefix.as_bytes(), &entry.name].concat();
-                let fits = key.len() <= MAX_KEY_BYTES && report.bytes.saturating_add(length) <= sources.limit;
-                if !fits || read_file(&entry.path, length, &mut content).is_err() {
+                let beyond_limit = report.bytes.saturating_add(length) > sources.limit;
+                let unfit = beyond_limit || key.len() > MAX_KEY_BYTES;
+                if unfit || read_file(&entry.path, length, &mut content).is_err() {
                     report.skipped += 1;
+                    report.beyond_limit += u64::from(beyond_limit);
                     continue;
                 }
                 cf.put(&key, &content)?;
@@ -123,14 +125,20 @@ impl Tour {
         report.load_s = start.elapsed().as_secs_f64();
         tour.items.sort_by(|a, b| a.key.cmp(&b.key));
         let text = format!(
-            "{}, {} in {} ({}), all durable; {} skipped",
+            "{}, {} in {} ({}), all durable",
             counted(report.files, "file", "files"),
             size(report.bytes),
             seconds(start),
             rate(report.bytes, start),
-            count(report.skipped)
         );
         report.step("load", text, output)?;
+        if report.skipped > 0 {
+            let others = count(report.skipped - report.beyond_limit);
+            report.note(
+                format!("skipped: {} beyond the limit, {others} links and others", count(report.beyond_limit)),
+                output,
+            )?;
+        }
         Ok(tour)
     }
 
