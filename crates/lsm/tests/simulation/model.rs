@@ -407,10 +407,7 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        let world = &mut self.world;
-        world.db = None;
-        world.sim.reboot(Crash::Process);
-        world.recover(false);
+        self.world.crash(Crash::Process);
         Ok(())
     }
 
