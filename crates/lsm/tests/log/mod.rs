@@ -381,3 +381,50 @@ pub fn scripts() -> Vec<(&'static str, Vec<Do>)> {
 pub fn is_halted(error: &Error) -> bool {
     *error.kind() == waxseal_lsm::error::ErrorKind::Halted
 }
+
+/// Each sync of a script fails once; the log goes on as far as it lets itself, is killed, and then the machine crashes. What
+/// was confirmed must be there.
+pub fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
+    use waxseal_lsm::env::sim::Fault;
+    let dir = Path::new("/db");
+    let script =
+        [Do::CommitSync(100), Do::Commit(4000), Do::CommitSync(50), Do::Commit(10), Do::CommitSync(3000)].repeat(4);
+    for fault in [Fault::SyncFailed, Fault::Error(std::io::ErrorKind::Other)] {
+        for skip in 0..40 {
+            let sim = SimFs::new(skip);
+            let env = sim.env(skip);
+            env.fs.create_dir_all(dir).unwrap();
+            env.fs.sync_dir(dir).unwrap();
+            sim.settle();
+            let mut driver = Driver::create(&env, dir, &settings(mapped), 0).unwrap();
+            driver.sim = Some(sim.clone());
+            sim.fail_at(sim.steps() + skip * 5, fault);
+            let mut failed = false;
+            for step in &script {
+                let (acknowledged, synced) = (driver.acknowledged, driver.synced);
+                let outcome = driver.step(*step);
+                if failed && (driver.acknowledged > acknowledged || driver.synced > synced) {
+                    return Err(format!("mapped {mapped}, {fault:?} + {skip}: confirmed after a failure"));
+                }
+                // A file that cannot be made fails its commit alone; a sync that fails ends all.
+                failed |= driver.wal.failed().is_some() || (outcome.is_err() && fault == Fault::SyncFailed);
+            }
+            for crash in [Crash::Process].into_iter().chain(Loss::all(skip).map(Crash::Machine)) {
+                let fork = sim.fork();
+                fork.reboot(Crash::Process);
+                fork.reboot(crash);
+                let env = fork.env(9);
+                let machine = env.fs.machine(dir).unwrap();
+                let least = if crash == Crash::Process { driver.acknowledged } else { driver.synced };
+                let read = read_back(&env, dir, &driver.manifest, machine);
+                // The kernel itself dropped pages of acknowledged commits: to say so is right, to be short in silence is not.
+                if crash == Crash::Process && failed && read.as_ref().is_err_and(|error| error.is_corruption()) {
+                    continue;
+                }
+                check(&driver, &read, least)
+                    .map_err(|found| format!("mapped {mapped}, {fault:?} + {skip}, {crash:?}: {found}"))?;
+            }
+        }
+    }
+    Ok(())
+}
