@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Access, Db, Event, Inner};
-use crate::compaction::debt::Stall;
+use crate::compaction::Stall;
 use crate::env::work::{Mode, Signal, spawn};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
@@ -29,13 +29,18 @@ const LANES: [Lane; 3] = [Lane::Log, Lane::Flush, Lane::Compact];
 /// How long a lane waits before it tries again what failed.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// A sleep shorter than this costs more than it waits: 200 µs.
+const LEAST_SLEEP_NANOS: u64 = 200_000;
+
 pub(crate) struct Background {
     mode: Mode,
     state: Signal<State>,
     /// Set once, at close; long jobs look at it.
     pub(crate) stopping: AtomicBool,
-    /// What writers must do: 0 go, `u64::MAX` stop, else nanoseconds to wait.
+    /// What writers must do: 0 go, `u64::MAX` stop, else nanoseconds to wait for each 1,024 bytes.
     stall: AtomicU64,
+    /// Nanoseconds that writers owe and have not waited yet.
+    owed: AtomicU64,
 }
 
 #[derive(Default)]
@@ -53,6 +58,7 @@ impl Background {
             state: Signal::new(State::default()),
             stopping: AtomicBool::new(false),
             stall: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
         }
     }
 
@@ -209,31 +215,46 @@ impl Inner {
         Ok(())
     }
 
-    /// Holds a writer back as the debt demands: not at all, for a moment, or until there is room.
-    pub(crate) fn admit(&self) -> Result<()> {
-        match self.background.stall() {
-            Stall::Go => Ok(()),
-            Stall::Delay(nanos) => {
-                let before = self.env.clock.monotonic_nanos();
-                match self.background.mode {
-                    Mode::Stepped => {
-                        self.step_any();
-                    }
-                    Mode::Threads => {
-                        let state = self.background.state.lock();
-                        drop(self.background.state.wait(state, Some(Duration::from_nanos(nanos))));
-                    }
-                }
-                self.counters.stalled(self.env.clock.monotonic_nanos() - before);
+    /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
+    pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
+        let stall = self.background.stall();
+        if stall == Stall::Go {
+            return Ok(());
+        }
+        let before = self.env.clock.monotonic_nanos();
+        let outcome = match stall.nanos(bytes as u64) {
+            Some(nanos) => {
+                self.slow_down(nanos);
                 Ok(())
             }
-            Stall::Stop => {
-                let before = self.env.clock.monotonic_nanos();
+            None => {
                 let lane = if self.flush_is_due() { Lane::Flush } else { Lane::Compact };
-                let outcome = self.wait_until(lane, || self.background.stall() != Stall::Stop);
-                self.counters.stalled(self.env.clock.monotonic_nanos() - before);
-                outcome
+                self.wait_until(lane, || self.background.stall() != Stall::Stop)
             }
+        };
+        self.counters.stalled(self.env.clock.monotonic_nanos() - before);
+        outcome
+    }
+
+    /// Waits out a price. Small ones are saved up until they are worth a sleep.
+    fn slow_down(&self, nanos: u64) {
+        if self.background.mode == Mode::Stepped {
+            self.step_any();
+            return;
+        }
+        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        if owed < LEAST_SLEEP_NANOS {
+            return;
+        }
+        self.background.owed.fetch_sub(owed.min(nanos.max(LEAST_SLEEP_NANOS)), Ordering::Relaxed);
+        let until = self.env.clock.monotonic_nanos() + owed.min(nanos.max(LEAST_SLEEP_NANOS));
+        let mut state = self.background.state.lock();
+        loop {
+            let now = self.env.clock.monotonic_nanos();
+            if now >= until || self.background.stall() == Stall::Go || self.background.is_stopping() {
+                return;
+            }
+            state = self.background.state.wait(state, Some(Duration::from_nanos(until - now)));
         }
     }
 }

@@ -7,15 +7,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::commit::Log;
-use super::{Db, Inner};
+use super::{Db, Inner, TableHandle};
 use crate::env::work::lock;
 use crate::env::{Open, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
-use crate::version::{Manifest, State, TableHandle};
-use crate::wal;
+use crate::version::{Manifest, State};
 
 impl Db {
     /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
@@ -47,30 +45,25 @@ impl Inner {
         for table in &tables {
             self.copy_table(dir, table.meta().number)?;
         }
-        let highest = tables.iter().map(|table| table.meta().number).max().unwrap_or(0);
-        let next = std::cell::Cell::new(highest + 1);
-        let new_number = || next.replace(next.get() + 1);
-        let mut state = state.renamed(self.env.random.uid());
-        let start = wal::Start { offset: 0, seqno: state.last_seqno + 1 };
-        let log = Log::create(&self.env, dir, &self.settings, start, &new_number)?;
-        state.log = log.start_place();
-        let manifest_number = new_number();
-        state.next_file = next.get();
-        Manifest::create(&self.env, dir, manifest_number, &state, self.settings.manifest_bytes)?;
-        Ok(())
+        self.env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
+        // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
+        let number = state.next_file;
+        Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot()).map(|_| ())
     }
 
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
     fn picture(&self) -> Result<(State, Vec<Arc<TableHandle>>)> {
         let _job = lock(&self.jobs_lock);
-        let through = self.freeze(&|_| true)?;
+        self.freeze(&|_| true)?;
         self.flush_frozen(&|_| true)?;
         let manifest = lock(&self.manifest);
         let Some(manifest) = manifest.as_ref() else { return Err(Error::closed()) };
-        let mut state = manifest.state().clone();
-        state.last_seqno = through;
+        let state = manifest.state().without_log();
         let families = self.families();
-        let tables = families.by_id.values().flat_map(|family| family.pinned_view().levels.tables().cloned().collect::<Vec<_>>());
+        let views = families.by_id.values().map(|family| family.pinned_view());
+        let tables = views.flat_map(|view| {
+            view.levels.iter().flat_map(|level| level.tables()).cloned().collect::<Vec<_>>()
+        });
         Ok((state, tables.collect()))
     }
 

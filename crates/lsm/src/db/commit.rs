@@ -113,7 +113,7 @@ impl Db {
         if batch.is_empty() {
             return Ok(inner.visible());
         }
-        inner.admit()?;
+        inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         let ticket = log.wal.order(&body, body.clone())?;
         log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;

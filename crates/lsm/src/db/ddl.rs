@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::family::Family;
+use super::open::shelf;
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
@@ -47,7 +48,9 @@ impl Inner {
             return Err(Error::invalid(format!("there is a family {name:?} already")));
         }
         let id = families.next_id;
-        let family = Family::new(id, name, options.clone(), Arc::new(Levels::empty(options.order.clone())));
+        let shelf = shelf(&self.env, &self.dir, name, &options, &self.cache, &self.dead_files);
+        let levels = Arc::new(Levels::empty(options.order.clone()));
+        let family = Family::new(id, name, options.clone(), shelf, levels);
         families.by_id.insert(id, family.clone());
         families.next_id = id + 1;
         self.sync_log()?; // I15

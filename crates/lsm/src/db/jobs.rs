@@ -13,9 +13,11 @@ use super::background::Lane;
 use super::family::{Family, Generation};
 use super::commit::Moment;
 use super::reads::{Bounds, LevelPart};
+use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
-use crate::compaction::debt;
-use crate::compaction::pick::{self, Plan};
+use crate::compaction::output::{Job, write_tables};
+use crate::compaction::pick::{self, Picture, Shape, Span, Step};
+use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt};
 use crate::cursor::Cursor;
 use crate::env::Env;
 use crate::env::work::lock;
@@ -24,16 +26,16 @@ use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
 use crate::names::Name;
 use crate::options::Compression;
-use crate::output::rules::Rules;
-use crate::output::split::Splitter;
-use crate::output::{Job, write_tables};
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::Companions;
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
-const HOT_LEVELS: usize = 2;
+pub(super) const HOT_LEVELS: usize = 2;
+
+/// Frozen memtables at most; with so many, a full active one stops writers.
+const FROZEN_MEMTABLES: usize = 2;
 
 impl Db {
     /// Writes all memtables to tables and waits until they are durable.
@@ -214,54 +216,67 @@ impl Inner {
         }
     }
 
-    /// Compacts once, if something is due.
+    /// Compacts once, if something is due, or else where tombstones are dense.
     pub(crate) fn compact_step(&self) -> Result<bool> {
-        let Some((family, plan)) = self.compactions.pick(|busy| self.most_urgent(busy)) else { return Ok(false) };
-        let outcome = self.run_plan(&family, &plan);
-        self.compactions.done(&plan);
-        self.background.changed();
-        outcome.map(|()| true)
+        if self.check_halted().is_err() {
+            return Ok(false);
+        }
+        match self.compactions.pick(|taken| self.most_urgent(taken)) {
+            Some((family, plan)) => self.carry_out(&family, &plan).map(|()| true),
+            None => Ok(false),
+        }
     }
 
-    /// The plan with the highest score over all families.
-    fn most_urgent(&self, busy: &dyn Fn(u64) -> bool) -> Option<(Family, Plan)> {
+    fn carry_out(&self, family: &Family, plan: &Plan) -> Result<()> {
+        let outcome = self.run_plan(family, plan);
+        self.compactions.done(family, plan);
+        self.background.changed();
+        outcome
+    }
+
+    /// The plan of the family whose fullest level is fullest.
+    fn most_urgent(&self, taken: &Taken<'_>) -> Option<(Family, Plan)> {
+        let oldest = self.snapshots.boundaries().first().copied();
+        let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
+            let (view, spans) = (family.view(), taken.spans(family.id()));
+            let picture = picture(family, &view.levels, &spans, oldest, taken);
+            let score = picture.scores().into_iter().max();
+            Some((score, family.clone(), pick(&picture)?))
+        };
         let families = self.families();
-        let due = families.by_id.values().filter_map(|family| {
-            let view = family.view();
-            let plan = pick::pick(&facts(&view.levels, busy), family.options(), family.order())?;
-            Some((family.clone(), plan))
-        });
-        due.max_by(|a, b| a.1.score.total_cmp(&b.1.score))
+        let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
+        let due = due.max_by_key(|(score, ..)| *score);
+        let due = due.or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)));
+        due.map(|(_, family, plan)| (family, plan))
     }
 
     fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
         let (low, high) = (bound_key(&bounds.0), bound_key(&bounds.1));
-        let mut level = 0;
-        loop {
-            let view = family.pinned_view();
-            let planned = self.compactions.pick(|busy| {
-                let facts = facts(&view.levels, busy);
-                pick::plan_range(&facts, family.options(), family.order(), level, low, high).map(|plan| (family.clone(), plan))
-            });
-            match planned {
-                Some((family, plan)) => {
-                    let outcome = self.run_plan(&family, &plan);
-                    self.compactions.done(&plan);
-                    self.background.changed();
-                    outcome?;
+        let newest = self.next_file.load(Ordering::Relaxed);
+        for level in 0..LEVELS {
+            loop {
+                let mut step = Step::Done;
+                let planned = self.compactions.pick(|taken| {
+                    let (view, spans) = (family.view(), taken.spans(family.id()));
+                    let oldest = self.snapshots.boundaries().first().copied();
+                    let picture = picture(family, &view.levels, &spans, oldest, taken);
+                    step = pick::plan_range(&picture, level, low, high, newest);
+                    match &step {
+                        Step::Run(plan) => Some((family.clone(), plan.clone())),
+                        Step::Wait | Step::Done => None,
+                    }
+                });
+                match (planned, step) {
+                    (Some((family, plan)), _) => self.carry_out(&family, &plan)?,
+                    (None, Step::Wait) if self.compactions.is_running() => {
+                        let seen = self.compactions.finished();
+                        self.wait_until(Lane::Compact, || self.compactions.finished() != seen)?;
+                    }
+                    _ => break,
                 }
-                None if self.compactions.is_running() => {
-                    let seen = self.compactions.finished();
-                    self.wait_until(Lane::Compact, || self.compactions.finished() != seen)?;
-                    continue;
-                }
-                None => {}
-            }
-            level += 1;
-            if level >= LEVELS {
-                return Ok(());
             }
         }
+        Ok(())
     }
 
     fn run_plan(&self, family: &Family, plan: &Plan) -> Result<()> {
@@ -270,9 +285,9 @@ impl Inner {
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(()); // dropped meanwhile
         }
-        let outcome = match plan.is_move() {
-            true => self.move_tables(family, plan, &inputs),
-            false => self.merge_tables(family, plan, &view.levels, &inputs),
+        let outcome = match plan.action {
+            Action::Move => self.move_tables(family, plan, &inputs),
+            Action::Merge => self.merge_tables(family, plan, &view.levels, &inputs),
         };
         if let Err(error) = &outcome
             && error.is_corruption()
@@ -369,8 +384,9 @@ impl Inner {
             expected,
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
-        let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), Box::new(is_bottom));
-        let grandparents = levels.spans(plan.output_level + 1);
+        let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
+        let below = Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), &[], None, |_| false);
+        let grandparents = below.levels.get(plan.output_level + 1).map_or(&[][..], Vec::as_slice);
         let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, grandparents);
         let tables = write_tables(&job, &mut cursor, rules, splitter)?;
         self.sync_dir_before_edit()?;
@@ -388,12 +404,16 @@ impl Inner {
         let families = self.families();
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
-            let facts = debt::Facts::of(&view.levels, view.frozen.len(), family.options());
-            debt::stall(&facts, &self.settings)
+            let options = family.options();
+            let picture = Picture::new(&view.levels, Shape::new(options, HOT_LEVELS), &[], None, |_| false);
+            let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
+            let debt = debt::debt(&picture, view.frozen.len(), active);
+            debt::stall(&debt, &Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES))
         });
-        let stall = worst.max().unwrap_or(debt::Stall::Go);
+        let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
+        let stall = worst.max_by_key(price).unwrap_or(Stall::Go);
         if self.background.set_stall(stall) {
-            self.listener.on_event(&Event::Stalled { stalled: stall != debt::Stall::Go });
+            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
         }
     }
 
@@ -419,7 +439,7 @@ pub(super) struct Replaced<'a> {
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
 
-fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
+pub(super) fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
     Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
 }
 
@@ -435,8 +455,14 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
-fn facts(levels: &Levels, busy: &dyn Fn(u64) -> bool) -> pick::Facts {
-    pick::Facts::of(levels, busy)
+fn picture<'a>(
+    family: &'a Family,
+    levels: &'a Levels,
+    spans: &'a [Span],
+    oldest_snapshot: Option<Seqno>,
+    taken: &Taken<'_>,
+) -> Picture<'a> {
+    Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), spans, oldest_snapshot, |number| taken.is_busy(number))
 }
 
 /// What a flush needs to know; also used by recovery, before there is a store.
@@ -471,6 +497,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<G
         cancelled: level0.cancelled,
         expected,
     };
-    let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), Box::new(|_| false));
-    write_tables(&job, &mut cursor, rules, Splitter::never())
+    let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
+    let splitter = Splitter::new(family.order().clone(), u64::MAX, &[]);
+    write_tables(&job, &mut cursor, rules, splitter)
 }

@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Db, Inner};
-use crate::compaction::debt;
+use crate::compaction::pick::{Picture, Shape};
+use crate::batch::Body;
+use crate::version::LEVELS;
+use crate::wal::Wal;
+use super::jobs::HOT_LEVELS;
 
 /// Counters of background work; written by jobs, never by reads.
 #[derive(Debug, Default)]
@@ -17,6 +21,7 @@ pub(crate) struct Counters {
     compacted_written: AtomicU64,
     stalls: AtomicU64,
     stall_nanos: AtomicU64,
+    rotations: AtomicU64,
 }
 
 impl Counters {
@@ -33,6 +38,10 @@ impl Counters {
         self.compactions.fetch_add(1, Ordering::Relaxed);
         self.compacted_read.fetch_add(read, Ordering::Relaxed);
         self.compacted_written.fetch_add(written, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rotated(&self) {
+        self.rotations.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn stalled(&self, nanos: u64) {
@@ -66,8 +75,10 @@ pub struct Metrics {
     pub stalls: u64,
     /// Time that writers were held back.
     pub stall_nanos: u64,
+    /// Times the manifest was written anew since open.
+    pub manifest_rotations: u64,
     /// The log; zeros when read-only.
-    pub wal: crate::wal::WalMetrics,
+    pub wal: WalMetrics,
     /// The block cache.
     pub cache: crate::sst::CacheMetrics,
 }
@@ -102,6 +113,59 @@ pub struct LevelMetrics {
     pub tombstones: u64,
 }
 
+/// The log in numbers, since open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WalMetrics {
+    /// True if commits go through the mapped ring.
+    pub mapped: bool,
+    /// Frames written, padding not counted.
+    pub frames: u64,
+    /// Their bytes.
+    pub frame_bytes: u64,
+    /// Bytes of padding and turnover frames.
+    pub filler_bytes: u64,
+    /// Frames written past the ring.
+    pub large_frames: u64,
+    /// Drains of the ring.
+    pub drains: u64,
+    /// Groups of synced commits.
+    pub groups: u64,
+    /// fdatasyncs of segments.
+    pub syncs: u64,
+    /// Segments begun.
+    pub turnovers: u64,
+    /// Segments used again.
+    pub recycled: u64,
+    /// Commits that waited for room in the ring.
+    pub waits_for_room: u64,
+    /// Commits that waited for a segment.
+    pub waits_for_segment: u64,
+    /// Bytes of log that would be read by a recovery now.
+    pub live_bytes: u64,
+}
+
+impl WalMetrics {
+    fn of(wal: &Wal<Body>) -> WalMetrics {
+        let counters = wal.metrics();
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        WalMetrics {
+            mapped: wal.is_mapped(),
+            frames: get(&counters.frames),
+            frame_bytes: get(&counters.frame_bytes),
+            filler_bytes: get(&counters.filler_bytes),
+            large_frames: get(&counters.large_frames),
+            drains: get(&counters.drains),
+            groups: get(&counters.groups),
+            syncs: get(&counters.syncs),
+            turnovers: get(&counters.turnovers),
+            recycled: get(&counters.segments_recycled),
+            waits_for_room: get(&counters.waits_for_room),
+            waits_for_segment: get(&counters.waits_for_segment),
+            live_bytes: wal.live_bytes(),
+        }
+    }
+}
+
 impl Db {
     /// The store in numbers.
     pub fn metrics(&self) -> Metrics {
@@ -111,12 +175,14 @@ impl Db {
 
 impl Inner {
     fn metrics(&self) -> Metrics {
-        let families = self.families().by_id.values().map(|family| {
+        let families = self.families();
+        let families = families.by_id.values().map(|family| {
             let view = family.view();
-            let targets = debt::targets(&view.levels, family.options());
-            let levels = (0..view.levels.depth()).map(|level| {
-                let mut metrics = LevelMetrics { level, target_bytes: targets[level], ..LevelMetrics::default() };
-                for table in view.levels.level(level) {
+            let shape = Shape::new(family.options(), HOT_LEVELS);
+            let targets = Picture::new(&view.levels, shape, &[], None, |_| false).targets();
+            let levels = (0..LEVELS).map(|level| {
+                let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
+                for table in view.levels.level(level).tables() {
                     metrics.tables += 1;
                     metrics.bytes += table.meta().size;
                     metrics.records += table.meta().ledger.count();
@@ -145,7 +211,8 @@ impl Inner {
             compacted_written: get(&counters.compacted_written),
             stalls: get(&counters.stalls),
             stall_nanos: get(&counters.stall_nanos),
-            wal: self.log.as_ref().map(|log| log.metrics()).unwrap_or_default(),
+            manifest_rotations: get(&counters.rotations),
+            wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
             cache: self.cache.metrics(),
         }
     }
@@ -176,7 +243,33 @@ impl fmt::Display for Metrics {
             self.compactions, self.compacted_read, self.compacted_written, self.moves
         )?;
         writeln!(f, "stalls {} ({} ms)", self.stalls, self.stall_nanos / 1_000_000)?;
-        writeln!(f, "log   {}", self.wal)?;
-        write!(f, "cache {}", self.cache)
+        writeln!(
+            f,
+            "log: {}, {} frames ({} B, filler {} B, {} large), {} drains, {} groups with {} fdatasyncs, {} turnovers, \
+             {} recycled, waits {} for room and {} for a segment, {} B live",
+            if self.wal.mapped { "mapped" } else { "plain" },
+            self.wal.frames,
+            self.wal.frame_bytes,
+            self.wal.filler_bytes,
+            self.wal.large_frames,
+            self.wal.drains,
+            self.wal.groups,
+            self.wal.syncs,
+            self.wal.turnovers,
+            self.wal.recycled,
+            self.wal.waits_for_room,
+            self.wal.waits_for_segment,
+            self.wal.live_bytes
+        )?;
+        write!(
+            f,
+            "cache: {} of {} B in {} blocks, {} loads, {} evictions; manifest rotations {}",
+            self.cache.used_bytes,
+            self.cache.budget_bytes,
+            self.cache.blocks,
+            self.cache.loads,
+            self.cache.evictions,
+            self.manifest_rotations
+        )
     }
 }

@@ -36,7 +36,7 @@ use arc_swap::ArcSwap;
 
 pub use events::{Event, Listener, Silent};
 pub use family::Family;
-pub use metrics::{FamilyMetrics, LevelMetrics, Metrics};
+pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
 pub use snapshot::{At, Snapshot};

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -18,23 +18,23 @@ use arc_swap::ArcSwap;
 use super::background::Background;
 use super::commit::Log;
 use super::family::Family;
-use super::jobs::{Level0, write_level0};
+use super::jobs::{Level0, added_to, write_level0};
 use super::running::Running;
 use super::snapshot::Snapshots;
-use super::{Access, DEFAULT_FAMILY, Db, Event, Families, Handle, Inner, Parts};
+use super::{Access, DEFAULT_FAMILY, Db, Event, Families, Handle, Inner, Levels, Parts, TableHandle};
 use crate::batch::Operations;
 use crate::env::work::lock;
-use crate::env::{Env, Lock, Open, Origin};
-use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::env::{Env, Lock, Machine, Open, Origin};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names::Name;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::Companions;
-use crate::sst::Cache;
-use crate::version::{self, Levels, Manifest, State, TableMeta};
-use crate::wal;
+use crate::sst::{Cache, Expected, Table};
+use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
+use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
 /// What recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,11 +157,11 @@ struct Opening<'a> {
 struct Opened {
     families: Families,
     cache: Arc<Cache>,
+    dead_files: Arc<DeadFiles>,
     visible: Seqno,
-    next_file: u64,
+    next_file: Arc<AtomicU64>,
     log: Option<Log>,
     manifest: Option<Manifest>,
-    dead_tables: version::DeadTables,
     report: RecoveryReport,
 }
 
@@ -172,157 +172,173 @@ impl Opening<'_> {
 
     /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
     fn read(&self) -> Result<Opened> {
-        // A writer may remove what an old picture names; a fresh look names what took its place.
-        let mut attempts = 0;
-        loop {
+        for _ in 0..READ_ATTEMPTS {
             match self.read_once() {
-                Err(error) if attempts < 8 && is_moved(&error) => attempts += 1,
-                outcome => return outcome,
+                // A writer may remove what an old picture names; a fresh look names what took its place.
+                Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
+                Ok(None) => {}
+                outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
+        self.read_once()?.ok_or_else(moved)
     }
 
-    fn read_once(&self) -> Result<Opened> {
-        let marks = wal::Beside::look(self.env(), self.dir)?;
-        let Some(recovered) = Manifest::read(self.env(), self.dir)? else {
-            return Err(Error::invalid(format!("there is no store at {}", self.dir.display())));
-        };
-        let mut replay = self.replay(&recovered.state, None)?;
-        let machine = self.env().fs.machine(self.dir).during(|| "asking for the device")?;
-        let state = &recovered.state;
-        let end = marks.recover(self.env(), self.dir, &state.log, machine, &mut |frame| replay.apply(&frame))?;
+    /// None if a writer changed the log under us.
+    fn read_once(&self) -> Result<Option<Opened>> {
+        let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
+        let first = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
+        let found = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        if found.state.log != first.state.log {
+            return Ok(None);
+        }
+        let state = &found.state;
+        let mut replay = self.replay(state, None)?;
+        let mut visible = state.last_seqno;
+        if let (Some(log), Some(marks)) = (&state.log, marks?) {
+            let machine = self.machine()?;
+            let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, marks, visit)? {
+                Beside::Moved => return Ok(None),
+                Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
+            }
+        }
         // Opened now, so that a writer that removes them leaves us their descriptors.
         for family in replay.families.by_id.values() {
-            for table in family.view().levels.tables() {
-                if let Err(error) = table.open()
+            for table in family.view().levels.iter().flat_map(|level| level.tables()) {
+                if let Err(error) = table.table()
                     && matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound))
                 {
                     return Err(error);
                 }
             }
         }
-        Ok(Opened {
-            visible: end.next_seqno.max(state.last_seqno + 1) - 1,
-            next_file: state.next_file,
+        Ok(Some(Opened {
+            visible,
+            next_file: Arc::new(AtomicU64::new(found.next_file)),
             log: None,
             manifest: None,
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
             families: replay.families,
             cache: replay.cache,
-            dead_tables: replay.dead_tables,
-        })
+            dead_files: replay.dead_files,
+        }))
     }
 
     fn recover_for_writing(&self) -> Result<Opened> {
-        match Manifest::read(self.env(), self.dir)? {
-            None => self.create(),
-            Some(recovered) => self.recover(recovered.state),
+        match recover::recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None if self.settings.create_if_missing => self.create(),
+            None => Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display()))),
         }
     }
 
-    /// A new store: log first, then the manifest that names it, then the pointer.
+    /// A new store: a manifest without a log, and then what follows for any store that is found.
     fn create(&self) -> Result<Opened> {
-        if !self.settings.create_if_missing {
-            return Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())));
-        }
-        self.clear_unfinished_creation()?;
-        let mut state = State::new(self.env().random.uid());
-        state.add_family(0, DEFAULT_FAMILY, &self.options(DEFAULT_FAMILY).unwrap_or_default());
-        self.recover(state)
-    }
-
-    /// Files without `CURRENT` are what an interrupted creation leaves, or a store that lost its pointer. Only the first is ours to clear.
-    fn clear_unfinished_creation(&self) -> Result<()> {
-        let names = self.env().fs.list(self.dir).during(|| "listing the store's directory")?;
-        let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).filter(|name| *name != Name::Lock).collect();
-        let holds_data = |name: &Name| match name {
-            Name::Table(_) | Name::Cut(_) => Ok(true),
-            Name::Segment(_) | Name::Ring(_) => wal::holds_commits(self.env(), &self.dir.join(name.to_string())),
-            Name::Manifest(_) | Name::Current | Name::Lock | Name::Temporary => Ok(false),
+        self.sweep(&self.names()?, &|name| name == Name::Lock);
+        let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
+        let first = Edit {
+            changes: vec![Change::FamilyCreated {
+                id: 0,
+                name: DEFAULT_FAMILY.to_owned(),
+                comparator: options.order.name().to_owned(),
+                options: version::family::encode(&options),
+            }],
         };
-        for name in &ours {
-            if holds_data(name)? {
-                let damage = Damage { file: Name::Current.to_string(), verdict: Verdict::Missing, ..Damage::default() };
-                return Err(Error::corruption(damage, format!("CURRENT is missing, but {name} holds data of a store")));
-            }
+        Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
+        match recover::recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None => Err(Error::structural("a manifest just made is not there").in_file("CURRENT", 0)),
         }
-        for name in ours {
-            self.env().fs.remove(&self.dir.join(name.to_string())).during(|| format!("removing {name}"))?;
-        }
-        Ok(())
     }
 
-    fn recover(&self, state: State) -> Result<Opened> {
+    fn recover(&self, found: &Recovered) -> Result<Opened> {
         let env = self.env();
-        let names = env.fs.list(self.dir).during(|| "listing the store's directory")?;
-        let found: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
-        let highest = found.iter().filter_map(|name| name.number()).max().unwrap_or(0);
-        let next_file = AtomicU64::new(state.next_file.max(highest + 1));
-        let new_number = || next_file.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let state = &found.state;
+        let names = self.names()?;
+        let next_file = Arc::new(AtomicU64::new(found.next_file));
+        let counter = next_file.clone();
+        let numbers: Numbers = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
 
-        let mut replay = self.replay(&state, Some(&new_number))?;
-        let machine = env.fs.machine(self.dir).during(|| "asking for the device")?;
-        let end = match state.log.is_some() {
-            true => wal::recover(env, self.dir, &state.log, machine, self.settings.accept_loss, &mut |frame| replay.apply(&frame))?,
-            false => wal::LogEnd::of_new_store(),
+        let mut replay = self.replay(state, Some(&*numbers))?;
+        let end = match &state.log {
+            Some(log) => {
+                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                let loss = self.settings.accept_loss;
+                Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
+            }
+            None => None,
         };
-        let last = (end.next_seqno.max(state.last_seqno + 1)) - 1;
+        let next_seqno = end.as_ref().and_then(|end| end.next_seqno).unwrap_or(1);
+        let last = state.last_seqno.max(next_seqno - 1);
         replay.flush_all(last)?;
-        let report = self.report(&end, replay.commits, &new_number)?;
-        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
+        let mut edit = Edit::default();
+        let report = self.report(end.as_ref(), replay.commits, &*numbers, &mut edit)?;
+        let offset = end.as_ref().map_or(0, |end| end.next_start);
         if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
-            self.sweep(&found, &|name| matches!(name, Name::Table(_)));
+            self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
         }
-
-        let start = wal::Start { offset: end.offset.next_multiple_of(crate::frame::PAGE_BYTES as u64), seqno: last + 1 };
-        let log = Log::create(env, self.dir, self.settings, start, &new_number)?;
-        let mut state = state;
-        for (family, table) in replay.added.drain(..) {
-            state.add_table(family, 0, table)?;
-        }
-        for family in replay.families.by_id.keys() {
-            state.set_flushed(*family, last);
-        }
-        state.log = log.start_place();
-        state.last_seqno = last;
-        state.cut(&report);
-        state.next_file = next_file.load(std::sync::atomic::Ordering::Relaxed) + 1;
-        let manifest = Manifest::create(env, self.dir, new_number(), &state, self.settings.manifest_bytes)?;
-        let live: Vec<Name> = state.live_files(manifest.number());
-        self.sweep(&found, &|name| live.contains(&name) || matches!(name, Name::Cut(_) | Name::Lock | Name::Current));
-        let families = self.families(&state, &replay.cache, &replay.dead_tables)?;
+        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
+        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
+        edit.changes.extend(replay.added.drain(..));
+        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
+        let start = log.start();
+        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
+        edit.changes.push(Change::Permanent { offset, seqno: last });
+        let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
+        let live = live_files(manifest.state(), manifest.number());
+        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)));
+        let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
             families,
             cache: replay.cache,
+            dead_files: replay.dead_files,
             visible: last,
-            next_file: next_file.into_inner(),
+            next_file,
             log: Some(log),
             manifest: Some(manifest),
-            dead_tables: replay.dead_tables,
             report,
         })
     }
 
     /// Sets aside what was cut, and says so.
-    fn report(&self, end: &wal::LogEnd, commits: u64, new_number: &dyn Fn() -> u64) -> Result<RecoveryReport> {
-        let mut report = RecoveryReport {
-            commits,
-            acknowledged_bytes_missing: end.acknowledged.saturating_sub(end.offset),
-            ..RecoveryReport::default()
-        };
+    fn report(
+        &self,
+        end: Option<&LogEnd>,
+        commits: u64,
+        new_number: &dyn Fn() -> u64,
+        edit: &mut Edit,
+    ) -> Result<RecoveryReport> {
+        let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
+        let Some(end) = end else { return Ok(report) };
+        report.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
         if let Some(cut) = &end.cut
             && !planted::active(Bug::TornTailNotReported)
         {
-            let name = Name::Cut(new_number());
-            let path = self.dir.join(name.to_string());
-            let file = self.env().fs.open(&path, Open::Create).during(|| format!("creating {name}"))?;
-            wal::set_aside(self.env(), self.dir, cut, &*file)?;
+            let number = new_number();
+            let name = Name::Cut(number);
+            let file = self.env().fs.open(&self.dir.join(name.to_string()), Open::Create);
+            let file = file.during(|| format!("creating {name}"))?;
+            let mut at = 0;
+            let mut keep = |bytes: &[u8]| {
+                file.write_at(bytes, at).during(|| format!("writing {name}"))?;
+                at += bytes.len() as u64;
+                Ok(())
+            };
+            keep(&cut.offset.to_le_bytes())?;
+            wal::set_aside(self.env(), self.dir, cut, &mut keep)?;
             file.sync_data().during(|| format!("syncing {name}"))?;
+            edit.changes.push(Change::Cut { offset: cut.offset, bytes: cut.bytes, file: number });
             report.cut_bytes = cut.bytes;
-            report.cut_at = Some(end.offset);
+            report.cut_at = Some(cut.offset);
             report.set_aside = Some(name.to_string());
         }
         Ok(report)
+    }
+
+    fn names(&self) -> Result<Vec<Name>> {
+        let names = self.env().fs.list(self.dir).during(|| "listing the store's directory")?;
+        Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
     /// Removes files of ours that are not kept. One that cannot be removed is swept at the next open.
@@ -332,26 +348,12 @@ impl Opening<'_> {
         }
     }
 
-    fn options(&self, name: &str) -> Option<CfOptions> {
-        self.parts.families.iter().find(|(of, _)| of == name).map(|(_, options)| options.clone())
+    fn machine(&self) -> Result<Machine> {
+        self.env().fs.machine(self.dir).during(|| "asking for the device of the store")
     }
 
-    /// The families of a state, each with its levels; tables are opened when first read.
-    fn families(&self, state: &State, cache: &Arc<Cache>, dead: &version::DeadTables) -> Result<Families> {
-        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
-        for stored in state.families() {
-            let options = self.options_of(stored)?;
-            let opener = version::Opener {
-                env: self.env().clone(),
-                dir: self.dir.to_owned(),
-                order: options.order.clone(),
-                cache: cache.clone(),
-                dead: dead.clone(),
-            };
-            let levels = Levels::from_state(stored, &opener)?;
-            families.by_id.insert(stored.id, Family::new(stored.id, &stored.name, options, Arc::new(levels)));
-        }
-        Ok(families)
+    fn options(&self, name: &str) -> Option<CfOptions> {
+        self.parts.families.iter().find(|(of, _)| of == name).map(|(_, options)| options.clone())
     }
 
     /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
@@ -373,16 +375,77 @@ impl Opening<'_> {
             let what = format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator);
             return Err(Error::invalid(what));
         };
-        stored.options(order.clone())
+        version::family::decode(&stored.options, order.clone())
+    }
+
+    /// The families of a state, each with its levels; tables are opened when first read.
+    fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
+        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
+        for stored in state.families.values() {
+            let options = self.options_of(stored)?;
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead);
+            let handles = stored.tables.values();
+            let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
+            let levels = Levels::new(options.order.clone(), handles)?;
+            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), Arc::new(levels));
+            families.by_id.insert(stored.id, family);
+        }
+        Ok(families)
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
-        let cache = Cache::new(self.settings.cache_bytes);
-        let dead_tables = version::DeadTables::default();
-        let families = self.families(state, &cache, &dead_tables)?;
-        let flushed = state.families().map(|family| (family.id, family.flushed)).collect();
-        Ok(Replay { opening: self, new_number, families, flushed, added: Vec::new(), commits: 0, companion: Vec::new(), cache, dead_tables })
+        let cache = Arc::new(Cache::new(self.settings.cache_bytes));
+        let dead_files = Arc::new(DeadFiles::default());
+        let families = self.families(state, &cache, &dead_files)?;
+        let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
+        let companion = Vec::new();
+        Ok(Replay { opening: self, new_number, families, flushed, added: Vec::new(), commits: 0, companion, cache, dead_files })
     }
+}
+
+/// How often a reader looks anew when a writer changes files under it.
+const READ_ATTEMPTS: usize = 16;
+
+fn moved() -> Error {
+    Error::io("reading beside a writer", std::io::Error::new(std::io::ErrorKind::ResourceBusy, "files keep changing"))
+}
+
+/// How the tables of a family are opened.
+pub(super) fn shelf(
+    env: &Env,
+    dir: &Path,
+    family: &str,
+    options: &CfOptions,
+    cache: &Arc<Cache>,
+    dead: &Arc<DeadFiles>,
+) -> Arc<Shelf<Arc<Table>>> {
+    let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    Shelf::new(family, dead.clone(), move |meta| {
+        let name = Name::Table(meta.number).to_string();
+        let file = match fs.open(&dir.join(&name), Open::Read) {
+            Ok(file) => file,
+            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
+        };
+        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
+        Table::open(name, file, expected, order.clone(), cache.clone())
+    })
+}
+
+/// What the manifest proves about the log.
+fn facts_of(state: &State) -> Facts {
+    Facts {
+        sealed: state.sealed.values().copied().collect(),
+        permanent: state.permanent_offset,
+        witness: state.log_witness,
+        seqno: 0,
+    }
+}
+
+/// The files that a store consists of, besides those its log will make.
+fn live_files(state: &State, manifest: u64) -> Vec<Name> {
+    let tables = state.families.values().flat_map(|family| family.tables.keys().map(|number| Name::Table(*number)));
+    let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
+    tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
 }
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
@@ -393,15 +456,15 @@ struct Replay<'a> {
     families: Families,
     flushed: BTreeMap<u32, Seqno>,
     /// Tables of level 0, oldest first.
-    added: Vec<(u32, TableMeta)>,
+    added: Vec<Change>,
     commits: u64,
     companion: Vec<u8>,
     cache: Arc<Cache>,
-    dead_tables: version::DeadTables,
+    dead_files: Arc<DeadFiles>,
 }
 
 impl Replay<'_> {
-    fn apply(&mut self, frame: &wal::Replayed<'_>) -> Result<()> {
+    fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
         let companions = self.opening.parts.companions.clone();
         let mut seqno = frame.seqno;
         for operation in Operations::new(frame.body)? {
@@ -460,15 +523,10 @@ impl Replay<'_> {
             snapshots: Vec::new(),
         };
         let tables = write_level0(&level0, family, &view.frozen)?;
-        self.added.extend(tables.into_iter().map(|table| (family.id(), table)));
+        self.added.extend(tables.iter().map(|meta| added_to(family, 0, meta)));
         family.install(view.levels.clone(), Some(through));
         Ok(())
     }
-}
-
-/// True for what a reader meets when a writer changes files under it.
-fn is_moved(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) || wal::Beside::is_moved(error)
 }
 
 fn start(
@@ -491,14 +549,14 @@ fn start(
         origin: Origin::here(),
         closed: AtomicBool::new(false),
         visible: AtomicU64::new(opened.visible),
-        next_file: AtomicU64::new(opened.next_file),
+        next_file: opened.next_file,
         families: ArcSwap::from_pointee(opened.families),
         log: opened.log.filter(|_| access == Access::Write),
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::default(),
-        dead_tables: opened.dead_tables,
-        halted: Mutex::new(None),
+        dead_files: opened.dead_files,
+        halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),
         store_lock: Mutex::new(held),
@@ -538,6 +596,6 @@ impl Inner {
             families.by_id.insert(id, family);
         }
         self.families.store(Arc::new(families));
-        self.visible.store(opened.visible, std::sync::atomic::Ordering::Release);
+        self.visible.store(opened.visible, Ordering::Release);
     }
 }

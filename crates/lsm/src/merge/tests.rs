@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cursor::testing::{Owned, VecCursor, check_moves, keys, moves, orders, records, sorted};
+use crate::cursor::testing::{Move, Owned, VecCursor, check_moves, keys, moves, orders, records, sorted};
 use crate::error::Error;
 
 /// Deals records out to sources.
@@ -28,7 +28,9 @@ proptest! {
         prop_assert!(!merge.valid());
         check_moves(&order, &records, &mut merge, &moves);
         let mut merge = merged(order.clone(), deal(&order, &records, &hands, sources));
-        check_moves(&order, &records, &mut *merge, &moves);
+        let there = std::iter::once(Move::First).chain(std::iter::repeat_n(Move::Next, records.len()));
+        let back = std::iter::once(Move::Last).chain(std::iter::repeat_n(Move::Prev, records.len()));
+        check_moves(&order, &records, &mut *merge, &there.chain(back).collect::<Vec<_>>());
     }
 
     #[test]

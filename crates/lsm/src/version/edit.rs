@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::wal::Place;
 
 /// Changes that hold together: all of them or none survive a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,19 +118,6 @@ pub enum Change {
         /// What it carries.
         bytes: Vec<u8>,
     },
-}
-
-/// A place in the log: enough to find it and to go on from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The segment's number.
-    pub segment: u64,
-    /// The segment's nonce.
-    pub nonce: u64,
-    /// The logical offset.
-    pub offset: u64,
-    /// The link of the frame that ends there.
-    pub link: u64,
 }
 
 /// What the manifest says of a table.

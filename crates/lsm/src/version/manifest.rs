@@ -137,6 +137,11 @@ impl Manifest {
         Ok(())
     }
 
+    /// True after a failure that nobody can see through, or `close`: nothing can be appended until reopen (I09).
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// What all edits add up to.
     pub fn state(&self) -> &State {
         &self.state
@@ -283,6 +288,6 @@ fn framed(previous: u64, offset: u64, number: u64, body: &[u8]) -> Result<(Vec<u
     Ok((frame, header.link))
 }
 
-fn refused(error: Error) -> Error {
-    Error::invalid(format!("an edit that cannot follow: {error}"))
+fn refused(what: &'static str) -> Error {
+    Error::invalid(format!("an edit that cannot follow: it {what}"))
 }

@@ -26,12 +26,12 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
-pub use edit::{Change, Edit, Place, TableMeta};
+pub use edit::{Change, Edit, TableMeta};
 pub use handle::{DeadFiles, Handle, Shelf};
 pub use levels::{Level, Levels};
 pub use manifest::Manifest;
 pub use recover::{Recovered, Torn};
-pub use state::{Cut, Family, LogStart, State};
+pub use state::{Cut, Family, State};
 
 /// Levels of a family: 0, whose tables may overlap, to 6, the bottom.
 pub const LEVELS: usize = 7;

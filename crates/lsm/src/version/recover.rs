@@ -138,7 +138,9 @@ pub(super) fn replay(name: &str, length: u64, mut read: impl FnMut(u64, usize) -
             break;
         }
         // The frame is as it was written: what its body says is not torn but meant, or wrong.
-        Edit::decode(&body).and_then(|edit| state.apply(&edit)).map_err(damaged(EDITS_AT + end))?;
+        let edit = Edit::decode(&body).map_err(damaged(EDITS_AT + end))?;
+        let applied = state.apply(&edit).map_err(|what| Error::structural(&format!("edit {edits} {what}")));
+        applied.map_err(damaged(EDITS_AT + end))?;
         (end, link, edits) = (end + header.extent(), header.link, edits + 1);
     }
     if end < witness || edits == 0 {

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::edit::{Change, Edit, Place, TableMeta};
-use crate::error::{Error, Result};
+use super::edit::{Change, Edit, TableMeta};
 use crate::record::Seqno;
+use crate::wal::{LogStart, Place};
 
 /// The store, as far as the manifest knows it. Clones share what they do not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,17 +51,6 @@ pub struct Family {
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
 }
 
-/// Where reading of the log begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogStart {
-    /// The first segment, its nonce, its first logical offset, and the link before it.
-    pub place: Place,
-    /// The ring's number.
-    pub ring: u64,
-    /// The ring's nonce.
-    pub ring_nonce: u64,
-}
-
 /// What a recovery cut from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -74,8 +63,8 @@ pub struct Cut {
 }
 
 impl State {
-    /// Applies one edit. On an error the state is half changed.
-    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
+    /// Applies one edit. If it cannot follow, says what is wrong with it; the state is half changed then.
+    pub fn apply(&mut self, edit: &Edit) -> Result<(), &'static str> {
         edit.changes.iter().try_for_each(|change| self.change(change))
     }
 
@@ -114,16 +103,28 @@ impl State {
         Edit { changes }
     }
 
+    /// The same tables without any log: what a copy of the store begins with. Its log begins anew.
+    pub fn without_log(&self) -> State {
+        State {
+            log: None,
+            sealed: BTreeMap::new(),
+            permanent_offset: 0,
+            log_witness: 0,
+            cuts: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The family of this name.
     pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
         self.families.values().find(|family| family.name == name)
     }
 
-    fn change(&mut self, change: &Change) -> Result<()> {
+    fn change(&mut self, change: &Change) -> Result<(), &'static str> {
         match change {
             Change::FamilyCreated { id, name, comparator, options } => {
                 if self.families.contains_key(id) || self.family(name).is_some() {
-                    return Err(Error::structural("edit creates a family that exists"));
+                    return Err("creates a family that exists");
                 }
                 let family = Family {
                     id: *id,
@@ -137,11 +138,11 @@ impl State {
                 self.next_family = self.next_family.max(id.saturating_add(1));
             }
             Change::FamilyDropped { id } => {
-                self.families.remove(id).ok_or_else(|| Error::structural("edit drops a family that does not exist"))?;
+                self.families.remove(id).ok_or("drops a family that does not exist")?;
             }
             Change::TableAdded { family, level, table } => {
                 if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
-                    return Err(Error::structural("edit adds a table that exists"));
+                    return Err("adds a table that exists");
                 }
                 self.saw_file(table.number);
                 self.last_seqno = self.last_seqno.max(table.newest_seqno());
@@ -149,7 +150,7 @@ impl State {
             Change::TableRemoved { family, level, number } => {
                 let removed = self.named(*family)?.tables.remove(number);
                 if removed.is_none_or(|(was, _)| was != *level) {
-                    return Err(Error::structural("edit removes a table that does not exist"));
+                    return Err("removes a table that does not exist");
                 }
             }
             Change::Flushed { family, seqno } => {
@@ -190,9 +191,9 @@ impl State {
         Ok(())
     }
 
-    fn named(&mut self, family: u32) -> Result<&mut Family> {
+    fn named(&mut self, family: u32) -> Result<&mut Family, &'static str> {
         let family = self.families.get_mut(&family);
-        family.map(Arc::make_mut).ok_or_else(|| Error::structural("edit names a family that does not exist"))
+        family.map(Arc::make_mut).ok_or("names a family that does not exist")
     }
 
     fn saw_file(&mut self, number: u64) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::edit::{Change, Edit, Place, TableMeta};
+use super::edit::{Change, Edit, TableMeta};
+use crate::wal::Place;
 use super::manifest::Manifest;
 use super::recover::{Recovered, recover};
 use super::state::State;

@@ -31,15 +31,21 @@ use crate::options::Settings;
 use crate::record::Seqno;
 
 mod append;
+mod beside;
 mod drain;
 mod order;
 mod prepare;
+mod recover;
 mod ring;
+mod scan;
 mod segment;
+mod source;
 mod sync;
 
 pub use append::{Ticket, Whole};
+pub use beside::{Beside, read_marks, recover_beside};
 pub use prepare::{LiveSegment, Pin, Retirable};
+pub use recover::{Cut, Facts, LogEnd, Replayed, recover, set_aside};
 pub use ring::Marks;
 pub use segment::Place;
 

@@ -197,14 +197,7 @@ impl Maker {
     }
 
     /// An old file under a new number; what it held means nothing to the new nonce.
-    pub(super) fn recycled(
-        &self,
-        env: &Env,
-        dir: &Path,
-        old: &Segment,
-        number: u64,
-        first: u64,
-    ) -> Made<Segment> {
+    pub(super) fn recycled(&self, env: &Env, dir: &Path, old: &Segment, number: u64, first: u64) -> Made<Segment> {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
@@ -228,15 +221,7 @@ impl Maker {
         Ok(())
     }
 
-    fn start(
-        &self,
-        env: &Env,
-        dir: &Path,
-        file: Arc<dyn File>,
-        number: u64,
-        first: u64,
-        length: u64,
-    ) -> Made<Segment> {
+    fn start(&self, env: &Env, dir: &Path, file: Arc<dyn File>, number: u64, first: u64, length: u64) -> Made<Segment> {
         let name = Name::Segment(number).to_string();
         let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
         let header = SegmentHeader { number, nonce, first, machine: self.machine, length };

@@ -4,6 +4,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test lives outside the engine")]
 
+mod flips;
 mod model;
 mod oracle;
+#[cfg(feature = "planted")]
+mod planted;
+mod sweep;
 mod world;

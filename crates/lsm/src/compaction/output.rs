@@ -6,9 +6,6 @@
 //!         what the finished blocks hold plus what was dropped, counted and summed by kind.
 //! Crash:  unnamed files, swept at the next open.
 
-pub mod rules;
-pub mod split;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +22,8 @@ use crate::seam::{Build, Companions};
 use crate::sst::{Finished, Writer, WriterSettings};
 use crate::version::TableMeta;
 
-use rules::{Decision, Rules};
-use split::Splitter;
+use super::rules::{Decision, Rules};
+use super::split::Splitter;
 
 /// What the pass needs to know; facts, not the store.
 pub struct Job<'a> {
@@ -58,7 +55,7 @@ pub struct Job<'a> {
 pub fn write_tables(
     job: &Job<'_>,
     cursor: &mut dyn Cursor,
-    mut rules: Rules<'_>,
+    mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
 ) -> Result<Vec<TableMeta>> {
     let mut outputs = Outputs { job, open: None, tables: Vec::new(), numbers: Vec::new(), companion: Vec::new() };
@@ -89,21 +86,26 @@ struct OpenTable {
 }
 
 impl Outputs<'_> {
-    fn run(&mut self, cursor: &mut dyn Cursor, rules: &mut Rules<'_>, splitter: &mut Splitter) -> Result<()> {
+    fn run(
+        &mut self,
+        cursor: &mut dyn Cursor,
+        rules: &mut Rules<impl FnMut(&[u8]) -> bool>,
+        splitter: &mut Splitter,
+    ) -> Result<()> {
         let companions = self.job.companions.clone();
         let mut dropped = Ledger::default();
         let mut since_check = 0;
         cursor.first()?;
         while cursor.valid() {
             let record = cursor.record();
-            match rules.decide(&record) {
+            match rules.decide(record.key, record.seqno, record.kind) {
                 Decision::Drop(reason) => {
                     dropped.add(record.kind, companions.term(&record));
                     companions.on_drop(&record, reason);
                 }
                 Decision::Keep => {
                     let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
-                    if splitter.ends_before(&record, written) {
+                    if splitter.ends_before(record.key, written) {
                         self.finish_table()?;
                     }
                     self.add(&record)?;
@@ -167,8 +169,8 @@ impl Outputs<'_> {
             number: open.number,
             uid: open.uid,
             size: finished.size,
-            smallest: finished.smallest.into(),
-            largest: finished.largest.into(),
+            smallest: finished.smallest,
+            largest: finished.largest,
             least_seqno: finished.least_seqno,
             greatest_seqno: finished.greatest_seqno,
             digest: finished.digest,
