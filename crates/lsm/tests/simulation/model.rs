@@ -77,6 +77,9 @@ impl Run {
         });
         let kind = kind.expect("the weights cover the range").0;
         self.world.tally.add(kind, 1);
+        if std::env::var_os("WAXSEAL_TRACE").is_some() {
+            eprintln!("{kind} at step {}", self.world.sim.steps());
+        }
         let outcome = self.perform(kind);
         if let Err(error) = outcome
             && !self.world.sim.is_crashed()
@@ -375,6 +378,7 @@ impl Run {
             2 => Fault::Short,
             _ => Fault::SyncFailed,
         };
+        let sync_failed = matches!(fault, Fault::SyncFailed);
         let at = world.sim.steps() + world.below(30);
         world.sim.fail_at(at, fault);
         let mut failed = None;
@@ -407,7 +411,10 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        self.world.crash(Crash::Process);
+        match sync_failed {
+            true => self.world.crash_after_failed_sync(),
+            false => self.world.crash(Crash::Process),
+        }
         Ok(())
     }
 

@@ -71,11 +71,6 @@ impl Oracle {
         (self.acknowledged, self.synced) = (0, 0);
     }
 
-    /// Commits that a machine crash may take.
-    pub fn unsynced(&self) -> usize {
-        self.log.len()
-    }
-
     /// Finds the prefix that `found` is; it must contain what was acknowledged (or, with `machine`, what was synced). On success the
     /// oracle goes on from there.
     pub fn recovered(&mut self, found: Content, machine: bool) -> Result<(), String> {
