@@ -195,11 +195,15 @@ impl Chain {
         Name::Manifest(self.number).to_string()
     }
 
-    /// Writes the next edit behind the last and syncs. What a write without room left there is overwritten by the next one.
+    /// Writes the next edit behind the last and syncs. What a write without room left there is cut off again, so that no
+    /// two of them together look like a whole edit that the caller was told had failed.
     fn append(&mut self, body: &[u8]) -> Attempt<()> {
         let (frame, link) = framed(self.link, self.end, self.edits, body).map_err(harmless)?;
-        let written = self.file.write_at(&frame, EDITS_AT + self.end).during(|| format!("write {}", self.name()));
-        written.map_err(|error| Failure { harmless: error.is_out_of_space(), error })?;
+        let at = EDITS_AT + self.end;
+        if let Err(error) = self.file.write_at(&frame, at).during(|| format!("write {}", self.name())) {
+            let can_go_on = error.is_out_of_space() && self.file.set_len(at).is_ok();
+            return Err(Failure { error, harmless: can_go_on });
+        }
         self.file.sync_data().during(|| format!("sync {}", self.name())).map_err(fatal)?;
         (self.end, self.link, self.edits) = (self.end + frame.len() as u64, link, self.edits + 1);
         Ok(())
