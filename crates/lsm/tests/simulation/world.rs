@@ -282,7 +282,9 @@ impl World {
             Err(_) if self.sim.is_crashed() => return self.oracle.commit(changes),
             Err(error) => panic!("seed {}: reading after an error: {error}", self.seed),
         };
-        if found != *self.oracle.now() {
+        if found == *self.oracle.now() {
+            self.oracle.doubt(changes);
+        } else {
             self.oracle.commit(changes);
             assert_eq!(found, *self.oracle.now(), "seed {}: a failed commit left half of itself", self.seed);
         }
