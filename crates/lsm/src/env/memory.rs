@@ -173,7 +173,7 @@ impl Fs for MemoryFs {
             found => found?,
         };
         if content.locked.swap(true, Ordering::Acquire) {
-            let mut holder = vec![0; content.read().length as usize];
+            let mut holder = vec![0; content.read().length.min(4096) as usize];
             let length = content.read().read_at(&mut holder, 0);
             return Ok(Err(String::from_utf8_lossy(&holder[..length]).trim().to_owned()));
         }
@@ -184,11 +184,13 @@ impl Fs for MemoryFs {
         Ok(Ok(Box::new(MemoryLock(content))))
     }
 
-    fn machine(&self, _dir: &Path) -> io::Result<Machine> {
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        lock(&self.state).tree.dir(dir)?;
         Ok(Machine::default())
     }
 
-    fn reserves_blocks(&self, _dir: &Path) -> io::Result<bool> {
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        lock(&self.state).tree.dir(dir)?;
         Ok(false)
     }
 }

@@ -151,11 +151,12 @@ impl Tree {
 
     /// Another name; `None` if both names already stand for the same thing.
     pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
-        let entry = self.lookup(from)?;
-        let change = Change::Move { from: self.place(from)?, to: self.place(to)?, entry, replaced: None };
-        let replaced = self.lookup(to).ok();
+        let (left, right) = (self.place(from)?, self.place(to)?);
+        let entry = self.at(&left).ok_or(ErrorKind::NotFound)?;
+        let replaced = self.at(&right);
         match (entry, replaced) {
             _ if replaced == Some(entry) => return Ok(None),
+            _ if names(from)?.starts_with(&names(to)?) => return Err(ErrorKind::DirectoryNotEmpty.into()),
             (Entry::File(_), Some(Entry::Dir(_))) => return Err(ErrorKind::IsADirectory.into()),
             (Entry::Dir(_), Some(Entry::File(_))) => return Err(ErrorKind::NotADirectory.into()),
             (Entry::Dir(_), _) if names(to)?.starts_with(&names(from)?) => return Err(ErrorKind::InvalidInput.into()),
@@ -164,10 +165,7 @@ impl Tree {
             }
             _ => {}
         }
-        match change {
-            Change::Move { from, to, entry, .. } => Ok(Some(Change::Move { from, to, entry, replaced })),
-            other => Ok(Some(other)),
-        }
+        Ok(Some(Change::Move { from: left, to: right, entry, replaced }))
     }
 
     /// The directories of a path that are not there yet, outermost first.
@@ -178,6 +176,7 @@ impl Tree {
             prefix.push(name);
             match self.lookup(&prefix) {
                 Ok(Entry::Dir(_)) => {}
+                Ok(Entry::File(_)) if self.lookup(path).is_ok() => return Err(ErrorKind::AlreadyExists.into()),
                 Ok(Entry::File(_)) => return Err(ErrorKind::NotADirectory.into()),
                 Err(_) => missing.push(prefix.clone()),
             }

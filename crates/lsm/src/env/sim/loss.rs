@@ -7,7 +7,7 @@ use super::content::{Change, Content, PAGE, SECTOR, SECTORS, Versions};
 use super::dice::Dice;
 use super::state::{Pending, State};
 use crate::checksum::mix;
-use crate::env::tree::Entry;
+use crate::env::tree::{Entry, Place};
 
 /// How a boot ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,16 +145,28 @@ fn next_boot_id(id: [u8; 16]) -> [u8; 16] {
     std::array::from_fn(|at| half[at % 8] ^ (at / 8) as u8)
 }
 
-/// Which changes are kept: those that `keep` wants, and those without which a kept one would overwrite the only name of a file.
-pub(super) fn keep_names(pending: &[Pending], mut keep: impl FnMut(&Pending) -> bool) -> Vec<bool> {
-    let mut kept: Vec<bool> = pending.iter().map(&mut keep).collect();
-    for later in (0..pending.len()).rev() {
-        let Some(place) = pending[later].change.filled().filter(|_| kept[later]) else { continue };
-        for earlier in 0..later {
-            kept[earlier] |= pending[earlier].change.vacated() == Some(place);
-        }
+/// Which changes are kept: those that `keep` wants, and those that they build on. A change builds on the one that filled the
+/// place it vacates (or a file renamed twice would have two names) and on the one that vacated the place it fills (or it
+/// would overwrite a name that was only to be moved).
+pub(super) fn keep_names(pending: &[Pending], keep: impl FnMut(&Pending) -> bool) -> Vec<bool> {
+    let mut kept: Vec<bool> = pending.iter().map(keep).collect();
+    for later in (0..pending.len()).rev().filter(|later| kept[*later]).collect::<Vec<_>>() {
+        keep_foundations(pending, &mut kept, later);
     }
     kept
+}
+
+fn keep_foundations(pending: &[Pending], kept: &mut [bool], later: usize) {
+    let change = &pending[later].change;
+    for (earlier, foundation) in pending[..later].iter().enumerate().rev() {
+        let meets = |one: Option<&Place>, other: Option<&Place>| one.is_some() && one == other;
+        let builds =
+            meets(foundation.change.filled(), change.vacated()) || meets(foundation.change.vacated(), change.filled());
+        if builds && !kept[earlier] {
+            kept[earlier] = true;
+            keep_foundations(pending, kept, earlier);
+        }
+    }
 }
 
 fn lose_data(content: &mut Content, loss: Loss, cut: u64, dice: &mut Dice) {

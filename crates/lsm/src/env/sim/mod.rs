@@ -30,6 +30,8 @@ pub use fault::Fault;
 pub use loss::{Crash, Loss};
 
 use content::Content;
+#[cfg(test)]
+use content::SECTOR;
 use fault::Kind;
 use handle::{SimFile, SimLock};
 use state::{Armed, State};
@@ -309,17 +311,19 @@ impl Fs for SimFs {
         })
     }
 
-    fn machine(&self, _dir: &Path) -> io::Result<Machine> {
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
         let mut state = self.state();
         let epoch = state.epoch;
         state.begin(epoch, Kind::Look)?;
+        state.live.dir(dir)?;
         Ok(state.machine)
     }
 
-    fn reserves_blocks(&self, _dir: &Path) -> io::Result<bool> {
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
         let mut state = self.state();
         let epoch = state.epoch;
         state.begin(epoch, Kind::Look)?;
+        state.live.dir(dir)?;
         Ok(state.reserves)
     }
 }

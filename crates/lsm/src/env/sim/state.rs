@@ -335,7 +335,7 @@ impl State {
             found => found?,
         };
         if self.locks.contains(&file) {
-            let mut holder = vec![0; self.files[&file].live.length as usize];
+            let mut holder = vec![0; self.files[&file].live.length.min(4096) as usize];
             self.files[&file].live.read_at(&mut holder, 0);
             return Ok(Err(String::from_utf8_lossy(&holder).trim().to_owned()));
         }
