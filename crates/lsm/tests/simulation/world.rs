@@ -268,7 +268,8 @@ impl World {
 
     /// After a failed commit: visible or not, but nothing in between.
     fn settle_doubt(&mut self, changes: Vec<Change>) {
-        let found = self.content().unwrap_or_else(|error| panic!("seed {}: reading after an error: {error}", self.seed));
+        let found =
+            self.content().unwrap_or_else(|error| panic!("seed {}: reading after an error: {error}", self.seed));
         if found != *self.oracle.now() {
             self.oracle.commit(changes);
             assert_eq!(found, *self.oracle.now(), "seed {}: a failed commit left half of itself", self.seed);
@@ -326,7 +327,8 @@ impl World {
     }
 
     pub fn check_recovered(&mut self, machine: bool) {
-        let found = self.content().unwrap_or_else(|error| panic!("seed {}: reading after recovery: {error}", self.seed));
+        let found =
+            self.content().unwrap_or_else(|error| panic!("seed {}: reading after recovery: {error}", self.seed));
         if let Err(what) = self.oracle.recovered(found, machine) {
             let report = self.db().recovery();
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
