@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::background::Lane;
-use super::family::{Family, Generation};
 use super::commit::Moment;
+use super::family::{Family, Generation};
 use super::reads::{Bounds, LevelPart};
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
@@ -342,13 +342,7 @@ impl Inner {
         self.install(edit, Some(Replaced { family, removes, adds, flushed: None }))
     }
 
-    fn merge_once(
-        &self,
-        family: &Family,
-        plan: &Plan,
-        levels: &Levels,
-        inputs: &[Input],
-    ) -> Result<Vec<TableMeta>> {
+    fn merge_once(&self, family: &Family, plan: &Plan, levels: &Levels, inputs: &[Input]) -> Result<Vec<TableMeta>> {
         let mut expected = Ledger::default();
         let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
         for (level, _) in &plan.inputs {
@@ -462,7 +456,9 @@ fn picture<'a>(
     oldest_snapshot: Option<Seqno>,
     taken: &Taken<'_>,
 ) -> Picture<'a> {
-    Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), spans, oldest_snapshot, |number| taken.is_busy(number))
+    Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), spans, oldest_snapshot, |number| {
+        taken.is_busy(number)
+    })
 }
 
 /// What a flush needs to know; also used by recovery, before there is a store.

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::jobs::HOT_LEVELS;
 use super::{Db, Inner};
-use crate::compaction::pick::{Picture, Shape};
 use crate::batch::Body;
+use crate::compaction::pick::{Picture, Shape};
 use crate::version::LEVELS;
 use crate::wal::Wal;
-use super::jobs::HOT_LEVELS;
 
 /// Counters of background work; written by jobs, never by reads.
 #[derive(Debug, Default)]
@@ -221,11 +221,7 @@ impl Inner {
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for family in &self.families {
-            writeln!(
-                f,
-                "family {:?}: memtable {} B, {} frozen",
-                family.name, family.memtable_bytes, family.frozen
-            )?;
+            writeln!(f, "family {:?}: memtable {} B, {} frozen", family.name, family.memtable_bytes, family.frozen)?;
             writeln!(f, "  level  tables         bytes        target       records    tombstones")?;
             for level in family.levels.iter().filter(|level| level.tables > 0) {
                 writeln!(

@@ -140,7 +140,11 @@ fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
     match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
         Ok(held) => Ok(held),
         Err(other) => {
-            let what = format!("{} is open already, by {}", dir.display(), if other.is_empty() { "another handle" } else { &other });
+            let what = format!(
+                "{} is open already, by {}",
+                dir.display(),
+                if other.is_empty() { "another handle" } else { &other }
+            );
             Err(Error::of(ErrorKind::Locked, what))
         }
     }
@@ -229,7 +233,9 @@ impl Opening<'_> {
         match recover::recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None if self.settings.create_if_missing => self.create(),
-            None => Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display()))),
+            None => {
+                Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())))
+            }
         }
     }
 
@@ -399,7 +405,17 @@ impl Opening<'_> {
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
         let companion = Vec::new();
-        Ok(Replay { opening: self, new_number, families, flushed, added: Vec::new(), commits: 0, companion, cache, dead_files })
+        Ok(Replay {
+            opening: self,
+            new_number,
+            families,
+            flushed,
+            added: Vec::new(),
+            commits: 0,
+            companion,
+            cache,
+            dead_files,
+        })
     }
 }
 
