@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::order::{Order, common_prefix, head};
 use crate::record::{Record, Seqno};
 
-/// Up to this many heads are searched by counting the smaller ones: their lines are then read side by side, not one after the other.
+/// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
 const COUNTED_HEADS: usize = 64;
 
 /// One block, ready to be searched. Its own line of the processor's cache holds all that a lookup needs to go on.
@@ -40,11 +40,11 @@ pub(super) struct Block {
     hot: AtomicBool,
 }
 
-/// The place of a search: an entry, and whether it has the key that was searched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The place of a search, and its entry if that has the key that was searched.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: usize,
-    pub(super) equal: bool,
+    pub(super) equal: Option<Entry>,
 }
 
 impl Block {
@@ -178,16 +178,15 @@ impl Block {
         }
         let skip = self.skip as usize;
         let prefix = &self.bytes[self.first_key_at as usize..][..skip];
-        match key.get(..skip) {
-            Some(start) if start == prefix => {}
-            _ => return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: false }),
+        if !begins_with(key, prefix) {
+            return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: None });
         }
         let heads = &self.words[..self.len()];
         let wanted = head(key, skip);
         let from = first_not_below(heads, wanted);
         match heads.get(from) {
             Some(found) if *found == wanted => {}
-            _ => return Ok(Place { at: from, equal: false }),
+            _ => return Ok(Place { at: from, equal: None }),
         }
         if heads.get(from + 1) == Some(&wanted) {
             let more = heads[from..].partition_point(|head| *head == wanted);
@@ -201,17 +200,17 @@ impl Block {
             _ => self.compare(from, &entry, key, order)?,
         };
         Ok(match compared {
-            Ordering::Less => Place { at: from + 1, equal: false },
-            Ordering::Greater => Place { at: from, equal: false },
-            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: true },
-            Ordering::Equal => Place { at: from + 1, equal: false },
+            Ordering::Less => Place { at: from + 1, equal: None },
+            Ordering::Greater => Place { at: from, equal: None },
+            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: Some(entry) },
+            Ordering::Equal => Place { at: from + 1, equal: None },
         })
     }
 
     /// `search` among entries of which only full comparisons can tell. What follows `to` has a greater key, or nothing does.
     fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
         let (mut low, mut high) = (from, to);
-        let mut equal_at = usize::MAX;
+        let mut equal = None;
         while low < high {
             let middle = low + (high - low) / 2;
             let entry = self.entry(middle)?;
@@ -219,13 +218,13 @@ impl Block {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal if self.seqno(&entry) > seqno => low = middle + 1,
                 Ordering::Equal => {
-                    equal_at = middle;
+                    equal = Some((middle, entry));
                     high = middle;
                 }
                 Ordering::Greater => high = middle,
             }
         }
-        Ok(Place { at: low, equal: equal_at == low })
+        Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
     }
 
     /// Whether the last entry has this key, so that older versions of it may stand in the next block.
@@ -291,7 +290,20 @@ pub(super) fn first_not_below(mut heads: &[u64], wanted: u64) -> usize {
             heads = &heads[..middle];
         }
     }
-    skipped + heads.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
+    // The last head of each line first, then one line: two rounds of reads, whatever the length.
+    let (lines, _) = heads.as_chunks::<8>();
+    let whole = lines.iter().map(|line| (line[7] < wanted) as usize).sum::<usize>() * 8;
+    let rest = &heads[whole..heads.len().min(whole + 8)];
+    skipped + whole + rest.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
+}
+
+/// `starts_with`, without a call for the few bytes it is about.
+#[inline]
+pub(super) fn begins_with(key: &[u8], start: &[u8]) -> bool {
+    let Some(key) = key.get(..start.len()) else { return false };
+    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
+    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
 }
 
 /// Heads (after `skip` bytes) and packed offsets of a walked body.
@@ -337,6 +349,16 @@ mod tests {
             let whole = [&start[..], &rest].concat();
             let skip = skip.min(whole.len());
             prop_assert_eq!(joined_head(&start, &rest, skip), head(&whole, skip));
+        }
+
+        #[test]
+        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
+            let mut start = key[..at.min(key.len())].to_vec();
+            if flip && !start.is_empty() {
+                start[0] ^= 1;
+            }
+            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
+            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
         }
 
         #[test]

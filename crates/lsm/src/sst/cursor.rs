@@ -185,11 +185,12 @@ impl TableCursor {
         Ok(None)
     }
 
-    /// True if the entry at a place of the current block has this seqno.
-    fn has_seqno(&self, at: usize, seqno: Seqno) -> Result<bool> {
-        let Some(block) = self.block.as_deref() else { return Ok(false) };
-        let entry = block.entry(at).map_err(|error| self.table.at_block(error, self.number))?;
-        Ok(block.seqno(&entry) == seqno)
+    /// True if a search has found its key at exactly this seqno.
+    fn has_seqno(&self, place: &Place, seqno: Seqno) -> bool {
+        match (self.block.as_deref(), &place.equal) {
+            (Some(block), Some(entry)) => block.seqno(entry) == seqno,
+            _ => false,
+        }
     }
 
     fn block_len(&self) -> usize {
@@ -209,7 +210,7 @@ impl Cursor for TableCursor {
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self.locate(key, seqno)? {
             None => self.last(),
-            Some(place) if place.equal && self.has_seqno(place.at, seqno)? => self.stand(place.at, true),
+            Some(place) if self.has_seqno(&place, seqno) => self.stand(place.at, true),
             Some(place) if place.at > 0 => self.stand(place.at - 1, true),
             Some(_) => self.stand_last_before(self.number),
         }
