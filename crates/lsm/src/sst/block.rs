@@ -150,12 +150,6 @@ impl Block {
         self.count as usize
     }
 
-    /// Entries that share one restart's key have the same number here.
-    #[inline]
-    pub(super) fn group(&self, at: usize) -> usize {
-        at / self.interval as usize
-    }
-
     /// The entry at a place below `len`.
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Result<Entry> {
