@@ -1,6 +1,5 @@
 //! The seeded model test: every operation of the engine in random order, with crashes, beside the oracle.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use waxseal_lsm::db::{At, Db, Snapshot};
@@ -408,10 +407,7 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        let world = &mut self.world;
-        world.db = None;
-        world.sim.reboot(Crash::Process);
-        world.recover(false);
+        self.world.crash(Crash::Process);
         Ok(())
     }
 
@@ -447,13 +443,18 @@ impl Run {
 }
 
 pub fn any_crash(world: &World) -> Crash {
-    match world.below(8) {
-        0..3 => Crash::Process,
-        3 => Crash::Machine(Loss::DurableOnly),
-        4 => Crash::Machine(Loss::KeepAll),
-        5 => Crash::Machine(Loss::TornLastSector),
-        6 => Crash::Machine(Loss::ZeroTail),
-        _ => Crash::Machine(Loss::Random { seed: world.below(1 << 30) }),
+    let seed = world.below(1 << 30);
+    match world.below(13) {
+        0..4 => Crash::Process,
+        4 => Crash::Machine(Loss::DurableOnly),
+        5 => Crash::Machine(Loss::KeepAll),
+        6 => Crash::Machine(Loss::TornLastSector),
+        7 => Crash::Machine(Loss::ZeroTail { seed }),
+        8 => Crash::Machine(Loss::Names),
+        9 => Crash::Machine(Loss::Data),
+        10 => Crash::Machine(Loss::Reordered { seed }),
+        11 => Crash::Machine(Loss::Ordered { seed }),
+        _ => Crash::Machine(Loss::Random { seed }),
     }
 }
 

@@ -161,7 +161,7 @@ pub fn difference(expected: &Content, found: &Content) -> String {
             (Some(a), Some(b)) => {
                 let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
                 for key in keys.into_iter().filter(|key| a.get(*key) != b.get(*key)) {
-                    let show = |value: Option<&Vec<u8>>| value.map_or("nothing".into(), |v| format!("{} bytes {:.40?}", v.len(), v));
+                    let show = |value: Option<&Vec<u8>>| value.map_or("nothing".into(), |v| format!("{} bytes {:?}", v.len(), &v[..v.len().min(8)]));
                     lines.push(format!("  {name} {key:?}: expected {}, found {}", show(a.get(key)), show(b.get(key))));
                 }
             }

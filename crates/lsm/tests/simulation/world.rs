@@ -136,8 +136,10 @@ pub struct World {
     pub oracle: Oracle,
     pub tally: Arc<Tally>,
     pub db: Option<Db>,
+    /// The step at which a sweep crashes this world; it outlives kills before it.
+    pub plan: u64,
     seed: u64,
-    opens: u64,
+    opens: std::cell::Cell<u64>,
 }
 
 impl World {
@@ -155,8 +157,9 @@ impl World {
             oracle: Oracle::new(),
             tally: Arc::default(),
             db: None,
+            plan: u64::MAX,
             seed,
-            opens: 0,
+            opens: std::cell::Cell::new(0),
         }
     }
 
@@ -191,12 +194,12 @@ impl World {
         }
     }
 
-    pub fn env(&mut self) -> Env {
-        self.opens += 1;
-        self.sim.env(self.seed.wrapping_mul(1_000_003).wrapping_add(self.opens))
+    pub fn env(&self) -> Env {
+        self.opens.set(self.opens.get() + 1);
+        self.sim.env(self.seed.wrapping_mul(1_000_003).wrapping_add(self.opens.get()))
     }
 
-    pub fn parts(&mut self) -> Parts {
+    pub fn parts(&self) -> Parts {
         Parts {
             env: self.env(),
             companions: Arc::new(Plain),
@@ -299,10 +302,19 @@ impl World {
         }
     }
 
-    /// Ends this boot and opens again; the content must be a prefix with all that it must contain.
-    pub fn crash(&mut self, crash: Crash) {
-        self.db = None;
+    /// Ends this boot, with whatever the store had not done yet undone for ever, and begins the next.
+    pub fn kill(&mut self, crash: Crash) {
+        if !self.sim.is_crashed() {
+            self.sim.crash_at(self.sim.steps());
+        }
+        self.db = None; // what a drop still tries fails
         self.sim.reboot(crash);
+        self.sim.crash_at(self.plan);
+    }
+
+    /// Kills and opens again; the content must be a prefix with all that it must contain.
+    pub fn crash(&mut self, crash: Crash) {
+        self.kill(crash);
         self.recover(!matches!(crash, Crash::Process));
     }
 
@@ -316,7 +328,8 @@ impl World {
     pub fn check_recovered(&mut self, machine: bool) {
         let found = self.content().unwrap_or_else(|error| panic!("seed {}: reading after recovery: {error}", self.seed));
         if let Err(what) = self.oracle.recovered(found, machine) {
-            panic!("seed {}, {}: {what}", self.seed, self.config.name);
+            let report = self.db().recovery();
+            panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
     }
 
