@@ -142,11 +142,6 @@ impl Manifest {
         Ok(())
     }
 
-    /// True after a failure that nobody can see through, or `close`: nothing can be appended until reopen (I09).
-    pub fn has_ended(&self) -> bool {
-        self.ended.is_some()
-    }
-
     /// What all edits add up to.
     pub fn state(&self) -> &State {
         &self.state
