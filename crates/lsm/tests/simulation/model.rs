@@ -381,7 +381,6 @@ impl Run {
             2 => Fault::Short,
             _ => Fault::SyncFailed,
         };
-        let sync_failed = matches!(fault, Fault::SyncFailed);
         let at = world.sim.steps() + world.below(30);
         world.sim.fail_at(at, fault);
         let mut failed = None;
@@ -414,10 +413,7 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        match sync_failed {
-            true => self.world.crash_after_failed_sync(),
-            false => self.world.crash(Crash::Process),
-        }
+        self.world.crash_after_failed_sync(); // the fault may have struck a sync
         Ok(())
     }
 
