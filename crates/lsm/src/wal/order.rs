@@ -368,3 +368,63 @@ impl<T> Order<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn limits(ring: u64) -> Limits {
+        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE }
+    }
+
+    proptest! {
+        /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
+        /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
+        #[test]
+        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool) {
+            let limits = limits(if mapped { ring } else { 0 });
+            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, next_length: None, limits };
+            prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
+            let mut fillers = 0;
+            for _ in 0..8 {
+                at.kept = at.end / PAGE * PAGE;
+                match at.next_step(length) {
+                    Step::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
+                    Step::Pad(end) => {
+                        prop_assert!(end >= at.end + PADDING_BYTES && end.is_multiple_of(PAGE) && end < at.end + 2 * PAGE);
+                        at.end = end;
+                        fillers += 1;
+                    }
+                    Step::Turn(end) => {
+                        prop_assert!(end >= at.end + TURNOVER_BYTES && end.is_multiple_of(PAGE) && end <= at.limit);
+                        at.first = at.limit;
+                        at.end = at.limit;
+                        at.limit = at.first + at.next_length.take().unwrap() - PAGE;
+                        fillers += 1;
+                    }
+                    Step::Place(kind) => {
+                        let end = at.end + extent(kind, length);
+                        prop_assert!(end + TURNOVER_BYTES <= at.limit && fillers <= 2);
+                        let large = kind == FrameKind::LargeBatch;
+                        prop_assert!(!large || at.end.is_multiple_of(PAGE));
+                        prop_assert!(large || !mapped || end <= at.kept + limits.ring_bytes);
+                        return Ok(());
+                    }
+                    step => prop_assert!(false, "{:?} with everything drained", step),
+                }
+            }
+            prop_assert!(false, "no place");
+        }
+    }
+
+    #[test]
+    fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
+        let at =
+            Situation { end: 5 * PAGE, kept: PAGE, first: 0, limit: 31 * PAGE, next_length: None, limits: limits(4) };
+        assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
+        assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
+        // A large frame does not go through the ring.
+        assert_eq!(at.next_step(5000), Step::Place(FrameKind::LargeBatch));
+    }
+}
