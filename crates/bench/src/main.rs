@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use waxseal_bench::engine::{Name, Settings};
 use waxseal_bench::run::{Plan, Step, run};
-use waxseal_bench::Outcome;
+use waxseal_bench::{Outcome, flip, killloop, peers};
 
 /// Measures Waxseal beside its peers, and what a flipped bit or a killed process costs.
 #[derive(Parser)]
@@ -19,6 +19,21 @@ struct Line {
 enum Experiment {
     /// Runs steps on one store, a line a step.
     Run(RunLine),
+    /// All stores of this build in alternating rounds; ratios with confidence bounds, and gates.
+    Peers(peers::Line),
+    /// Flips one random bit of one file in a copy of a live store, opens it, reads everything.
+    Flip(flip::Line),
+    /// Kills a writing process again and again and looks for what it had acknowledged.
+    Killloop(killloop::Line),
+    /// The child of `flip` that fills a store and copies it while it is open.
+    #[command(hide = true)]
+    FlipFill(flip::FillLine),
+    /// The child of `flip` that opens a damaged copy.
+    #[command(hide = true)]
+    FlipCheck(flip::CheckLine),
+    /// The child of `killloop` that writes until it is killed.
+    #[command(hide = true)]
+    KillloopWrite(killloop::WriteLine),
 }
 
 #[derive(Args)]
@@ -93,6 +108,12 @@ impl RunLine {
 fn main() -> ExitCode {
     let done = match Line::parse().experiment {
         Experiment::Run(line) => steps(&line).map(|()| 0),
+        Experiment::Peers(line) => peers::peers(&line),
+        Experiment::Flip(line) => flip::flip(&line),
+        Experiment::Killloop(line) => killloop::killloop(&line),
+        Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
+        Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
+        Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -116,6 +116,11 @@ impl Laps {
         }
     }
 
+    /// One operation of a known length.
+    pub fn record(&mut self, time: Duration) {
+        self.histogram.saturating_record(time.as_nanos() as u64);
+    }
+
     /// Takes in what another thread measured.
     pub fn absorb(&mut self, other: &Laps) {
         // Both have the same bounds, so nothing can be out of range.

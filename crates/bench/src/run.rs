@@ -235,9 +235,10 @@ impl Drive<'_> {
         let mut tally = Tally::new();
         let start = Instant::now();
         let watched = self.store.settle()?;
-        tally.laps.lap();
+        let elapsed = start.elapsed().saturating_sub(watched);
+        tally.laps.record(elapsed);
         tally.ops = 1;
-        Ok((tally, start.elapsed().saturating_sub(watched)))
+        Ok((tally, elapsed))
     }
 
     fn is_zipfian(&self) -> bool {
