@@ -187,13 +187,16 @@ pub trait Reader {
     fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()>;
 }
 
+/// What is shown each row: key and value.
+pub type Each<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
+
 /// Rows a scan has seen: counts them, touches their values, reads the clock now and then.
 pub struct Rows<'a> {
     wanted: u64,
     seen: u64,
     touched: u64,
     laps: Option<&'a mut Laps>,
-    each: Option<&'a mut dyn FnMut(&[u8], &[u8])>,
+    each: Option<&'a mut Each<'a>>,
 }
 
 impl<'a> Rows<'a> {
@@ -211,7 +214,7 @@ impl<'a> Rows<'a> {
     }
 
     /// All rows, shown one by one.
-    pub fn shown(each: &'a mut dyn FnMut(&[u8], &[u8])) -> Rows<'a> {
+    pub fn shown(each: &'a mut Each<'a>) -> Rows<'a> {
         Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: None, each: Some(each) }
     }
 
@@ -246,7 +249,7 @@ impl<'a> Rows<'a> {
 pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
     std::fs::create_dir_all(dir)?;
     match name {
-        Name::Null => Ok(Box::new(null::Null)),
+        Name::Null => Ok(null::open(settings)),
         #[cfg(feature = "ours")]
         Name::Waxseal => waxseal::open(dir, settings, false),
         #[cfg(feature = "ours")]

@@ -3,11 +3,14 @@
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
 use crate::workload::touch;
-use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use redb::{AccessGuard, Database, Durability, ReadOnlyTable, ReadableDatabase, StorageError, TableDefinition};
 use std::path::Path;
 use std::time::Duration;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("bench");
+
+/// A key and its value, as a range hands them out.
+type Row<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 struct Redb {
     db: Database,
@@ -110,11 +113,10 @@ impl Reader for RedbReader<'_> {
 
     fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()> {
         self.with(|table| {
-            let mut walk =
-                |item: Result<(redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>), redb::StorageError>| {
-                    let (key, value) = item?;
-                    Ok(rows.row(key.value(), value.value()))
-                };
+            let mut walk = |item: Result<Row<'_>, StorageError>| {
+                let (key, value) = item?;
+                Ok(rows.row(key.value(), value.value()))
+            };
             let all: std::ops::RangeFull = ..;
             match start {
                 Start::First => until_done(table.range::<&[u8]>(all)?, &mut walk),
