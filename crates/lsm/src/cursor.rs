@@ -3,6 +3,9 @@
 use crate::error::Result;
 use crate::record::{Record, Seqno};
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 /// A position among records. Starts invalid; any move may fail, and after an error the cursor is invalid until the next seek.
 /// A cached step allocates nothing.
 pub trait Cursor: Send {

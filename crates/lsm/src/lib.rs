@@ -32,6 +32,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod planted;
+pub mod read;
 pub mod record;
 pub mod seam;
 pub mod sst;

@@ -1,1 +1,319 @@
-//! The database: open, commit, read, background work.
+//! The database: it conducts; what is done stands in the files below it, what is decided in pure functions further down.
+//!
+//! ```text
+//! open.rs        manifest -> families, log -> memtables -> tables, a fresh log (I16)
+//! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
+//! reads.rs       active, frozen, levels: the first answer ends it
+//! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
+//! jobs.rs        one flush, one compaction: tables written, edit durable, view swapped (I04)
+//! ddl.rs         families created and dropped
+//! checkpoint.rs  a copy of the store at one commit
+//! ```
+//!
+//! Locks, in the order in which they may be taken: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one
+//! thread applies) -> `manifest` (over its own I/O) -> the short ones. Readers take none of them (I14).
+
+mod background;
+mod checkpoint;
+mod commit;
+mod ddl;
+mod events;
+mod family;
+mod jobs;
+mod metrics;
+mod open;
+mod reads;
+mod running;
+mod snapshot;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+pub use events::{Event, Listener, Silent};
+pub use family::Family;
+pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
+pub use open::RecoveryReport;
+pub use reads::Bounds;
+pub use snapshot::{At, Snapshot};
+
+use crate::env::work::lock;
+use crate::env::{Env, Lock, Origin};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{CfOptions, Settings};
+use crate::order::Order;
+use crate::record::Seqno;
+use crate::seam::Companions;
+use crate::sst::{Cache, Table};
+use crate::version::{DeadFiles, Manifest};
+
+/// The name of the family that always exists.
+pub const DEFAULT_FAMILY: &str = "default";
+
+/// What a builder plugs into a store.
+#[derive(Clone)]
+pub struct Parts {
+    /// Files, time, randomness, threads.
+    pub env: Env,
+    /// The keeper of companions; `seam::Plain` for a plain node.
+    pub companions: Arc<dyn Companions>,
+    /// Who hears what happens.
+    pub listener: Arc<dyn Listener>,
+    /// Options by family name, in the place of the stored ones; families of these names are created at open if there are none.
+    pub families: Vec<(String, CfOptions)>,
+    /// Orders other than bytewise by which stored families may be ordered, looked up by name.
+    pub orders: Vec<Order>,
+}
+
+impl Parts {
+    /// The operating system, no companions, no listener.
+    pub fn real() -> Parts {
+        Parts {
+            env: Env::real(),
+            companions: Arc::new(crate::seam::Plain),
+            listener: Arc::new(Silent),
+            families: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("env", &self.env).field("families", &self.families).finish_non_exhaustive()
+    }
+}
+
+/// An open store. Clones share it; all methods may be called from any thread. The last clone to be dropped closes it.
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// Closes the store when the last user's clone goes; the background threads hold `Inner` alone.
+struct Handle {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+/// The tables of a family as readers see them.
+pub(crate) type Levels = crate::version::Levels<Arc<Table>>;
+/// One table of them, opened when first read.
+pub(crate) type TableHandle = crate::version::Handle<Arc<Table>>;
+
+/// How a store is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Reads and writes.
+    Write,
+    /// Reads only, without a lock, perhaps beside a writer.
+    Read,
+    /// Reads only, since there was no room to recover; the lock is held.
+    NoSpace,
+}
+
+pub(crate) struct Inner {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) companions: Arc<dyn Companions>,
+    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) snapshots: Arc<snapshot::Snapshots>,
+    access: Access,
+    origin: Origin,
+    closed: AtomicBool,
+    /// The last seqno that reads see (I01).
+    visible: AtomicU64,
+    families: ArcSwap<Families>,
+    /// None when the store is read-only.
+    log: Option<commit::Log>,
+    /// One flush, drop or checkpoint at a time.
+    jobs_lock: Mutex<()>,
+    /// The log of edits; held over its own I/O, never taken by a reader (I14).
+    manifest: Mutex<Option<Manifest>>,
+    background: background::Background,
+    compactions: running::Running,
+    dead_files: Arc<DeadFiles>,
+    next_file: Arc<AtomicU64>,
+    /// Whether the listener heard that the store halted.
+    halt_told: AtomicBool,
+    recovery: Mutex<RecoveryReport>,
+    /// Options and orders given by the caller, kept for `refresh`.
+    given: (Vec<(String, CfOptions)>, Vec<Order>),
+    store_lock: Mutex<Option<Box<dyn Lock>>>,
+    counters: metrics::Counters,
+}
+
+/// The families by id and by name.
+#[derive(Clone, Default)]
+pub(crate) struct Families {
+    pub(crate) by_id: BTreeMap<u32, Family>,
+    pub(crate) next_id: u32,
+}
+
+impl Families {
+    pub(crate) fn named(&self, name: &str) -> Option<&Family> {
+        self.by_id.values().find(|family| family.name() == name)
+    }
+}
+
+impl Db {
+    /// The families, by id; `default` is always among them.
+    pub fn families(&self) -> Vec<Family> {
+        self.inner().families().by_id.values().cloned().collect()
+    }
+
+    /// The family of this name, if there is one.
+    pub fn family(&self, name: &str) -> Option<Family> {
+        self.inner().families().named(name).cloned()
+    }
+
+    /// The keeper of companions that batches are built with.
+    pub fn companions(&self) -> &dyn Companions {
+        &*self.inner().companions
+    }
+
+    /// The settings the store was opened with.
+    pub fn settings(&self) -> &Settings {
+        &self.inner().settings
+    }
+
+    /// The directory of the store.
+    pub fn path(&self) -> &Path {
+        &self.inner().dir
+    }
+
+    /// True if writes answer `ReadOnly`.
+    pub fn is_read_only(&self) -> bool {
+        self.inner().access != Access::Write
+    }
+
+    /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let inner = self.open_inner()?;
+        Ok(inner.snapshots.take(inner.held_views(), || inner.visible()))
+    }
+
+    /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
+    pub fn durable_snapshot(&self) -> Result<Snapshot> {
+        let inner = self.open_inner()?;
+        Ok(inner
+            .snapshots
+            .take(inner.held_views(), || inner.log.as_ref().map_or(inner.visible(), |log| log.durable_seqno())))
+    }
+
+    /// What recovery found when the store was opened.
+    pub fn recovery(&self) -> RecoveryReport {
+        lock(&self.inner().recovery).clone()
+    }
+
+    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
+    /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
+    pub fn close(&self) -> Result<()> {
+        self.handle.close()
+    }
+
+    /// Removes a store that nobody has open: every file of ours, then the directory if nothing else is in it.
+    /// `Invalid` if the directory holds no store, `Locked` if it is open.
+    pub fn destroy(dir: &Path, env: &Env) -> Result<()> {
+        open::destroy(dir, env)
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.handle.inner
+    }
+
+    /// The store, if it is open and this process is the one that opened it.
+    #[inline]
+    fn open_inner(&self) -> Result<&Arc<Inner>> {
+        let inner = &self.handle.inner;
+        if inner.closed.load(Ordering::Relaxed) {
+            return Err(Error::closed());
+        }
+        if !inner.origin.is_here() {
+            return Err(Error::invalid("forked: the store belongs to the parent process; open it anew"));
+        }
+        Ok(inner)
+    }
+
+    /// The store and its log, if it can be written.
+    fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
+        let inner = self.open_inner()?;
+        match (&inner.log, inner.access) {
+            (Some(log), _) => Ok((inner, log)),
+            (None, Access::NoSpace) => {
+                Err(Error::of(ErrorKind::ReadOnly, "opened read-only: there was no room on the device to recover"))
+            }
+            (None, _) => Err(Error::of(ErrorKind::ReadOnly, "the store was opened read-only")),
+        }
+    }
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn visible(&self) -> Seqno {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn families(&self) -> arc_swap::Guard<Arc<Families>> {
+        self.families.load()
+    }
+
+    /// What a snapshot of a read-only store must hold itself, since the writer does not know of it.
+    fn held_views(&self) -> Option<snapshot::Views> {
+        let read_only = self.access != Access::Write;
+        read_only.then(|| self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect())
+    }
+
+    pub(crate) fn new_file_number(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn path(&self, name: crate::names::Name) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+
+    /// Names family and keys in an error met while reading a table, and tells the listener of damage.
+    #[cold]
+    pub(crate) fn damaged(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
+        let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
+        let error = error.in_family(family.name(), Some(keys));
+        if error.is_corruption() {
+            self.listener.on_event(&Event::Corruption { error: error.clone() });
+        }
+        error
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<()> {
+        let inner = &self.inner;
+        if inner.closed.swap(true, Ordering::AcqRel) || !inner.origin.is_here() {
+            return Ok(());
+        }
+        inner.background.stop();
+        for thread in lock(&self.threads).drain(..) {
+            let _ = thread.join();
+        }
+        let outcome = inner.close_log();
+        *lock(&inner.store_lock) = None;
+        outcome
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("dir", &self.inner().dir).field("access", &self.inner().access).finish()
+    }
+}

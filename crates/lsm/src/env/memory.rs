@@ -1,1 +1,354 @@
-//! Files in memory, for stores without a disk.
+//! Files in memory, for stores without a disk: plain and fast. Nothing is ever lost before the process, nothing survives it.
+//!
+//! There is no mapping (`map` declines, so stores write plainly), no boot id, and a sync has nothing to do.
+//! A removed file lives on for whoever has it open. Clones share the same files.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::tree::{Change, Entry, Tree};
+use super::work::lock;
+use super::{File, Fs, Lock, Machine, Mapped, Open};
+
+/// A file system in memory.
+#[derive(Clone)]
+pub struct MemoryFs {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    tree: Tree,
+    files: HashMap<u64, Linked>,
+    next: u64,
+}
+
+/// A file and how many names it has.
+struct Linked {
+    content: Arc<Content>,
+    names: u32,
+}
+
+impl MemoryFs {
+    /// An empty file system.
+    pub fn new() -> MemoryFs {
+        MemoryFs { state: Arc::new(Mutex::new(State { tree: Tree::new(), files: HashMap::new(), next: 1 })) }
+    }
+}
+
+impl Default for MemoryFs {
+    fn default() -> Self {
+        MemoryFs::new()
+    }
+}
+
+impl fmt::Debug for MemoryFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryFs")
+    }
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn create(&mut self, path: &Path) -> io::Result<Arc<Content>> {
+        let file = self.number();
+        let change = self.tree.plan_put(path, Entry::File(file))?;
+        let content = Arc::new(Content::default());
+        self.files.insert(file, Linked { content: content.clone(), names: 0 });
+        self.apply(&change);
+        Ok(content)
+    }
+
+    fn existing(&self, path: &Path) -> io::Result<Arc<Content>> {
+        Ok(self.files[&self.tree.file(path)?].content.clone())
+    }
+
+    fn apply(&mut self, change: &Change) {
+        self.tree.apply(change);
+        match change {
+            Change::Put { entry, .. } => self.count(*entry, 1),
+            Change::Take { entry, .. } => self.count(*entry, -1),
+            Change::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
+            Change::Move { replaced: None, .. } => {}
+        }
+    }
+
+    /// Counts a file's names; without one it is forgotten here.
+    fn count(&mut self, entry: Entry, by: i32) {
+        if let Entry::File(file) = entry
+            && let Some(linked) = self.files.get_mut(&file)
+        {
+            linked.names = linked.names.saturating_add_signed(by);
+            if linked.names == 0 {
+                self.files.remove(&file);
+            }
+        }
+    }
+}
+
+impl Fs for MemoryFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let mut state = lock(&self.state);
+        let content = match how {
+            Open::Create => state.create(path)?,
+            Open::Read | Open::Write => state.existing(path)?,
+        };
+        Ok(Arc::new(MemoryFile { content, writable: how != Open::Read }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        if let Some(change) = state.tree.plan_rename(from, to)? {
+            state.apply(&change);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let change = state.tree.plan_remove(path)?;
+        state.apply(&change);
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let file = state.tree.file(from)?;
+        let change = state.tree.plan_put(to, Entry::File(file))?;
+        state.apply(&change);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = lock(&self.state);
+        let entries = state.tree.entries(state.tree.dir(dir)?);
+        Ok(entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry, Entry::File(_)))
+            .map(|(name, _)| name.to_string())
+            .collect())
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        for path in state.tree.missing_dirs(dir)? {
+            let dir = state.number();
+            let change = state.tree.plan_put(&path, Entry::Dir(dir))?;
+            state.tree.add_dir(dir);
+            state.apply(&change);
+        }
+        Ok(())
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let change = state.tree.plan_remove_dir(dir)?;
+        state.apply(&change);
+        Ok(())
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match lock(&self.state).tree.lookup(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        lock(&self.state).tree.dir(dir).map(drop)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let mut state = lock(&self.state);
+        let content = match state.existing(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => state.create(path)?,
+            found => found?,
+        };
+        if content.locked.swap(true, Ordering::Acquire) {
+            let mut holder = vec![0; content.read().length.min(4096) as usize];
+            let length = content.read().read_at(&mut holder, 0);
+            return Ok(Err(String::from_utf8_lossy(&holder[..length]).trim().to_owned()));
+        }
+        let mut bytes = content.write();
+        bytes.set_len(0);
+        bytes.write_at(holder.as_bytes(), 0);
+        drop(bytes);
+        Ok(Ok(Box::new(MemoryLock(content))))
+    }
+
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        lock(&self.state).tree.dir(dir)?;
+        Ok(Machine::default())
+    }
+
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        lock(&self.state).tree.dir(dir)?;
+        Ok(false)
+    }
+}
+
+/// A file's bytes, and whether somebody holds it as a lock.
+#[derive(Default)]
+struct Content {
+    bytes: RwLock<Chunks>,
+    locked: AtomicBool,
+}
+
+impl Content {
+    fn read(&self) -> RwLockReadGuard<'_, Chunks> {
+        self.bytes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Chunks> {
+        self.bytes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Large enough that a table has few, small enough that growth never copies much.
+const CHUNK: usize = 1 << 16;
+
+/// Bytes in chunks, each as long as it was written; what is missing of one before the end reads as zeros.
+#[derive(Default)]
+struct Chunks {
+    chunks: Vec<Vec<u8>>,
+    length: u64,
+}
+
+impl Chunks {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> usize {
+        let length = self.length.saturating_sub(offset).min(buf.len() as u64) as usize;
+        for_each_chunk(offset, length, |chunk, within, from, n| {
+            let out = &mut buf[from..from + n];
+            let held = self.chunks.get(chunk).and_then(|bytes| bytes.get(within..)).unwrap_or_default();
+            let known = held.len().min(n);
+            out[..known].copy_from_slice(&held[..known]);
+            out[known..].fill(0);
+        });
+        length
+    }
+
+    fn write_at(&mut self, bytes: &[u8], offset: u64) {
+        if bytes.is_empty() {
+            return;
+        }
+        for_each_chunk(offset, bytes.len(), |chunk, within, from, n| {
+            let held = self.chunk(chunk);
+            if held.len() < within + n {
+                held.resize(within, 0);
+                held.extend_from_slice(&bytes[from..from + n]);
+            } else {
+                held[within..within + n].copy_from_slice(&bytes[from..from + n]);
+            }
+        });
+        self.length = self.length.max(offset + bytes.len() as u64);
+    }
+
+    fn chunk(&mut self, at: usize) -> &mut Vec<u8> {
+        if self.chunks.len() <= at {
+            self.chunks.resize_with(at + 1, Vec::new);
+        }
+        &mut self.chunks[at]
+    }
+
+    fn set_len(&mut self, length: u64) {
+        if length < self.length {
+            self.chunks.truncate(length.div_ceil(CHUNK as u64) as usize);
+            let last = (length % CHUNK as u64) as usize;
+            if last > 0 && self.chunks.len() as u64 == length.div_ceil(CHUNK as u64) {
+                self.chunks.last_mut().into_iter().for_each(|chunk| chunk.truncate(last));
+            }
+        }
+        self.length = length;
+    }
+}
+
+/// Splits `length` bytes from `offset` on: calls with the chunk, the place in it, the place in the range, and how many.
+fn for_each_chunk(offset: u64, length: usize, mut call: impl FnMut(usize, usize, usize, usize)) {
+    let mut done = 0;
+    while done < length {
+        let at = offset + done as u64;
+        let within = (at % CHUNK as u64) as usize;
+        let n = (length - done).min(CHUNK - within);
+        call((at / CHUNK as u64) as usize, within, done, n);
+        done += n;
+    }
+}
+
+struct MemoryFile {
+    content: Arc<Content>,
+    writable: bool,
+}
+
+impl fmt::Debug for MemoryFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryFile")
+    }
+}
+
+impl MemoryFile {
+    fn writable(&self) -> io::Result<RwLockWriteGuard<'_, Chunks>> {
+        if self.writable { Ok(self.content.write()) } else { Err(ErrorKind::PermissionDenied.into()) }
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(self.content.read().read_at(buf, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        offset.checked_add(bytes.len() as u64).ok_or(ErrorKind::FileTooLarge)?;
+        self.writable()?.write_at(bytes, offset);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.content.read().length)
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.writable()?.set_len(length);
+        Ok(())
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        let mut bytes = self.writable()?;
+        if bytes.length < length {
+            bytes.set_len(length);
+        }
+        Ok(())
+    }
+
+    fn map(&self, _length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        Ok(None)
+    }
+}
+
+/// The lock of this process on one file.
+struct MemoryLock(Arc<Content>);
+
+impl fmt::Debug for MemoryLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryLock")
+    }
+}
+
+impl Lock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.0.locked.store(false, Ordering::Release);
+    }
+}

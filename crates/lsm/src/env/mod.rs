@@ -15,11 +15,15 @@ mod random;
 mod real;
 pub mod sim;
 mod traced;
+mod tree;
 pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::RealFs;
+pub use real::{Origin, RealFs};
+pub use sim::SimFs;
+pub use traced::TracedFs;
 
 /// Everything the engine needs from outside. Clones share it.
 #[derive(Clone)]

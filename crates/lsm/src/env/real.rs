@@ -10,7 +10,10 @@ use std::sync::Arc;
 use super::{File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
+mod origin;
 mod space;
+
+pub use origin::Origin;
 
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,8 +69,13 @@ impl Fs for RealFs {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {
-                file.set_len(0)?;
-                file.write_all(holder.as_bytes())?;
+                // The lock holds without its holder's name, which a full disk does not take.
+                let named = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+                if let Err(error) = named
+                    && !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+                {
+                    return Err(error);
+                }
                 Ok(Ok(Box::new(RealLock(file))))
             }
             Err(fs::TryLockError::WouldBlock) => {

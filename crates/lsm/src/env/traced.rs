@@ -1,1 +1,293 @@
-//! A transcript of every operation of another file system.
+//! A transcript of what another file system is asked to do, one line each, for golden tests of the order of durability.
+//!
+//! ```text
+//! create 000007.tbl
+//! write 000007.tbl 0+4196
+//! sync 000007.tbl
+//! sync-dir .
+//! rename CURRENT.tmp CURRENT
+//! store 000004.ring 4096+200
+//! ```
+//!
+//! Paths are relative to the directory that the transcript is about. Only what can change or settle something is written
+//! down: no reads, no questions. A call that failed ends in `: ` and the kind of its error. Operations are written down
+//! after they were done; of two threads' the order is that of their ends.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::work::lock;
+use super::{File, Fs, Lock, Machine, Mapped, Open};
+
+/// A file system that writes down what it is asked, and asks another one.
+#[derive(Clone)]
+pub struct TracedFs {
+    inner: Arc<dyn Fs>,
+    trace: Trace,
+}
+
+/// The lines so far, and the directory that paths are relative to.
+#[derive(Clone)]
+struct Trace {
+    root: Arc<Path>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl TracedFs {
+    /// Traces `inner`; paths are written relative to `root`.
+    pub fn new(inner: Arc<dyn Fs>, root: impl AsRef<Path>) -> TracedFs {
+        TracedFs { inner, trace: Trace { root: Arc::from(root.as_ref()), lines: Arc::default() } }
+    }
+
+    /// The lines since the last `take`, each ended by a newline.
+    pub fn take(&self) -> String {
+        std::mem::take(&mut *lock(&self.trace.lines)).into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// Writes a line of the test's own between the others.
+    pub fn note(&self, text: &str) {
+        lock(&self.trace.lines).push(text.to_owned());
+    }
+}
+
+impl fmt::Debug for TracedFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TracedFs over {:?}", self.inner)
+    }
+}
+
+impl Trace {
+    /// A path as the transcript shows it.
+    fn name(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.root).unwrap_or(path) {
+            path if path == Path::new("") => ".".to_owned(),
+            path => path.display().to_string(),
+        }
+    }
+
+    /// Writes down what was done, and how it failed.
+    fn line<T>(&self, text: fmt::Arguments<'_>, result: io::Result<T>) -> io::Result<T> {
+        let line = match &result {
+            Ok(_) => text.to_string(),
+            Err(error) => format!("{text}: {:?}", error.kind()),
+        };
+        lock(&self.lines).push(line);
+        result
+    }
+}
+
+impl Fs for TracedFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let name = self.trace.name(path);
+        let mut inner = self.inner.open(path, how);
+        if how == Open::Create {
+            inner = self.trace.line(format_args!("create {name}"), inner);
+        }
+        Ok(Arc::new(TracedFile { inner: inner?, name: name.into(), trace: self.trace.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let names = (self.trace.name(from), self.trace.name(to));
+        self.trace.line(format_args!("rename {} {}", names.0, names.1), self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.trace.line(format_args!("remove {}", self.trace.name(path)), self.inner.remove(path))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let names = (self.trace.name(from), self.trace.name(to));
+        self.trace.line(format_args!("link {} {}", names.0, names.1), self.inner.link(from, to))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.trace.line(format_args!("create-dir {}", self.trace.name(dir)), self.inner.create_dir_all(dir))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.trace.line(format_args!("remove-dir {}", self.trace.name(dir)), self.inner.remove_dir(dir))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.trace.line(format_args!("sync-dir {}", self.trace.name(dir)), self.inner.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let name = self.trace.name(path);
+        let taken = self.inner.lock(path, holder);
+        let refused = if matches!(taken, Ok(Err(_))) { " refused" } else { "" };
+        match self.trace.line(format_args!("lock {name}{refused}"), taken)? {
+            Ok(inner) => Ok(Ok(Box::new(TracedLock { inner: Some(inner), name, trace: self.trace.clone() }))),
+            Err(holder) => Ok(Err(holder)),
+        }
+    }
+
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        self.inner.machine(dir)
+    }
+
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        self.inner.reserves_blocks(dir)
+    }
+}
+
+/// A file under the name it was opened by; a later rename does not change what its lines say.
+#[derive(Debug)]
+struct TracedFile {
+    inner: Arc<dyn File>,
+    name: Arc<str>,
+    trace: Trace,
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "trace of {}", PathBuf::from(&*self.root).display())
+    }
+}
+
+impl File for TracedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buf, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let done = self.inner.write_at(bytes, offset);
+        self.trace.line(format_args!("write {} {offset}+{}", self.name, bytes.len()), done)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.trace.line(format_args!("sync {}", self.name), self.inner.sync_data())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.trace.line(format_args!("set-len {} {length}", self.name), self.inner.set_len(length))
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.trace.line(format_args!("allocate {} {length}", self.name), self.inner.allocate(length))
+    }
+
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        let mapped = self.inner.map(length);
+        let declined = if matches!(mapped, Ok(None)) { " declined" } else { "" };
+        let mapped = self.trace.line(format_args!("map {} {length}{declined}", self.name), mapped)?;
+        Ok(mapped.map(|inner| {
+            Arc::new(TracedMapped { inner, name: self.name.clone(), trace: self.trace.clone() }) as Arc<dyn Mapped>
+        }))
+    }
+
+    fn advise(&self, offset: u64, length: u64, will_need: bool) {
+        self.inner.advise(offset, length, will_need);
+    }
+}
+
+/// A mapping of a traced file.
+#[derive(Debug)]
+struct TracedMapped {
+    inner: Arc<dyn Mapped>,
+    name: Arc<str>,
+    trace: Trace,
+}
+
+impl Mapped for TracedMapped {
+    fn store(&self, offset: usize, bytes: &[u8]) {
+        self.inner.store(offset, bytes);
+        lock(&self.trace.lines).push(format!("store {} {offset}+{}", self.name, bytes.len()));
+    }
+
+    fn load(&self, offset: usize, out: &mut [u8]) {
+        self.inner.load(offset, out);
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.trace.line(format_args!("sync-map {}", self.name), self.inner.sync())
+    }
+}
+
+/// A lock whose end is a line too.
+#[derive(Debug)]
+struct TracedLock {
+    inner: Option<Box<dyn Lock>>,
+    name: String,
+    trace: Trace,
+}
+
+impl Lock for TracedLock {}
+
+impl Drop for TracedLock {
+    fn drop(&mut self) {
+        self.inner = None;
+        lock(&self.trace.lines).push(format!("unlock {}", self.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::SimFs;
+    use crate::env::sim::Fault;
+
+    #[test]
+    fn the_transcript_says_what_was_done_in_which_order() {
+        let sim = SimFs::new(1);
+        let traced = TracedFs::new(Arc::new(sim.clone()), "db");
+        let at = |name: &str| Path::new("db").join(name);
+        traced.create_dir_all(&at("")).unwrap();
+        let lock = traced.lock(&at("LOCK"), "me").unwrap().unwrap();
+        assert!(traced.lock(&at("LOCK"), "you").unwrap().is_err());
+        let file = traced.open(&at("000004.ring"), Open::Create).unwrap();
+        file.allocate(8192).unwrap();
+        let mapped = file.map(8192).unwrap().unwrap();
+        mapped.store(4096, &[0; 200]);
+        traced.note("-- and now the table");
+        let table = traced.open(&at("000007.tbl"), Open::Create).unwrap();
+        table.write_at(&[0; 4196], 0).unwrap();
+        table.len().unwrap();
+        sim.fail_at(0, Fault::SyncFailed);
+        table.sync_data().unwrap_err();
+        table.sync_data().unwrap();
+        traced.rename(&at("000007.tbl"), &at("a")).unwrap();
+        traced.link(&at("a"), &at("b")).unwrap();
+        traced.remove(&at("a")).unwrap();
+        traced.open(&at("b"), Open::Create).unwrap_err();
+        traced.sync_dir(&at("")).unwrap();
+        drop(lock);
+        let expected = "\
+create-dir .
+lock LOCK
+lock LOCK refused
+create 000004.ring
+allocate 000004.ring 8192
+map 000004.ring 8192
+store 000004.ring 4096+200
+-- and now the table
+create 000007.tbl
+write 000007.tbl 0+4196
+sync 000007.tbl: Other
+sync 000007.tbl
+rename 000007.tbl a
+link a b
+remove a
+create b: AlreadyExists
+sync-dir .
+unlock LOCK
+";
+        assert_eq!(traced.take(), expected);
+        assert_eq!(traced.take(), "");
+        assert_eq!(sim.read_all("db/b").unwrap().len(), 4196);
+    }
+}

@@ -1,6 +1,7 @@
 //! Background work: real threads at low priority, or steps taken by whoever drives the engine.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,7 +16,6 @@ pub enum Mode {
 }
 
 /// Starts a named thread. A `low` one yields the processor to the caller's threads (nice 5).
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         if low {
@@ -31,17 +31,20 @@ fn lower_priority() {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
 }
 
-/// Something that threads wait for: state behind a lock, and a way to wake who waits.
+/// Something that threads wait for: state behind a lock, and a way to wake who waits. Waking costs a system call only if
+/// somebody waits. Change the state under the lock, then notify.
 #[derive(Debug, Default)]
 pub struct Signal<T> {
     state: Mutex<T>,
     changed: Condvar,
+    /// Counted up under the lock, so that who changes the state after a look sees who looked.
+    waiting: AtomicUsize,
 }
 
 impl<T> Signal<T> {
     /// A signal with its first state.
     pub const fn new(state: T) -> Signal<T> {
-        Signal { state: Mutex::new(state), changed: Condvar::new() }
+        Signal { state: Mutex::new(state), changed: Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
     /// The state; held briefly, never over I/O.
@@ -51,20 +54,27 @@ impl<T> Signal<T> {
 
     /// Waits for a change, or for the time to pass.
     pub fn wait<'a>(&'a self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
-        match at_most {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let guard = match at_most {
             None => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
             Some(time) => self.changed.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
-        }
+        };
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        guard
     }
 
     /// Wakes everyone who waits.
     pub fn notify_all(&self) {
-        self.changed.notify_all();
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Wakes one who waits.
     pub fn notify_one(&self) {
-        self.changed.notify_one();
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            self.changed.notify_one();
+        }
     }
 }
 

@@ -1,1 +1,34 @@
-//! Table files: sealed blocks of records in internal order, an index, a filter.
+//! Table files: sorted records on disk, written once, read for ever. docs/format.md, section 4.
+//!
+//! ```text
+//! write   records in order -> entry::Builder -> format (pack, CRC) -> verifying pass -> filter, properties, index, footer
+//! get     filter -> index -> slot of the block (cache) -> heads -> entry
+//! scan    cursor: index -> block -> entries, in both directions
+//! ```
+//!
+//! Before: records come in internal order, each with its companions, from one job (flush or compaction).
+//! After:  a file that says itself what it is and how much of it there must be; the manifest repeats uid, size and digest,
+//!         so that neither another file nor an older copy passes.
+//! Damage: every byte lies under a CRC seeded with the file's uid and its place. What is hit answers `Corruption` with file
+//!         and offset; other blocks go on answering.
+
+mod block;
+mod cache;
+mod cursor;
+mod entry;
+mod filter;
+mod format;
+#[doc(hidden)]
+pub mod fuzzing;
+mod index;
+mod properties;
+mod table;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use cache::{Cache, CacheMetrics};
+pub use cursor::TableCursor;
+pub use properties::Properties;
+pub use table::{Expected, Table};
+pub use writer::{Finished, Writer, WriterSettings};

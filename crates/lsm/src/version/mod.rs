@@ -1,1 +1,50 @@
-//! Pictures of the levels, the edits between them, and the manifest that keeps them.
+//! Versions: which tables make up the store, kept as immutable pictures in memory and as a chain of edits on disk.
+//!
+//! In:     a flush, a compaction or a change of families, as an `Edit`.
+//! Out:    `Levels`, the picture that readers pin; `State`, what a reopened store begins with.
+//! Holds:  tables of a level >= 1 are disjoint (I05); a file dies only when no picture names it (I06); an edit is durable
+//!         before anybody relies on it (I04); after a failed sync nothing more is written until reopen (I09).
+//! Crash:  an edit is there or not, as a whole; `CURRENT` names the old manifest or the new one, both whole.
+//!
+//! ```text
+//! edit      one change of the store, encoded            state     everything the edits so far add up to
+//! manifest  appends edits, rotates                      recover   reads a manifest back
+//! current   the file that names the manifest            family    the options of a family, encoded
+//! handle    one table, opened when first read           levels    the picture of one family
+//! ```
+
+#[cfg(test)]
+mod crash_tests;
+mod current;
+pub mod edit;
+pub mod family;
+pub mod handle;
+pub mod levels;
+pub mod manifest;
+pub mod recover;
+#[cfg(test)]
+pub(crate) mod scripts;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Change, Edit, TableMeta};
+pub use handle::{DeadFiles, Handle, Shelf};
+pub use levels::{Level, Levels};
+pub use manifest::Manifest;
+pub use recover::{Recovered, Torn, recover};
+pub use state::{Cut, Family, State};
+
+/// Levels of a family: 0, whose tables may overlap, to 6, the bottom.
+pub const LEVELS: usize = 7;
+
+/// Entry points for fuzzers.
+pub mod fuzzing {
+    /// Reads `bytes` as a whole manifest file. Anything is decoded or refused; nothing panics.
+    pub fn manifest(bytes: &[u8]) {
+        let _ = super::recover::replay("MANIFEST-000001", bytes.len() as u64, |offset, length| {
+            let start = offset as usize;
+            Ok(bytes[start..start + length].to_vec())
+        });
+    }
+}

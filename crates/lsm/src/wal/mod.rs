@@ -1,1 +1,242 @@
-//! The log: a tail ring, segments, marks, group commit, recovery.
+//! The log: what was committed, in one chained stream of frames. docs/format.md, section 5.
+//!
+//! ```text
+//! order    short mutex: seqno, place and link of a frame                          order.rs
+//! copy     each thread its own frame, into the ring or (plain mode, large) the segment   append.rs
+//! take     frames that are whole, with all before them, in order: the db applies them    append.rs
+//! drain    ring -> segment, whole pages                                           drain.rs
+//! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
+//! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
+//! recover  segments and ring -> bodies of batches, in order; where the log ends   recover.rs, scan.rs
+//! ```
+//!
+//! Before: the manifest names the first segment and the ring. After: I01 (a commit is whole only with all before it), I15
+//! (older segments are synced first). It knows no families and no memtables: a payload `T` rides through the queue.
+//!
+//! Failures (I09): a write or sync of the log that failed halts it. Whoever waits gets the error, every later write `Halted`;
+//! nothing more is acknowledged, synced, marked or sealed. What fails *before* a frame is ordered (no space for the next
+//! segment) fails that commit alone.
+//!
+//! Waiting: a thread that needs room or a segment drains or prepares itself unless another is at it. So the log is alive
+//! without background threads (`work::Mode::Stepped`), and only faster with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::env::Env;
+use crate::env::work::Signal;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::options::Settings;
+use crate::record::Seqno;
+
+mod append;
+mod beside;
+mod drain;
+pub mod fuzzing;
+mod order;
+mod prepare;
+mod recover;
+mod ring;
+mod scan;
+mod segment;
+mod source;
+mod sync;
+
+pub use append::{Ticket, Whole};
+pub use beside::{Beside, read_marks, recover_beside};
+pub use prepare::{LiveSegment, Pin, Retirable};
+pub use recover::{Cut, Facts, LogEnd, Replayed, recover, set_aside};
+pub use ring::Marks;
+pub use segment::Place;
+
+use order::Order;
+use prepare::Retired;
+use ring::Ring;
+use segment::{Maker, PAGE, Refusal, Segment};
+use sync::Group;
+
+/// Frames that may be ordered and not taken yet: more threads than this commit at once only by waiting.
+const DEPTH: usize = 4096;
+
+/// Where recovery begins: what the manifest names. docs/format.md, section 6, tag 12.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogStart {
+    /// The first segment; `link` is its nonce.
+    pub place: Place,
+    /// Number of the ring's file.
+    pub ring: u64,
+    /// The ring's nonce.
+    pub ring_nonce: u64,
+}
+
+/// Gives the number of the next file.
+pub type Numbers = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Counters of one log.
+#[derive(Debug, Default)]
+#[expect(missing_docs, reason = "the names are the sentences")]
+pub struct Metrics {
+    pub waits_for_room: AtomicU64,
+    pub waits_for_segment: AtomicU64,
+    pub waits_for_queue: AtomicU64,
+    pub drains: AtomicU64,
+    pub drained_bytes: AtomicU64,
+    pub groups: AtomicU64,
+    pub syncs: AtomicU64,
+    pub turnovers: AtomicU64,
+    pub segments_made: AtomicU64,
+    pub segments_recycled: AtomicU64,
+    pub frames: AtomicU64,
+    pub frame_bytes: AtomicU64,
+    pub large_frames: AtomicU64,
+    pub filler_bytes: AtomicU64,
+}
+
+/// The log of one open store. All methods may be called from any thread.
+pub struct Wal<T> {
+    env: Env,
+    dir: PathBuf,
+    numbers: Numbers,
+    maker: Maker,
+    limits: Limits,
+    ring: Ring,
+    /// Places and the queue; held for no I/O.
+    order: Signal<Order<T>>,
+    /// Slot `sequence % DEPTH` holds `sequence + 1` once that frame is copied.
+    slots: Box<[AtomicU64]>,
+    /// How far frames are whole and drained, for a look without the lock.
+    whole: AtomicU64,
+    drained: AtomicU64,
+    /// Pages on their way from ring to segment; held by the one that drains.
+    staging: Mutex<Vec<u8>>,
+    /// The witness stored last.
+    witness: AtomicU64,
+    /// The greatest acknowledged mark stored.
+    acknowledged: Mutex<u64>,
+    group: Signal<Group>,
+    /// Held while a segment is prepared.
+    retired: Mutex<Retired>,
+    /// How many are copying segments.
+    pins: Arc<AtomicUsize>,
+    failed: OnceLock<Error>,
+    metrics: Metrics,
+}
+
+/// Sizes that decide where a frame goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Length of an ordinary segment's file.
+    pub segment_bytes: u64,
+    /// Bytes of the ring; 0 in plain mode.
+    pub ring_bytes: u64,
+    /// The ring is to be drained at this many bytes.
+    pub drain_bytes: u64,
+}
+
+impl<T> std::fmt::Debug for Wal<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wal").field("dir", &self.dir).field("ring", &self.ring).finish_non_exhaustive()
+    }
+}
+
+impl<T> Wal<T> {
+    /// A fresh log that begins at `start` (a multiple of 4096 above every offset used before) with `seqno`: one segment and
+    /// a ring, durable with their directory entries. Nothing may be ordered before the manifest names them durably.
+    pub fn create(
+        env: &Env,
+        dir: &Path,
+        settings: &Settings,
+        start: u64,
+        seqno: Seqno,
+        numbers: Numbers,
+    ) -> Result<(Wal<T>, LogStart)> {
+        debug_assert!(start.is_multiple_of(PAGE));
+        let maker = Maker {
+            machine: env.fs.machine(dir).during(|| "ask for the device of the store")?,
+            reserves: env.fs.reserves_blocks(dir).during(|| "ask for the file system of the store")?,
+        };
+        let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
+        let ring = Ring::create(env, dir, maker.machine, numbers(), start, capacity)?;
+        let first = Arc::new(
+            maker.fresh(env, dir, numbers(), start, settings.segment_bytes, false).map_err(Refusal::into_error)?,
+        );
+        let place = first.start();
+        let limits = Limits {
+            segment_bytes: settings.segment_bytes,
+            ring_bytes: ring.capacity,
+            drain_bytes: settings.drain_bytes as u64,
+        };
+        let log_start = LogStart { place, ring: ring.number, ring_nonce: ring.nonce };
+        let wal = Wal {
+            env: env.clone(),
+            dir: dir.to_owned(),
+            numbers,
+            maker,
+            limits,
+            order: Signal::new(Order::new(first, seqno)),
+            slots: (0..DEPTH).map(|_| AtomicU64::new(0)).collect(),
+            whole: AtomicU64::new(start),
+            drained: AtomicU64::new(start),
+            staging: Mutex::new(vec![
+                0;
+                if capacity > 0 {
+                    settings.drain_bytes.next_multiple_of(4096).max(4096)
+                } else {
+                    0
+                }
+            ]),
+            witness: AtomicU64::new(start),
+            acknowledged: Mutex::new(start),
+            group: Signal::new(Group::new(place)),
+            retired: Mutex::new(Retired::default()),
+            pins: Arc::default(),
+            failed: OnceLock::new(),
+            metrics: Metrics::default(),
+            ring,
+        };
+        Ok((wal, log_start))
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// True if frames go through a mapped ring.
+    pub fn is_mapped(&self) -> bool {
+        self.limits.ring_bytes > 0
+    }
+
+    /// Number and nonce of the ring.
+    pub fn ring(&self) -> (u64, u64) {
+        (self.ring.number, self.ring.nonce)
+    }
+
+    /// Offset up to which frames were seen to be whole.
+    pub fn whole_up_to(&self) -> u64 {
+        self.whole.load(Ordering::Acquire)
+    }
+
+    /// The failure that halted the log, as every later write reports it.
+    pub fn failed(&self) -> Option<Error> {
+        self.failed.get().map(|cause| {
+            Error::of(ErrorKind::Halted, format!("the log failed earlier, reopen the store to write: {cause}"))
+        })
+    }
+
+    /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays.
+    pub fn halt(&self, cause: Error) -> Error {
+        let _ = self.failed.set(cause.clone());
+        // Under their locks, so that nobody goes to sleep on the old state.
+        drop(self.order.lock());
+        self.order.notify_all();
+        drop(self.group.lock());
+        self.group.notify_all();
+        cause
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed().map_or(Ok(()), Err)
+    }
+}

@@ -1,10 +1,11 @@
 #![expect(unsafe_code, reason = "fence 1: one shared mapping, seen as atomic words")]
 //! A shared file mapping as a slice of atomic words.
 //!
-//! Contract: the mapping lives as long as `Words`; its file is never cut while it lives (the ring file is ours alone,
-//! and DESIGN-level risk "ring truncated under us" is stated in docs/durability.md); all access is by relaxed atomic
-//! words, so that a drain may read beside writers without a data race. It is not inherited by fork.
-//! Proof: `env::real` tests (store, load, another descriptor sees it); the words never leave this file as a reference.
+//! Contract: the mapping lives as long as `Words`; its file is never cut while it lives (the ring file is ours alone; what
+//! happens when somebody else cuts it stands in docs/durability.md); all access is by relaxed atomic words, so that a drain
+//! may read beside writers without a data race. It is not inherited by fork.
+//! Proof: the tests below (store, load, another descriptor sees it, a child has no mapping); the words never leave this
+//! file as a reference.
 
 use std::fs::File;
 use std::io;
@@ -17,40 +18,47 @@ use crate::env::Mapped;
 pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
     #[cfg(target_os = "linux")]
     {
-        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
-        assert!(length > 0 && length.is_multiple_of(4096), "whole pages");
-        if file.metadata()?.len() < length as u64 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                0,
-            )?
-        };
-        let words = Words { base: base.cast(), words: length / 8, file: file.try_clone()? };
-        // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
-        // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
-        unsafe {
-            madvise(base, length, Advice::LinuxDontFork)?;
-            match madvise(base, length, Advice::LinuxPopulateWrite) {
-                // Kernels before 5.14 do not know it; MAP_POPULATE has read the pages, the blocks are reserved.
-                Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(Some(Arc::new(words)))
+        Ok(Some(Arc::new(map_words(file, length)?)))
     }
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (file, length);
         Ok(None)
     }
+}
+
+#[cfg(target_os = "linux")]
+fn map_words(file: &File, length: usize) -> io::Result<Words> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+    if length == 0 || !length.is_multiple_of(4096) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    if file.metadata()?.len() < length as u64 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else knows it. The file is long enough.
+    let base = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::POPULATE,
+            file,
+            0,
+        )?
+    };
+    let words = Words { base: base.cast(), words: length / 8, file: file.try_clone()? };
+    // SAFETY: the range is the mapping just made. MADV_DONTFORK keeps a child from writing into its parent's log;
+    // MADV_POPULATE_WRITE faults every page in now, so that a failure is an error code and not a signal later.
+    unsafe {
+        madvise(base, length, Advice::LinuxDontFork)?;
+        match madvise(base, length, Advice::LinuxPopulateWrite) {
+            // Kernels before 5.14 do not know it; MAP_POPULATE has read the pages, the blocks are reserved.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(words)
 }
 
 #[derive(Debug)]
@@ -123,5 +131,27 @@ mod tests {
         mapped.load(4096, &mut seen);
         assert_eq!(&seen, b"sixteen bytes..!");
         assert!(map(&file, 1 << 20).is_err(), "past the end of the file");
+        assert!(map(&file, 0).is_err() && map(&file, 100).is_err(), "not whole pages");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_child_does_not_inherit_the_mapping() {
+        use rustix::mm::{MsyncFlags, msync};
+        use std::os::unix::process::CommandExt;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let mapped = map_words(&file, 4096).unwrap();
+        let base = mapped.base as usize;
+        let ask = move || {
+            // SAFETY: the kernel only looks whether the range is mapped; nothing is touched.
+            unsafe { msync(base as *mut _, 4096, MsyncFlags::ASYNC) }
+        };
+        assert_eq!(ask(), Ok(()));
+        let mut command = std::process::Command::new("/nonexistent");
+        // SAFETY: between fork and exec there is one system call.
+        unsafe { command.pre_exec(move || ask().map_err(Into::into)) };
+        let error = command.spawn().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()));
     }
 }

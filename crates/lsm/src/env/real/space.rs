@@ -6,6 +6,10 @@ use std::path::Path;
 
 /// Reserves blocks for `length` bytes and extends the file; where the file system cannot, only extends.
 pub(super) fn allocate(file: &File, length: u64) -> io::Result<()> {
+    // fallocate refuses nothing as an invalid argument.
+    if length == 0 {
+        return Ok(());
+    }
     #[cfg(target_os = "linux")]
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, length) {
         Ok(()) => return Ok(()),

@@ -1,0 +1,163 @@
+//! Debt: how far compaction is behind, and what that costs a writer. Pure.
+//!
+//! A store that takes writes faster than it can merge them must slow them down in time, or stop them later. The price of a byte
+//! begins at about nothing and doubles in even steps while the debt grows, so that writers settle at the rate that compaction
+//! keeps up with, and none ever waits long. Only memory that is not there stops them, and a level 0 beyond any use.
+
+use crate::compaction::pick::{BOTTOM, Picture, thousandths, total};
+
+/// How far flush and compaction are behind, for one family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Debt {
+    /// Bytes that must be rewritten until every level is within its target, estimated.
+    pub bytes: u64,
+    /// Tables in level 0.
+    pub level0: usize,
+    /// Frozen memtables that are not flushed.
+    pub frozen: usize,
+    /// How full the active memtable is, in thousandths.
+    pub active: u64,
+}
+
+/// Where waiting begins, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Tables in level 0 at which writers begin to slow down, and at which they stop.
+    pub level0: (usize, usize),
+    /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
+    pub bytes: (u64, u64),
+    /// Frozen memtables at most; with so many, a full active one stops writers.
+    pub frozen: usize,
+}
+
+impl Limits {
+    /// Limits for a family: level 0 from three times to nine times its trigger, debt from 16 to 256 base levels.
+    pub fn new(level0_tables: usize, level_base_bytes: u64, frozen: usize) -> Limits {
+        let level0 = level0_tables.max(1);
+        Limits {
+            level0: (level0 * 3, level0 * 9),
+            bytes: (level_base_bytes.saturating_mul(16), level_base_bytes.saturating_mul(256)),
+            frozen: frozen.max(1),
+        }
+    }
+}
+
+/// What a writer has to do; the greatest of several families counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stall {
+    /// Go on.
+    Go,
+    /// Wait so many nanoseconds for each 1,024 bytes.
+    Delay(u64),
+    /// Wait until a flush or compaction is done.
+    Stop,
+}
+
+/// A byte at the worst costs 2^10 nanoseconds: about one MB a second.
+const DOUBLINGS: u64 = 10;
+
+/// No single commit waits longer than this for its own bytes: 4 ms.
+const LONGEST_NANOS: u64 = 4_000_000;
+
+/// The debt of a family.
+pub fn debt(picture: &Picture<'_>, frozen: usize, active: u64) -> Debt {
+    let (sizes, targets) = (picture.sizes(), picture.targets());
+    let level0 = picture.levels[0].len();
+    let is_due = level0 >= picture.shape.level0_tables || sizes[0] > picture.shape.level_base_bytes;
+    let mut carried = if is_due { total(&picture.levels[0]) } else { 0 };
+    // Level 0 is written once into the base, together with what it overlaps there: all of it, at worst.
+    let mut bytes = if is_due { carried.saturating_add(sizes[targets.base]) } else { 0 };
+    for level in targets.base..BOTTOM {
+        let over = sizes[level].saturating_add(carried).saturating_sub(targets.bytes[level]);
+        // Each byte that goes down is written once, and with it as much of the next level as lies under it.
+        let under = thousandths(sizes[level + 1], sizes[level].max(1)).min(picture.shape.fanout.saturating_mul(1000));
+        bytes = bytes.saturating_add(over).saturating_add((over as u128 * under as u128 / 1000) as u64);
+        carried = over;
+    }
+    Debt { bytes, level0, frozen, active }
+}
+
+/// What the debt costs the next writer.
+pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
+    let is_full = debt.frozen > limits.frozen || (debt.frozen == limits.frozen && debt.active >= 1000);
+    if is_full || debt.level0 >= limits.level0.1 {
+        return Stall::Stop;
+    }
+    // With all memtables but the active one frozen, its last half is what is left to breathe.
+    let memory = if debt.frozen == limits.frozen { ramp(debt.active, (500, 1000)) } else { 0 };
+    let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
+    match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
+        0 => Stall::Go,
+        pressure => Stall::Delay(price(pressure)),
+    }
+}
+
+impl Stall {
+    /// How long a commit of so many bytes waits, in nanoseconds; none if it has to wait for somebody's work.
+    pub fn nanos(self, bytes: u64) -> Option<u64> {
+        match self {
+            Stall::Go => Some(0),
+            Stall::Delay(price) => Some((price as u128 * bytes as u128 / 1024).min(LONGEST_NANOS as u128) as u64),
+            Stall::Stop => None,
+        }
+    }
+}
+
+/// How far `value` is on the way between two limits, in thousandths.
+fn ramp(value: u64, (from, to): (u64, u64)) -> u64 {
+    thousandths(value.saturating_sub(from), to.saturating_sub(from)).min(1000)
+}
+
+/// Nanoseconds for 1,024 bytes: doubles `DOUBLINGS` times on the way from 0 to 1000, in straight lines between.
+fn price(pressure: u64) -> u64 {
+    let steps = pressure.min(1000) * DOUBLINGS;
+    let (whole, part) = (steps / 1000, steps % 1000);
+    let below = 1024 << whole;
+    below + below * part / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: Limits = Limits { level0: (12, 36), bytes: (1000, 9000), frozen: 2 };
+
+    #[test]
+    fn a_store_that_keeps_up_costs_nothing() {
+        let debt = Debt { bytes: 1000, level0: 12, frozen: 1, active: 999 };
+        assert_eq!(stall(&debt, &LIMITS), Stall::Go);
+    }
+
+    #[test]
+    fn only_memory_and_level_0_stop() {
+        let stops = |debt: Debt| stall(&debt, &LIMITS) == Stall::Stop;
+        assert!(stops(Debt { level0: 36, ..Debt::default() }));
+        assert!(stops(Debt { frozen: 2, active: 1000, ..Debt::default() }));
+        assert!(stops(Debt { frozen: 3, ..Debt::default() }));
+        assert!(!stops(Debt { bytes: u64::MAX, level0: 35, frozen: 2, active: 999 }));
+    }
+
+    #[test]
+    fn no_commit_waits_longer_than_four_milliseconds_for_its_bytes() {
+        let worst = stall(&Debt { bytes: u64::MAX, ..Debt::default() }, &LIMITS);
+        assert_eq!(worst, Stall::Delay(1 << 20));
+        assert_eq!(worst.nanos(100), Some(102_400));
+        assert_eq!(worst.nanos(1 << 30), Some(4_000_000));
+    }
+
+    proptest! {
+        /// Each table more, or each byte more of debt, costs more, but never much more at once.
+        #[test]
+        fn the_price_grows_smoothly(pressure in 0u64..1000) {
+            prop_assert!(price(pressure) < price(pressure + 1));
+            prop_assert!(price(pressure + 1) <= price(pressure) + price(pressure) / 50);
+        }
+
+        #[test]
+        fn any_debt_has_an_answer(bytes: u64, level0 in 0usize..100, frozen in 0usize..5, active in 0u64..3000, limits: (u64, u64)) {
+            let limits = Limits { bytes: limits, ..LIMITS };
+            let _ = stall(&Debt { bytes, level0, frozen, active }, &limits).nanos(bytes);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Scripts of single choices, and whole lives of a small tree in which several jobs run at once and end in any order.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::compaction::rules::{Decision, Rules};
+use crate::compaction::split::Splitter;
+use crate::record::Kind;
+use crate::version::scripts;
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inputs = self.inputs.iter().map(|(level, tables)| format!("L{level} {tables:?}"));
+        let inputs = inputs.collect::<Vec<_>>().join(" and ");
+        let (low, high) = (self.span.smallest.escape_ascii(), self.span.largest.escape_ascii());
+        let action = if self.action == Action::Merge { "merge" } else { "move" };
+        write!(f, "{action} {inputs} into L{}, keys {low}..{high}, because of {:?}", self.output_level, self.reason)
+    }
+}
+
+const SHAPE: Shape =
+    Shape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
+
+/// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50`, tables (`L1 7 a..c size=10 entries=1 tombstones=0
+/// seqno=1 busy`, level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `scores`, `range L0 a..c`.
+#[test]
+fn scripts_tell_what_is_picked() {
+    scripts::run(
+        "pick",
+        || (),
+        |(), input| {
+            let order = Order::bytewise();
+            let (mut shape, mut oldest_snapshot) = (SHAPE, MAX_SEQNO);
+            let mut levels: [Vec<TableFacts<'_>>; LEVELS] = Default::default();
+            let mut running = Vec::new();
+            let mut questions = Vec::new();
+            for line in input.lines() {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let level = |word: &str| word[1..].parse::<usize>().unwrap();
+                let number = |name, otherwise| scripts::number(line, name, otherwise);
+                match words[0] {
+                    "shape" => {
+                        shape.level0_tables = number("level0", 4) as usize;
+                        shape.level_base_bytes = number("base", 100);
+                        shape.fanout = number("fanout", 10);
+                        shape.table_bytes = number("table", 10);
+                        shape.compressed_from = number("compressed", LEVELS as u64) as usize;
+                        oldest_snapshot = number("snapshot", MAX_SEQNO);
+                    }
+                    "running" => {
+                        let (low, high) = words[2].split_once("..").unwrap();
+                        running.push(Span { level: level(words[1]), smallest: low.into(), largest: high.into() });
+                    }
+                    "pick" | "idle" | "scores" | "range" => questions.push(words),
+                    _ => {
+                        let (low, high) = words[2].split_once("..").unwrap();
+                        levels[level(words[0])].push(TableFacts {
+                            number: words[1].parse().unwrap(),
+                            size: number("size", 10),
+                            smallest: low.as_bytes(),
+                            largest: high.as_bytes(),
+                            entries: number("entries", 10),
+                            tombstones: number("tombstones", 0),
+                            greatest_seqno: number("seqno", 1),
+                            is_busy: words.contains(&"busy"),
+                        });
+                    }
+                }
+            }
+            let picture = Picture { order: &order, shape, levels, running: &running, oldest_snapshot };
+            let told = |plan: Option<Plan>| plan.map_or("nothing".to_owned(), |plan| plan.to_string());
+            let answers = questions.iter().map(|words| match words[0] {
+                "pick" => told(pick(&picture)),
+                "idle" => told(pick_idle(&picture)),
+                "scores" => format!("{:?}, {:?}", picture.scores(), picture.targets()),
+                _ => {
+                    let (low, high) = words[2].split_once("..").unwrap();
+                    let bound = |key: &'static str| Some(key.as_bytes()).filter(|key| !key.is_empty());
+                    let (low, high) = (bound(low.to_owned().leak()), bound(high.to_owned().leak()));
+                    match plan_range(&picture, words[1][1..].parse().unwrap(), low, high, u64::MAX) {
+                        Step::Run(plan) => plan.to_string(),
+                        other => format!("{other:?}"),
+                    }
+                }
+            });
+            answers.collect::<Vec<_>>().join("\n")
+        },
+    );
+}
+
+/// A table of the small tree: records in internal order.
+#[derive(Clone, Debug)]
+struct Small {
+    number: u64,
+    records: Vec<(u8, Seqno, Kind)>,
+}
+
+struct Job {
+    plan: Plan,
+    outputs: Vec<Small>,
+}
+
+/// A tree over keys of one byte, where each record takes one byte.
+struct Tree {
+    order: Order,
+    shape: Shape,
+    levels: [Vec<Small>; LEVELS],
+    bounds: BTreeMap<u64, ([u8; 1], [u8; 1])>,
+    jobs: Vec<Job>,
+    next: u64,
+    seqno: Seqno,
+    truth: BTreeMap<u8, Option<Seqno>>,
+}
+
+impl Tree {
+    fn new(shape: Shape) -> Tree {
+        Tree {
+            order: Order::bytewise(),
+            shape,
+            levels: Default::default(),
+            bounds: BTreeMap::new(),
+            jobs: Vec::new(),
+            next: 1,
+            seqno: 0,
+            truth: BTreeMap::new(),
+        }
+    }
+
+    fn small(&mut self, records: Vec<(u8, Seqno, Kind)>) -> Small {
+        let number = self.next;
+        self.next += 1;
+        self.bounds.insert(number, ([records[0].0], [records[records.len() - 1].0]));
+        Small { number, records }
+    }
+
+    fn flush(&mut self, keys: &[(u8, bool)]) {
+        let mut records = BTreeMap::new();
+        for (key, is_dead) in keys {
+            self.seqno += 1;
+            records.insert(*key, (self.seqno, if *is_dead { Kind::Delete } else { Kind::Put }));
+            self.truth.insert(*key, (!is_dead).then_some(self.seqno));
+        }
+        let table = self.small(records.into_iter().map(|(key, (seqno, kind))| (key, seqno, kind)).collect());
+        self.levels[0].insert(0, table);
+    }
+
+    fn ask<A>(&self, question: impl FnOnce(&Picture<'_>) -> A) -> A {
+        let busy: Vec<u64> =
+            self.jobs.iter().flat_map(|job| job.plan.inputs.iter().flat_map(|(_, tables)| tables)).copied().collect();
+        let running: Vec<Span> = self.jobs.iter().map(|job| job.plan.span.clone()).collect();
+        let facts = |level: usize| {
+            let tables = self.levels[level].iter().map(|table| TableFacts {
+                number: table.number,
+                size: table.records.len() as u64,
+                smallest: &self.bounds[&table.number].0,
+                largest: &self.bounds[&table.number].1,
+                entries: table.records.len() as u64,
+                tombstones: table.records.iter().filter(|record| record.2 == Kind::Delete).count() as u64,
+                greatest_seqno: table.records.iter().map(|record| record.1).max().unwrap(),
+                is_busy: busy.contains(&table.number),
+            });
+            tables.collect()
+        };
+        question(&Picture {
+            order: &self.order,
+            shape: self.shape,
+            levels: std::array::from_fn(facts),
+            running: &running,
+            oldest_snapshot: MAX_SEQNO,
+        })
+    }
+
+    /// A job begins: its outputs follow from what the levels are now.
+    fn start(&mut self, plan: Plan) {
+        let mut outputs = Vec::new();
+        if plan.action == Action::Merge {
+            let tables =
+                plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
+            let tables =
+                tables.map(|(level, number)| self.levels[level].iter().find(|table| table.number == number).unwrap());
+            let mut records: Vec<_> = tables.flat_map(|table| table.records.clone()).collect();
+            records.sort_by_key(|(key, seqno, _)| (*key, Reverse(*seqno)));
+            let deeper = &self.levels[plan.output_level + 1..];
+            let holds = |table: &Small, key: &[u8]| {
+                self.bounds[&table.number].0[..] <= *key && *key <= self.bounds[&table.number].1[..]
+            };
+            let is_bottom = |key: &[u8]| !deeper.iter().flatten().any(|table| holds(table, key));
+            let mut rules = Rules::new(self.order.clone(), vec![], is_bottom);
+            let mut splitter = Splitter::new(self.order.clone(), self.shape.table_bytes, vec![]);
+            let mut tables: Vec<Vec<_>> = Vec::new();
+            for (key, seqno, kind) in records {
+                if rules.decide(&[key], seqno, kind) != Decision::Keep {
+                    continue;
+                }
+                let bytes = tables.last().map_or(0, |table| table.len() as u64);
+                if tables.is_empty() || splitter.ends_before(&[key], bytes) {
+                    tables.push(Vec::new());
+                }
+                tables.last_mut().unwrap().push((key, seqno, kind));
+            }
+            outputs = tables.into_iter().map(|records| self.small(records)).collect();
+        }
+        self.jobs.push(Job { plan, outputs });
+    }
+
+    fn finish(&mut self, job: usize) {
+        let Job { plan, mut outputs } = self.jobs.remove(job);
+        for (level, numbers) in &plan.inputs {
+            let (goes, stays) =
+                std::mem::take(&mut self.levels[*level]).into_iter().partition(|table| numbers.contains(&table.number));
+            self.levels[*level] = stays;
+            if plan.action == Action::Move {
+                outputs.extend::<Vec<_>>(goes);
+            }
+        }
+        let level = &mut self.levels[plan.output_level];
+        level.extend(outputs);
+        let bounds = &self.bounds;
+        level.sort_by_key(|table| bounds[&table.number].0);
+    }
+
+    /// Levels are disjoint, versions get older from the top down, and the newest is the truth.
+    fn check(&self) {
+        for level in &self.levels[1..] {
+            for pair in level.windows(2) {
+                assert!(self.bounds[&pair[0].number].1 < self.bounds[&pair[1].number].0, "{pair:?}");
+            }
+        }
+        for (key, truth) in &self.truth {
+            let records =
+                self.levels.iter().flatten().flat_map(|table| &table.records).filter(|record| record.0 == *key);
+            let versions: Vec<_> = records.collect();
+            assert!(versions.is_sorted_by(|a, b| a.1 > b.1), "{versions:?}");
+            let newest = versions.first().filter(|record| record.2 == Kind::Put).map(|record| record.1);
+            assert_eq!(newest, *truth, "key {key}: {versions:?}");
+        }
+    }
+
+    /// Runs plan after plan until there is none; an end there must be.
+    fn run_all(&mut self, question: impl Fn(&Picture<'_>) -> Option<Plan>) {
+        for _ in 0..2000 {
+            let Some(plan) = self.ask(&question) else { return };
+            self.start(plan);
+            self.finish(0);
+            self.check();
+        }
+        panic!("compaction never ends");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Flush(Vec<(u8, bool)>),
+    Pick,
+    Idle,
+    Range(usize, u8, u8),
+    Finish(usize),
+}
+
+fn acts() -> impl Strategy<Value = Act> {
+    let key = 0u8..40;
+    prop_oneof![
+        3 => vec((key.clone(), prop::bool::weighted(0.3)), 1..12).prop_map(Act::Flush),
+        2 => (0u8..36).prop_map(|from| Act::Flush((from..from + 4).map(|key| (key, false)).collect())),
+        5 => Just(Act::Pick),
+        1 => Just(Act::Idle),
+        1 => (0usize..7, key.clone(), key).prop_map(|(level, a, b)| Act::Range(level, a.min(b), a.max(b))),
+        3 => (0usize..4).prop_map(Act::Finish),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn jobs_that_run_together_keep_every_answer(
+        acts in vec(acts(), 1..120), table_bytes in 1u64..8, base in 8u64..40, fanout in 2u64..4, level0_tables in 1usize..5, compressed_from in 0usize..8
+    ) {
+        let shape = Shape { level0_tables, level_base_bytes: base, fanout, table_bytes, compressed_from };
+        let mut tree = Tree::new(shape);
+        for act in acts {
+            let plan = match &act {
+                Act::Flush(keys) => {
+                    tree.flush(keys);
+                    None
+                }
+                Act::Pick => tree.ask(pick),
+                Act::Idle => tree.ask(pick_idle),
+                Act::Range(level, low, high) => match tree.ask(|picture| plan_range(picture, *level, Some(&[*low]), Some(&[*high]), u64::MAX)) {
+                    Step::Run(plan) => Some(plan),
+                    _ => None,
+                },
+                Act::Finish(job) => {
+                    if !tree.jobs.is_empty() {
+                        tree.finish(job % tree.jobs.len());
+                    }
+                    None
+                }
+            };
+            if let Some(plan) = plan {
+                tree.start(plan);
+            }
+            tree.check();
+        }
+        while !tree.jobs.is_empty() {
+            tree.finish(0);
+        }
+        tree.run_all(pick);
+        prop_assert!(tree.levels[0].len() < level0_tables);
+        prop_assert!(tree.ask(|picture| picture.scores().iter().all(|score| *score < 1000)));
+        tree.run_all(pick_idle);
+        for level in 0..LEVELS {
+            tree.run_all(|picture| match plan_range(picture, level, None, None, u64::MAX) {
+                Step::Run(plan) => Some(plan),
+                other => {
+                    assert_eq!(other, Step::Done);
+                    None
+                }
+            });
+        }
+        let alive = tree.truth.values().flatten().count();
+        let records: Vec<_> = tree.levels[BOTTOM].iter().flat_map(|table| &table.records).collect();
+        prop_assert_eq!(records.len(), alive, "one version of each key that is alive, all at the bottom");
+    }
+
+    #[test]
+    fn targets_grow_downwards_and_the_base_lies_above_all_data(sizes: [u32; LEVELS], hidden in 0usize..7, base in 1u64..1 << 30, fanout in 0u64..20) {
+        let mut sizes = sizes.map(u64::from);
+        sizes[1..][..hidden].fill(0);
+        let targets = targets(&sizes, &Shape { level_base_bytes: base, fanout, ..SHAPE });
+        prop_assert!((1..targets.base).all(|level| sizes[level] == 0 && targets.bytes[level] == 0));
+        prop_assert!((1..=base).contains(&targets.bytes[targets.base]));
+        prop_assert!(targets.bytes[targets.base..].is_sorted());
+    }
+}

@@ -1,0 +1,151 @@
+//! Rules: which records a merge may leave out. Pure: each record in internal order in, keep or drop out.
+//!
+//! Snapshots cut the seqnos into stripes: up to the first snapshot, then up to the second, and so on to now. Whoever reads sees, of
+//! each key, the newest version of some stripe and nothing else of that stripe. So of each stripe the newest is kept (I08);
+//! a tombstone of the oldest stripe may go too, if no deeper level may hold its key: then there is nothing left that it hides.
+//!
+//! The snapshots are those that live when the merge begins. One taken later reads at a seqno above every record of the inputs,
+//! or at the same as one of these, so it misses nothing.
+
+use crate::order::Order;
+use crate::planted::{Bug, active};
+use crate::record::{Kind, Seqno};
+use crate::seam::DropReason;
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes into the output.
+    Keep,
+    /// It is left out.
+    Drop(DropReason),
+}
+
+/// The state of one pass over records in internal order. Nothing is allocated per record once the key buffer has grown.
+pub struct Rules<B> {
+    order: Order,
+    /// Ascending.
+    snapshots: Vec<Seqno>,
+    is_bottom: B,
+    /// The key of the last record, and the stripe of the last version of it that hides older ones.
+    key: Vec<u8>,
+    stripe: Option<usize>,
+    has_key: bool,
+}
+
+impl<B: FnMut(&[u8]) -> bool> Rules<B> {
+    /// `snapshots` ascending; `is_bottom(key)` is true only if no level deeper than the output may hold the key, and nothing
+    /// older than the inputs stands in the levels between. A flush passes `|_| false`.
+    pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
+        debug_assert!(snapshots.is_sorted());
+        let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
+        Rules { order, snapshots, is_bottom, key: Vec::new(), stripe: None, has_key: false }
+    }
+
+    /// Decides on the next record in internal order.
+    #[inline]
+    pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind) -> Decision {
+        if !self.has_key || self.order.compare(&self.key, key).is_ne() {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.has_key = true;
+            self.stripe = None;
+        }
+        // What covers other keys than its own is not hidden by a version of its own key, and hides none.
+        if matches!(kind, Kind::RangeDelete | Kind::Fence) {
+            return Decision::Keep;
+        }
+        let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
+        // An operand or a tombstone for exactly one put needs what is older than it.
+        let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
+        if std::mem::replace(&mut self.stripe, hides.then_some(stripe)) == Some(stripe) {
+            self.stripe = Some(stripe);
+            return Decision::Drop(DropReason::Shadowed);
+        }
+        if kind == Kind::Delete && stripe == 0 && (active(Bug::TombstoneDroppedEarly) || (self.is_bottom)(key)) {
+            return Decision::Drop(DropReason::Tombstone);
+        }
+        Decision::Keep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::scripts;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    /// What a reader at `seqno` finds among versions (newest first): the seqno of a put, or nothing.
+    fn visible(versions: &[(Seqno, Kind)], at: Seqno) -> Option<Seqno> {
+        let newest = versions.iter().find(|(seqno, _)| *seqno <= at)?;
+        (newest.1 == Kind::Put).then_some(newest.0)
+    }
+
+    proptest! {
+        /// Every snapshot, and now, read the same after the merge; with an older version in a deeper level too.
+        #[test]
+        fn no_reader_notices(
+            seqnos in btree_set(2u64..40, 1..12), dead in vec(any::<bool>(), 12), snapshots in btree_set(0u64..45, 0..5), deeper: bool
+        ) {
+            let kind = |dead: &bool| if *dead { Kind::Delete } else { Kind::Put };
+            let before: Vec<(Seqno, Kind)> = seqnos.into_iter().rev().zip(dead.iter().map(kind)).collect();
+            let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
+            let mut rules = Rules::new(Order::bytewise(), snapshots.clone(), |_: &[u8]| !deeper);
+            let kept = before.iter().filter(|(seqno, kind)| rules.decide(b"k", *seqno, *kind) == Decision::Keep);
+            let mut after: Vec<(Seqno, Kind)> = kept.copied().collect();
+            let mut before = before.clone();
+            prop_assert!(after.len() <= snapshots.len() + 1);
+            if deeper {
+                before.push((1, Kind::Put));
+                after.push((1, Kind::Put));
+            }
+            for at in snapshots.into_iter().chain([100]) {
+                prop_assert_eq!(visible(&before, at), visible(&after, at), "at {}: {:?}", at, after);
+            }
+        }
+    }
+
+    #[test]
+    fn an_operand_keeps_what_is_older_and_a_dropped_tombstone_still_hides_it() {
+        let shadowed = Decision::Drop(DropReason::Shadowed);
+        let mut rules = Rules::new(Order::bytewise(), vec![], |_: &[u8]| true);
+        let mut decide = |key: &str, seqno, kind| rules.decide(key.as_bytes(), seqno, kind);
+        assert_eq!(decide("a", 9, Kind::Merge), Decision::Keep);
+        assert_eq!(decide("a", 8, Kind::Merge), Decision::Keep);
+        assert_eq!(decide("a", 7, Kind::Put), Decision::Keep);
+        assert_eq!(decide("a", 6, Kind::Put), shadowed);
+        assert_eq!(decide("b", 9, Kind::Delete), Decision::Drop(DropReason::Tombstone));
+        assert_eq!(decide("b", 8, Kind::RangeDelete), Decision::Keep);
+        assert_eq!(decide("b", 8, Kind::Merge), shadowed);
+        assert_eq!(decide("b", 7, Kind::Put), shadowed);
+    }
+
+    /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`.
+    #[test]
+    fn scripts_tell_which_records_go() {
+        scripts::run(
+            "rules",
+            || (),
+            |(), input| {
+                let words = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
+                let named =
+                    |name: &str| input.lines().find(|line| line.starts_with(name)).map(words).unwrap_or_default();
+                let snapshots = named("snapshots").iter().map(|word| word.parse().unwrap()).collect();
+                let deeper = named("deeper");
+                let is_bottom = |key: &[u8]| !deeper.iter().any(|held| held.as_bytes() == key);
+                let mut rules = Rules::new(Order::bytewise(), snapshots, is_bottom);
+                let mut out = String::new();
+                for line in input.lines().filter(|line| !line.starts_with("snapshots") && !line.starts_with("deeper")) {
+                    let [key, seqno, kind] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
+                    let kind = if kind == "put" { Kind::Put } else { Kind::Delete };
+                    out += &match rules.decide(key.as_bytes(), seqno.parse().unwrap(), kind) {
+                        Decision::Keep => format!("{line}\n"),
+                        Decision::Drop(reason) => format!("{line}  dropped: {reason:?}\n"),
+                    };
+                }
+                out
+            },
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! Background work in three lanes: the log's housekeeping, flushes, compactions.
+//!
+//! With threads, each lane has its own (compactions may have several) and sleeps until it is kicked; stepped, nothing happens
+//! until `step` is called or a call must wait, which then takes the steps itself. A lane that fails for want of space tries
+//! again later: nothing acknowledged is touched, writers that need the room are told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Access, Db, Event, Inner};
+use crate::compaction::Stall;
+use crate::env::work::{Mode, Signal, spawn};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+
+/// A kind of background work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lane {
+    /// Drains, prepares and seals segments.
+    Log = 0,
+    /// Frozen memtables become tables.
+    Flush = 1,
+    /// Tables are merged.
+    Compact = 2,
+}
+
+const LANES: [Lane; 3] = [Lane::Log, Lane::Flush, Lane::Compact];
+
+/// How long a lane waits before it tries again what failed.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// A sleep shorter than this costs more than it waits: 200 µs.
+const LEAST_SLEEP_NANOS: u64 = 200_000;
+
+pub(crate) struct Background {
+    mode: Mode,
+    state: Signal<State>,
+    /// Set once, at close; long jobs look at it.
+    pub(crate) stopping: AtomicBool,
+    /// What writers must do: 0 go, `u64::MAX` stop, else nanoseconds to wait for each 1,024 bytes.
+    stall: AtomicU64,
+    /// Nanoseconds that writers owe and have not waited yet.
+    owed: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Kicks that a lane has not looked at yet.
+    kicked: [bool; 3],
+    /// The last failure of a lane, until it succeeds again.
+    failed: [Option<Error>; 3],
+}
+
+impl Background {
+    pub(crate) fn new(mode: Mode) -> Background {
+        Background {
+            mode,
+            state: Signal::new(State::default()),
+            stopping: AtomicBool::new(false),
+            stall: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
+        }
+    }
+
+    /// There may be work in a lane.
+    pub(crate) fn kick(&self, lane: Lane) {
+        let mut state = self.state.lock();
+        if !state.kicked[lane as usize] {
+            state.kicked[lane as usize] = true;
+            self.state.notify_all();
+        }
+    }
+
+    /// Something that others may wait for has changed.
+    pub(crate) fn changed(&self) {
+        drop(self.state.lock());
+        self.state.notify_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.changed();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// The failure that keeps a lane from its work, if there is one.
+    pub(crate) fn failure(&self, lane: Lane) -> Option<Error> {
+        self.state.lock().failed[lane as usize].clone()
+    }
+
+    pub(crate) fn stall(&self) -> Stall {
+        match self.stall.load(Ordering::Relaxed) {
+            0 => Stall::Go,
+            u64::MAX => Stall::Stop,
+            nanos => Stall::Delay(nanos),
+        }
+    }
+
+    /// Takes the new decision; true if writers begin or cease to be held back.
+    pub(crate) fn set_stall(&self, stall: Stall) -> bool {
+        let word = match stall {
+            Stall::Go => 0,
+            Stall::Delay(nanos) => nanos.clamp(1, u64::MAX - 1),
+            Stall::Stop => u64::MAX,
+        };
+        let before = self.stall.swap(word, Ordering::Relaxed);
+        if before != word {
+            self.changed();
+        }
+        (before == 0) != (word == 0)
+    }
+}
+
+impl Db {
+    /// Does one piece of background work, if there is any; true if something was done. For stores in stepped mode.
+    pub fn step(&self) -> Result<bool> {
+        let inner = self.open_inner()?;
+        Ok(inner.step_any())
+    }
+}
+
+impl Inner {
+    /// Starts the lanes' threads.
+    pub(crate) fn start_lanes(self: &Arc<Inner>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+        if self.background.mode == Mode::Stepped || self.access != Access::Write {
+            return Ok(Vec::new());
+        }
+        let compactors = (0..self.settings.background_threads).map(|_| Lane::Compact);
+        [Lane::Log, Lane::Flush]
+            .into_iter()
+            .chain(compactors)
+            .map(|lane| {
+                let inner = self.clone();
+                let name = format!("waxseal-{}", format!("{lane:?}").to_lowercase());
+                spawn(&name, lane != Lane::Log, move || inner.run_lane(lane)).during(|| format!("starting {name}"))
+            })
+            .collect()
+    }
+
+    fn run_lane(&self, lane: Lane) {
+        while !self.background.is_stopping() {
+            let pause = match self.try_step(lane) {
+                Ok(true) => continue,
+                Ok(false) => None,
+                Err(_) => Some(RETRY),
+            };
+            let mut state = self.background.state.lock();
+            if pause.is_some() {
+                state.kicked[lane as usize] = false;
+            }
+            while !state.kicked[lane as usize] && !self.background.is_stopping() {
+                state = self.background.state.wait(state, pause);
+                if pause.is_some() {
+                    break;
+                }
+            }
+            state.kicked[lane as usize] = false;
+        }
+    }
+
+    /// One piece of work in a lane, with its failure noted and told.
+    fn try_step(&self, lane: Lane) -> Result<bool> {
+        let outcome = match lane {
+            Lane::Log => self.log_step(),
+            Lane::Flush => self.flush_step(),
+            Lane::Compact => self.compact_step(),
+        };
+        let failed = match &outcome {
+            Err(error) if *error.kind() != ErrorKind::Closed => Some(error.clone()),
+            _ => None,
+        };
+        let mut state = self.background.state.lock();
+        let is_news = failed.is_some() && state.failed[lane as usize].is_none();
+        state.failed[lane as usize] = failed.clone();
+        drop(state);
+        self.background.state.notify_all();
+        if let (true, Some(error)) = (is_news, failed) {
+            self.listener.on_event(&Event::BackgroundError { error, halted: false });
+        }
+        outcome
+    }
+
+    /// One step in any lane: the log first, since others wait for it.
+    pub(crate) fn step_any(&self) -> bool {
+        LANES.into_iter().any(|lane| self.try_step(lane).unwrap_or(false))
+    }
+
+    /// Waits until `done`, taking the steps itself where nobody else does. Fails with what keeps `lane` from its work.
+    pub(crate) fn wait_until(&self, lane: Lane, mut done: impl FnMut() -> bool) -> Result<()> {
+        while !done() {
+            self.check_halted()?;
+            if self.background.is_stopping() {
+                return Err(Error::closed());
+            }
+            match self.background.mode {
+                Mode::Stepped => {
+                    if !self.step_any() && !done() {
+                        let stuck = || Error::invalid("waits for background work that nobody has to do");
+                        return Err(self.background.failure(lane).unwrap_or_else(stuck));
+                    }
+                }
+                Mode::Threads => {
+                    self.background.kick(lane);
+                    let state = self.background.state.lock();
+                    if let Some(error) = &state.failed[lane as usize] {
+                        return Err(error.clone());
+                    }
+                    drop(self.background.state.wait(state, Some(Duration::from_millis(10))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
+    pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
+        let stall = self.background.stall();
+        if stall == Stall::Go {
+            return Ok(());
+        }
+        let before = self.env.clock.monotonic_nanos();
+        let outcome = match stall.nanos(bytes as u64) {
+            Some(nanos) => {
+                self.slow_down(nanos);
+                Ok(())
+            }
+            None => {
+                let lane = if self.flush_is_due() { Lane::Flush } else { Lane::Compact };
+                self.wait_until(lane, || self.background.stall() != Stall::Stop)
+            }
+        };
+        self.counters.stalled(self.env.clock.monotonic_nanos() - before);
+        outcome
+    }
+
+    /// Waits out a price. Small ones are saved up until they are worth a sleep.
+    fn slow_down(&self, nanos: u64) {
+        if self.background.mode == Mode::Stepped {
+            self.step_any();
+            return;
+        }
+        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        if owed < LEAST_SLEEP_NANOS {
+            return;
+        }
+        self.background.owed.fetch_sub(owed.min(nanos.max(LEAST_SLEEP_NANOS)), Ordering::Relaxed);
+        let until = self.env.clock.monotonic_nanos() + owed.min(nanos.max(LEAST_SLEEP_NANOS));
+        let mut state = self.background.state.lock();
+        loop {
+            let now = self.env.clock.monotonic_nanos();
+            if now >= until || self.background.stall() == Stall::Go || self.background.is_stopping() {
+                return;
+            }
+            state = self.background.state.wait(state, Some(Duration::from_nanos(until - now)));
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced where asked.
+//!
+//! ```text
+//! caller   seals the batch: encoding, hashes, companions, outside every lock
+//! order    seqno, place and link (short mutex, inside the log)
+//! copy     each thread its own frame, beside the others
+//! apply    one thread at a time takes what is whole, in order, into the memtables; publishes the seqno (I01); marks it
+//! sync     a group at a time, for those who asked; others never wait for it
+//! ```
+//!
+//! After:  a commit that returned is visible, whole in the log, and below the acknowledged mark; `Sync` ones below the witness.
+//! Errors: before it is ordered a commit fails alone; a failed write or sync of the log halts the store (I09).
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::background::Lane;
+use super::family::Family;
+use super::{Db, Event, Inner};
+use crate::batch::{Batch, Body, Operations};
+use crate::env::Env;
+use crate::env::work::{Signal, lock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Durability, Settings};
+use crate::planted::{self, Bug};
+use crate::record::{Record, Seqno};
+use crate::version::{Change, Edit};
+use crate::wal::{LogStart, Numbers, Retirable, Wal, Whole};
+
+/// The log and the one place where its frames become visible.
+pub(crate) struct Log {
+    wal: Wal<Body>,
+    apply: Mutex<Apply>,
+    /// Offset up to which frames are applied, for those whose frame another thread applies.
+    applied: Signal<u64>,
+    /// The greatest seqno known to be durable.
+    durable: AtomicU64,
+    start: LogStart,
+}
+
+struct Apply {
+    group: Vec<Whole<Body>>,
+    /// Room for a companion while it is bound to its seqno.
+    companion: Vec<u8>,
+    last_seqno: Seqno,
+    offset: u64,
+}
+
+/// A moment of the log: everything up to the seqno is applied, and its frames end at the offset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) offset: u64,
+    pub(crate) seqno: Seqno,
+}
+
+impl Log {
+    /// A fresh log from `offset` on, after `last_seqno`; not yet named by any edit.
+    pub(super) fn create(
+        env: &Env,
+        dir: &Path,
+        settings: &Settings,
+        offset: u64,
+        last_seqno: Seqno,
+        numbers: Numbers,
+    ) -> Result<Log> {
+        let (wal, start) = Wal::create(env, dir, settings, offset, last_seqno + 1, numbers)?;
+        let apply = Apply { group: Vec::new(), companion: Vec::new(), last_seqno, offset };
+        Ok(Log {
+            wal,
+            apply: Mutex::new(apply),
+            applied: Signal::new(offset),
+            durable: AtomicU64::new(last_seqno),
+            start,
+        })
+    }
+
+    /// Where its first segment and its ring are.
+    pub(super) fn start(&self) -> LogStart {
+        self.start
+    }
+
+    pub(super) fn durable_seqno(&self) -> Seqno {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    pub(super) fn wal(&self) -> &Wal<Body> {
+        &self.wal
+    }
+
+    fn moment(&self) -> Moment {
+        let apply = lock(&self.apply);
+        Moment { offset: apply.offset, seqno: apply.last_seqno }
+    }
+
+    /// Makes everything applied durable.
+    fn sync(&self) -> Result<Moment> {
+        let moment = self.moment();
+        self.wal.sync(moment.offset)?;
+        self.durable.fetch_max(moment.seqno, Ordering::AcqRel);
+        Ok(moment)
+    }
+}
+
+impl Db {
+    /// Commits a batch: all of it or nothing, in one place in the order of commits. Returns the seqno of its last operation.
+    ///
+    /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
+    /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
+    /// visible, but not known to be durable. An empty batch does nothing.
+    pub fn commit(&self, batch: &Batch, durability: Durability) -> Result<Seqno> {
+        let (inner, log) = self.writable()?;
+        if batch.is_empty() {
+            return Ok(inner.visible());
+        }
+        inner.admit(batch.encoded_bytes())?;
+        let body = batch.seal();
+        let ticket = log.wal.order(&body, body.clone())?;
+        log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
+        inner.apply_through(log, ticket.end)?;
+        let last = ticket.seqno + ticket.count - 1;
+        if durability == Durability::Sync {
+            log.wal.sync(ticket.end).inspect_err(|error| inner.tell_halted(error))?;
+            log.durable.fetch_max(last, Ordering::AcqRel);
+        }
+        if log.wal.drain_due() {
+            inner.background.kick(Lane::Log);
+        }
+        Ok(last)
+    }
+
+    /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
+    /// with whoever else syncs.
+    pub fn sync(&self) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.sync_log().map(|_| ())
+    }
+}
+
+impl Inner {
+    /// Applies what is whole until the frame that ends at `end` is applied, by this thread or another.
+    fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
+        loop {
+            let mut apply = lock(&log.apply);
+            self.apply_whole(log, &mut apply)?;
+            if apply.offset >= end {
+                return Ok(());
+            }
+            drop(apply);
+            // A frame before ours is not copied yet. Whoever copies it applies ours too.
+            let mut applied = log.applied.lock();
+            while *applied < end && log.wal.failed().is_none() {
+                applied = log.applied.wait(applied, Some(std::time::Duration::from_millis(1)));
+                if log.wal.whole_up_to() >= end {
+                    break;
+                }
+            }
+            drop(applied);
+            self.check_halted()?;
+        }
+    }
+
+    /// Takes the whole frames into the memtables, shows them, marks them. Under the apply lock.
+    fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
+        let mut group = std::mem::take(&mut apply.group);
+        log.wal.take_whole(&mut group);
+        let outcome = group.iter().try_for_each(|whole| self.apply_batch(apply, whole));
+        if let (Ok(()), Some(last)) = (&outcome, group.last()) {
+            self.visible.store(apply.last_seqno, Ordering::Release);
+            apply.offset = last.end;
+            let marked = log.wal.acknowledge(last.end);
+            *log.applied.lock() = last.end;
+            log.applied.notify_all();
+            marked?;
+            self.freeze_full(apply.last_seqno);
+        }
+        group.clear();
+        apply.group = group;
+        outcome.map_err(|error| log.wal.halt(error))
+    }
+
+    fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
+        let families = self.families();
+        let mut seqno = whole.seqno;
+        for operation in Operations::new(&whole.payload.bytes)? {
+            let operation = operation?;
+            if let Some(family) = families.by_id.get(&operation.family) {
+                apply.companion.clear();
+                apply.companion.extend_from_slice(operation.companion);
+                self.companions.bind(&mut apply.companion, None, seqno);
+                let record = Record {
+                    key: operation.key,
+                    seqno,
+                    kind: operation.kind,
+                    value: operation.value,
+                    companion: &apply.companion,
+                };
+                let view = family.view();
+                view.active.touch(whole.offset);
+                view.active.memtable.insert(&record, self.companions.term(&record));
+            }
+            if planted::active(Bug::BatchTornApart) {
+                self.visible.store(seqno, Ordering::Release);
+                if whole.count > 2 {
+                    apply.last_seqno = whole.seqno + whole.count - 1;
+                    return Ok(()); // only the first operation takes effect
+                }
+            }
+            seqno += 1;
+        }
+        apply.last_seqno = whole.seqno + whole.count - 1;
+        Ok(())
+    }
+
+    /// Freezes the memtables that are full. Under the apply lock.
+    fn freeze_full(&self, last_seqno: Seqno) {
+        let limit = self.settings.memtable_bytes;
+        let mut any = false;
+        for family in self.families().by_id.values() {
+            if family.view().active.memtable.bytes() > limit {
+                family.freeze(last_seqno);
+                any = true;
+            }
+        }
+        if any {
+            self.revise_stall();
+            self.background.kick(Lane::Flush);
+        }
+    }
+
+    /// Freezes the memtables of the chosen families, all at one commit, which is returned.
+    pub(super) fn freeze(&self, choose: &dyn Fn(&Family) -> bool) -> Result<Seqno> {
+        let Some(log) = &self.log else { return Ok(self.visible()) };
+        let apply = lock(&log.apply);
+        self.families()
+            .by_id
+            .values()
+            .filter(|family| choose(family))
+            .for_each(|family| family.freeze(apply.last_seqno));
+        Ok(apply.last_seqno)
+    }
+
+    /// Makes everything applied durable (I15); returns the moment up to which it is.
+    pub(super) fn sync_log(&self) -> Result<Moment> {
+        let Some(log) = &self.log else { return Ok(Moment { offset: 0, seqno: self.visible() }) };
+        log.sync().inspect_err(|error| self.tell_halted(error))
+    }
+
+    /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
+    /// the memtables of `flushed` up to its seqno are tables. Returns what may be recycled after the edit is durable.
+    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: (&Family, Seqno)) -> Option<Retirable> {
+        let log = self.log.as_ref()?;
+        edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
+        edit.changes.push(Change::LogWitness { offset: log.wal.synced().offset });
+        let retirable = log.wal.retirable(self.needed_from(log, flushed))?;
+        edit.changes.push(Change::LogStart {
+            place: retirable.start.place,
+            ring: retirable.start.ring,
+            ring_nonce: retirable.start.ring_nonce,
+        });
+        edit.changes.extend(retirable.segments.iter().map(|segment| Change::SegmentRetired { segment: *segment }));
+        if planted::active(Bug::SegmentRecycledEarly) {
+            log.wal.recycle(&retirable.segments);
+            let _ = log.wal.prepare();
+        }
+        Some(retirable)
+    }
+
+    /// The logical offset from which on frames hold records that are in no table.
+    fn needed_from(&self, log: &Log, flushed: (&Family, Seqno)) -> u64 {
+        let apply = lock(&log.apply); // nothing is between the log and the memtables
+        let mut needed = apply.offset;
+        for family in self.families().by_id.values() {
+            let view = family.view();
+            for generation in [&view.active].into_iter().chain(&view.frozen) {
+                let is_flushed = family == flushed.0 && (1..=flushed.1).contains(&generation.through());
+                if !is_flushed {
+                    needed = needed.min(generation.first_offset());
+                }
+            }
+        }
+        needed
+    }
+
+    /// Lets segments go that no edit names any more.
+    pub(super) fn retire_log(&self, retirable: Option<Retirable>) {
+        if let (Some(log), Some(retirable)) = (&self.log, retirable) {
+            log.wal.recycle(&retirable.segments);
+            self.background.kick(Lane::Log);
+        }
+    }
+
+    /// The log lane: drain, prepare, seal, and flushes for a log that grew too long.
+    pub(crate) fn log_step(&self) -> Result<bool> {
+        let Some(log) = &self.log else { return Ok(false) };
+        if log.wal.failed().is_some() {
+            return Ok(false);
+        }
+        if log.wal.drain_due() {
+            return log.wal.drain().inspect_err(|error| self.tell_halted(error));
+        }
+        if log.wal.prepare_due() && log.wal.prepare()? {
+            return Ok(true);
+        }
+        if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {
+            return Ok(true);
+        }
+        if let Some(place) = log.wal.seal_due() {
+            let mut edit = Edit::default();
+            edit.changes.push(Change::SegmentSealed(place));
+            edit.changes.push(Change::LogWitness { offset: log.wal.synced().offset });
+            self.install(edit, None)?;
+            log.wal.sealed(place.segment);
+            return Ok(true);
+        }
+        Ok(self.shorten_log(log))
+    }
+
+    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened.
+    fn shorten_log(&self, log: &Log) -> bool {
+        let budget = 2 * self.settings.memtable_bytes as u64;
+        if log.wal.live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
+            return false;
+        }
+        let apply = lock(&log.apply);
+        let holds_old =
+            |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
+        let families = self.families();
+        let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
+        holders.iter().for_each(|family| family.freeze(apply.last_seqno));
+        drop(apply);
+        if !holders.is_empty() {
+            self.background.kick(Lane::Flush);
+        }
+        !holders.is_empty()
+    }
+
+    /// Ends the log: everything durable, the last segment sealed, the manifest's witness synced.
+    pub(super) fn close_log(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        self.check_halted()?;
+        let place = log.wal.close()?;
+        let mut edit = Edit::default();
+        edit.changes.push(Change::SegmentSealed(place));
+        edit.changes.push(Change::LogWitness { offset: place.offset });
+        self.install(edit, None)?;
+        match lock(&self.manifest).as_mut() {
+            Some(manifest) => manifest.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on nothing is acknowledged, synced or made permanent (I09); reads go on.
+    pub(crate) fn halt(&self, error: &Error) {
+        if let Some(log) = &self.log {
+            log.wal.halt(error.clone());
+            self.tell_halted(error);
+        }
+    }
+
+    /// `Halted`, if the store is.
+    pub(crate) fn check_halted(&self) -> Result<()> {
+        self.log.as_ref().and_then(|log| log.wal.failed()).map_or(Ok(()), Err)
+    }
+
+    /// Tells the listener once that the store halted.
+    fn tell_halted(&self, error: &Error) {
+        if self.check_halted().is_err()
+            && *error.kind() != ErrorKind::Closed
+            && !self.halt_told.swap(true, Ordering::AcqRel)
+        {
+            self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
+        }
+    }
+}

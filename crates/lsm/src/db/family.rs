@@ -1,0 +1,190 @@
+//! Column families: a name, an order, and the view that readers load.
+//!
+//! A view is immutable: the active memtable, the frozen ones, the levels. Whoever changes it builds another and swaps the
+//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14).
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::Levels;
+use crate::env::work::lock;
+use crate::memtable::Memtable;
+use crate::options::CfOptions;
+use crate::order::Order;
+use crate::record::Seqno;
+use crate::sst::Table;
+use crate::version::Shelf;
+
+/// One memtable and where its records stand in the log.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Logical offset of the log frame of its first record; `u64::MAX` while it is empty.
+    first_offset: AtomicU64,
+    /// Once frozen: no record of the family up to here is in a younger generation. 0 while active.
+    through: AtomicU64,
+}
+
+impl Generation {
+    fn new(order: &Order) -> Arc<Generation> {
+        Arc::new(Generation {
+            memtable: Arc::new(Memtable::new(order.clone())),
+            first_offset: AtomicU64::new(u64::MAX),
+            through: AtomicU64::new(0),
+        })
+    }
+
+    /// Notes that a record whose frame begins at `offset` is about to be inserted. Only the applying thread calls this.
+    #[inline]
+    pub(crate) fn touch(&self, offset: u64) {
+        if self.first_offset.load(Ordering::Relaxed) == u64::MAX {
+            self.first_offset.store(offset, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn first_offset(&self) -> u64 {
+        self.first_offset.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn through(&self) -> Seqno {
+        self.through.load(Ordering::Acquire)
+    }
+}
+
+/// What a reader of one family sees.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) active: Arc<Generation>,
+    /// Newest first (I03: they never change again).
+    pub(crate) frozen: Vec<Arc<Generation>>,
+    pub(crate) levels: Arc<Levels>,
+}
+
+/// A column family: an ordered map of its own that commits together with the others. Clones share it; all methods may be
+/// called from any thread.
+#[derive(Clone)]
+pub struct Family(Arc<Inner>);
+
+struct Inner {
+    id: u32,
+    name: String,
+    options: CfOptions,
+    view: ArcSwap<View>,
+    /// Held while one view is made from another; never over I/O.
+    changing: Mutex<()>,
+    dropped: AtomicBool,
+    /// How its tables are opened, and where dead ones go.
+    shelf: Arc<Shelf<Arc<Table>>>,
+}
+
+impl Family {
+    pub(crate) fn new(
+        id: u32,
+        name: &str,
+        options: CfOptions,
+        shelf: Arc<Shelf<Arc<Table>>>,
+        levels: Arc<Levels>,
+    ) -> Family {
+        let active = Generation::new(&options.order);
+        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels });
+        let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
+        let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
+        Family(Arc::new(inner))
+    }
+
+    /// The number under which the store knows it; never used again, even if the family is dropped.
+    pub fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its settings.
+    pub fn options(&self) -> &CfOptions {
+        &self.0.options
+    }
+
+    /// The order of its keys.
+    pub fn order(&self) -> &Order {
+        &self.0.options.order
+    }
+
+    pub(crate) fn shelf(&self) -> &Arc<Shelf<Arc<Table>>> {
+        &self.0.shelf
+    }
+
+    /// True after `drop_family`.
+    pub fn is_dropped(&self) -> bool {
+        self.0.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
+        self.0.view.load()
+    }
+
+    pub(crate) fn pinned_view(&self) -> Arc<View> {
+        self.0.view.load_full()
+    }
+
+    fn change(&self, next: impl FnOnce(&View) -> View) {
+        let _one_at_a_time = lock(&self.0.changing);
+        let next = next(&self.0.view.load());
+        self.0.view.store(Arc::new(next));
+    }
+
+    /// Freezes the active memtable if it holds anything; `through` is the last seqno applied. Only under the apply lock.
+    pub(crate) fn freeze(&self, through: Seqno) {
+        if self.view().active.memtable.is_empty() {
+            return;
+        }
+        self.change(|view| {
+            view.active.through.store(through, Ordering::Release);
+            let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
+            View { active: Generation::new(self.order()), frozen, levels: view.levels.clone() }
+        });
+    }
+
+    /// Replaces the levels, and takes away the frozen memtables up to `flushed` that are in them now.
+    pub(crate) fn install(&self, levels: Arc<Levels>, flushed: Option<Seqno>) {
+        self.change(|view| {
+            let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
+            View { active: view.active.clone(), frozen: view.frozen.iter().filter(keep).cloned().collect(), levels }
+        });
+    }
+
+    /// Replaces everything: a read-only store looks again.
+    pub(crate) fn replace(&self, memtable: Arc<Memtable>, levels: Arc<Levels>) {
+        let generation = Generation { memtable, first_offset: AtomicU64::new(u64::MAX), through: AtomicU64::new(0) };
+        self.change(|_| View { active: Arc::new(generation), frozen: Vec::new(), levels });
+    }
+
+    /// Marks the family dropped, or not after all.
+    pub(crate) fn set_dropped(&self, dropped: bool) {
+        self.0.dropped.store(dropped, Ordering::SeqCst);
+    }
+
+    /// Empties the view of a dropped family.
+    pub(crate) fn clear(&self, empty: Arc<Levels>) {
+        self.change(|_| View { active: Generation::new(self.order()), frozen: Vec::new(), levels: empty });
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Family({}, {:?})", self.0.id, self.0.name)
+    }
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Family) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Family {}

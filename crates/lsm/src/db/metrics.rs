@@ -1,0 +1,271 @@
+//! What the store counts, and how it tells.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::jobs::HOT_LEVELS;
+use super::{Db, Inner};
+use crate::batch::Body;
+use crate::compaction::pick::{Picture, Shape};
+use crate::version::LEVELS;
+use crate::wal::Wal;
+
+/// Counters of background work; written by jobs, never by reads.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    flushes: AtomicU64,
+    flushed_bytes: AtomicU64,
+    compactions: AtomicU64,
+    moves: AtomicU64,
+    compacted_read: AtomicU64,
+    compacted_written: AtomicU64,
+    stalls: AtomicU64,
+    stall_nanos: AtomicU64,
+    rotations: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn flushed(&self, bytes: u64) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn moved(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn compacted(&self, read: u64, written: u64) {
+        self.compactions.fetch_add(1, Ordering::Relaxed);
+        self.compacted_read.fetch_add(read, Ordering::Relaxed);
+        self.compacted_written.fetch_add(written, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rotated(&self) {
+        self.rotations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stalled(&self, nanos: u64) {
+        self.stalls.fetch_add(1, Ordering::Relaxed);
+        self.stall_nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+/// A picture of the store in numbers. `Display` gives it as text. Bytes and nanoseconds; counters start at open.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// Each family.
+    pub families: Vec<FamilyMetrics>,
+    /// The last seqno that reads see.
+    pub visible_seqno: u64,
+    /// Live snapshots.
+    pub snapshots: usize,
+    /// Flushes since open.
+    pub flushes: u64,
+    /// Bytes that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Merging compactions since open.
+    pub compactions: u64,
+    /// Tables moved down without being read.
+    pub moves: u64,
+    /// Bytes that compactions read.
+    pub compacted_read: u64,
+    /// Bytes that compactions wrote.
+    pub compacted_written: u64,
+    /// Times a writer was held back for compaction debt.
+    pub stalls: u64,
+    /// Time that writers were held back.
+    pub stall_nanos: u64,
+    /// Times the manifest was written anew since open.
+    pub manifest_rotations: u64,
+    /// The log; zeros when read-only.
+    pub wal: WalMetrics,
+    /// The block cache.
+    pub cache: crate::sst::CacheMetrics,
+}
+
+/// One family in numbers.
+#[derive(Clone, Debug, Default)]
+pub struct FamilyMetrics {
+    /// Its name.
+    pub name: String,
+    /// Bytes in the active memtable.
+    pub memtable_bytes: u64,
+    /// Frozen memtables waiting to be flushed.
+    pub frozen: usize,
+    /// The levels that hold tables, or would.
+    pub levels: Vec<LevelMetrics>,
+}
+
+/// One level in numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LevelMetrics {
+    /// 0 is the newest.
+    pub level: usize,
+    /// Table files.
+    pub tables: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes at which the level is compacted into the next; 0 for level 0, which goes by its number of tables.
+    pub target_bytes: u64,
+    /// Records, all versions and tombstones.
+    pub records: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+}
+
+/// The log in numbers, since open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WalMetrics {
+    /// True if commits go through the mapped ring.
+    pub mapped: bool,
+    /// Frames written, padding not counted.
+    pub frames: u64,
+    /// Their bytes.
+    pub frame_bytes: u64,
+    /// Bytes of padding and turnover frames.
+    pub filler_bytes: u64,
+    /// Frames written past the ring.
+    pub large_frames: u64,
+    /// Drains of the ring.
+    pub drains: u64,
+    /// Groups of synced commits.
+    pub groups: u64,
+    /// fdatasyncs of segments.
+    pub syncs: u64,
+    /// Segments begun.
+    pub turnovers: u64,
+    /// Segments used again.
+    pub recycled: u64,
+    /// Commits that waited for room in the ring.
+    pub waits_for_room: u64,
+    /// Commits that waited for a segment.
+    pub waits_for_segment: u64,
+    /// Bytes of log that would be read by a recovery now.
+    pub live_bytes: u64,
+}
+
+impl WalMetrics {
+    fn of(wal: &Wal<Body>) -> WalMetrics {
+        let counters = wal.metrics();
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        WalMetrics {
+            mapped: wal.is_mapped(),
+            frames: get(&counters.frames),
+            frame_bytes: get(&counters.frame_bytes),
+            filler_bytes: get(&counters.filler_bytes),
+            large_frames: get(&counters.large_frames),
+            drains: get(&counters.drains),
+            groups: get(&counters.groups),
+            syncs: get(&counters.syncs),
+            turnovers: get(&counters.turnovers),
+            recycled: get(&counters.segments_recycled),
+            waits_for_room: get(&counters.waits_for_room),
+            waits_for_segment: get(&counters.waits_for_segment),
+            live_bytes: wal.live_bytes(),
+        }
+    }
+}
+
+impl Db {
+    /// The store in numbers.
+    pub fn metrics(&self) -> Metrics {
+        self.inner().metrics()
+    }
+}
+
+impl Inner {
+    fn metrics(&self) -> Metrics {
+        let families = self.families();
+        let families = families.by_id.values().map(|family| {
+            let view = family.view();
+            let shape = Shape::new(family.options(), HOT_LEVELS);
+            let targets = Picture::new(&view.levels, shape, &[], None, |_| false).targets();
+            let levels = (0..LEVELS).map(|level| {
+                let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
+                for table in view.levels.level(level).tables() {
+                    metrics.tables += 1;
+                    metrics.bytes += table.meta().size;
+                    metrics.records += table.meta().ledger.count();
+                    metrics.tombstones += table.meta().ledger.deletes.count;
+                }
+                metrics
+            });
+            FamilyMetrics {
+                name: family.name().to_owned(),
+                memtable_bytes: view.active.memtable.bytes() as u64,
+                frozen: view.frozen.len(),
+                levels: levels.collect(),
+            }
+        });
+        let counters = &self.counters;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Metrics {
+            families: families.collect(),
+            visible_seqno: self.visible(),
+            snapshots: self.snapshots.count(),
+            flushes: get(&counters.flushes),
+            flushed_bytes: get(&counters.flushed_bytes),
+            compactions: get(&counters.compactions),
+            moves: get(&counters.moves),
+            compacted_read: get(&counters.compacted_read),
+            compacted_written: get(&counters.compacted_written),
+            stalls: get(&counters.stalls),
+            stall_nanos: get(&counters.stall_nanos),
+            manifest_rotations: get(&counters.rotations),
+            wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
+            cache: self.cache.metrics(),
+        }
+    }
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for family in &self.families {
+            writeln!(f, "family {:?}: memtable {} B, {} frozen", family.name, family.memtable_bytes, family.frozen)?;
+            writeln!(f, "  level  tables         bytes        target       records    tombstones")?;
+            for level in family.levels.iter().filter(|level| level.tables > 0) {
+                writeln!(
+                    f,
+                    "  {:>5}  {:>6}  {:>12}  {:>12}  {:>12}  {:>12}",
+                    level.level, level.tables, level.bytes, level.target_bytes, level.records, level.tombstones
+                )?;
+            }
+        }
+        writeln!(f, "visible seqno {}, snapshots {}", self.visible_seqno, self.snapshots)?;
+        writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
+        writeln!(
+            f,
+            "compactions {} ({} B read, {} B written), moves {}",
+            self.compactions, self.compacted_read, self.compacted_written, self.moves
+        )?;
+        writeln!(f, "stalls {} ({} ms)", self.stalls, self.stall_nanos / 1_000_000)?;
+        writeln!(
+            f,
+            "log: {}, {} frames ({} B, filler {} B, {} large), {} drains, {} groups with {} fdatasyncs, {} turnovers, \
+             {} recycled, waits {} for room and {} for a segment, {} B live",
+            if self.wal.mapped { "mapped" } else { "plain" },
+            self.wal.frames,
+            self.wal.frame_bytes,
+            self.wal.filler_bytes,
+            self.wal.large_frames,
+            self.wal.drains,
+            self.wal.groups,
+            self.wal.syncs,
+            self.wal.turnovers,
+            self.wal.recycled,
+            self.wal.waits_for_room,
+            self.wal.waits_for_segment,
+            self.wal.live_bytes
+        )?;
+        write!(
+            f,
+            "cache: {} of {} B in {} blocks, {} loads, {} evictions; manifest rotations {}",
+            self.cache.used_bytes,
+            self.cache.budget_bytes,
+            self.cache.blocks,
+            self.cache.loads,
+            self.cache.evictions,
+            self.manifest_rotations
+        )
+    }
+}

@@ -1,0 +1,617 @@
+//! Opening a store: manifest -> families, log -> memtables -> tables, a fresh log.
+//!
+//! In:     a directory, perhaps left by a crash; settings; parts.
+//! Writes: recovery trusts no page that it has not written and overwrites none that it still needs (I16). What was replayed
+//!         is flushed to tables and synced, a fresh segment and ring are made and synced, a fresh manifest that names them all
+//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed or acknowledged.
+//! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
+//! Damage: in a table it does not refuse the open; in the log or manifest it does, unless the caller accepts the loss.
+//! No room: the store opens for reading, with what was replayed in memory.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::background::Background;
+use super::commit::Log;
+use super::family::Family;
+use super::jobs::{Level0, added_to, write_level0};
+use super::running::Running;
+use super::snapshot::Snapshots;
+use super::{Access, DEFAULT_FAMILY, Db, Event, Families, Handle, Inner, Levels, Parts, TableHandle};
+use crate::batch::Operations;
+use crate::env::work::lock;
+use crate::env::{Env, Lock, Machine, Open, Origin};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::names::Name;
+use crate::options::{CfOptions, Settings};
+use crate::order::Order;
+use crate::planted::{self, Bug};
+use crate::record::{Record, Seqno};
+use crate::seam::Companions;
+use crate::sst::{Cache, Expected, Table};
+use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
+use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
+
+/// What recovery found in the log at open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Commits replayed.
+    pub commits: u64,
+    /// Bytes of the log that were cut as a torn tail (or, with `accept_loss`, as damage). 0 after a clean close.
+    pub cut_bytes: u64,
+    /// Logical offset of the log at which it was cut.
+    pub cut_at: Option<u64>,
+    /// The file in the store that keeps the bytes that were cut.
+    pub set_aside: Option<String>,
+    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed.
+    pub acknowledged_bytes_missing: u64,
+}
+
+impl Db {
+    /// Opens a store for reading and writing, and creates it if `settings` says so.
+    ///
+    /// Errors: `Locked` (names the holder), `Corruption` of log or manifest (table damage is met when read), `FormatTooNew`,
+    /// `Invalid` settings or a comparator that is not the stored one, `Io`. If there is no room to recover, the store opens
+    /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
+    pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
+        validate(&settings, &parts)?;
+        let held = prepare_directory(dir, &settings, &parts.env)?;
+        let opening = Opening { dir, settings: &settings, parts: &parts };
+        let (opened, access) = match opening.recover_for_writing() {
+            Err(error) if error.is_out_of_space() => {
+                parts.listener.on_event(&Event::BackgroundError { error, halted: false });
+                (opening.read()?, Access::NoSpace)
+            }
+            outcome => (outcome?, Access::Write),
+        };
+        start(dir, settings, parts, opened, access, Some(held))
+    }
+
+    /// Opens a store for reading, also beside a process that writes it. Takes no lock, writes nothing, cuts nothing; sees what
+    /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
+    pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
+        validate(&settings, &parts)?;
+        let opened = Opening { dir, settings: &settings, parts: &parts }.read()?;
+        start(dir, settings, parts, opened, Access::Read, None)
+    }
+
+    /// Lets a read-only store see what was committed meanwhile. Cursors and snapshots keep what they see. No effect on a
+    /// store that is open for writing.
+    pub fn refresh(&self) -> Result<()> {
+        let inner = self.open_inner()?;
+        if inner.access != Access::Read {
+            return Ok(());
+        }
+        let parts = Parts {
+            env: inner.env.clone(),
+            companions: inner.companions.clone(),
+            listener: inner.listener.clone(),
+            families: inner.given.0.clone(),
+            orders: inner.given.1.clone(),
+        };
+        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts }.read()?;
+        inner.adopt(opened);
+        Ok(())
+    }
+}
+
+/// Removes a store's files, `CURRENT` first so that what is left of an interrupted call is no store.
+pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    if !ours.contains(&Name::Current) {
+        return Err(Error::invalid(format!("{} holds no store", dir.display())));
+    }
+    let held = take_lock(dir, env)?;
+    env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
+    env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    for name in ours.into_iter().filter(|name| *name != Name::Current) {
+        env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"))?;
+    }
+    drop(held);
+    let _ = env.fs.remove_dir(dir); // stays if the user keeps something else in it
+    Ok(())
+}
+
+fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
+    settings.validate()?;
+    parts.families.iter().try_for_each(|(_, options)| options.validate())
+}
+
+fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<dyn Lock>> {
+    if !env.fs.exists(dir).during(|| "looking for the store")? {
+        if !settings.create_if_missing {
+            return Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display())));
+        }
+        env.fs.create_dir_all(dir).during(|| "creating the store's directory")?;
+        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            env.fs.sync_dir(parent).during(|| "syncing the parent directory")?;
+        }
+    }
+    take_lock(dir, env)
+}
+
+fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
+    let holder = format!("process {}", std::process::id());
+    match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
+        Ok(held) => Ok(held),
+        Err(other) => {
+            let what = format!(
+                "{} is open already, by {}",
+                dir.display(),
+                if other.is_empty() { "another handle" } else { &other }
+            );
+            Err(Error::of(ErrorKind::Locked, what))
+        }
+    }
+}
+
+/// What an open needs to know.
+struct Opening<'a> {
+    dir: &'a Path,
+    settings: &'a Settings,
+    parts: &'a Parts,
+}
+
+/// What an open found.
+struct Opened {
+    families: Families,
+    cache: Arc<Cache>,
+    dead_files: Arc<DeadFiles>,
+    visible: Seqno,
+    next_file: Arc<AtomicU64>,
+    log: Option<Log>,
+    manifest: Option<Manifest>,
+    report: RecoveryReport,
+}
+
+impl Opening<'_> {
+    fn env(&self) -> &Env {
+        &self.parts.env
+    }
+
+    /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
+    fn read(&self) -> Result<Opened> {
+        for _ in 0..READ_ATTEMPTS {
+            match self.read_once() {
+                // A writer may remove what an old picture names; a fresh look names what took its place.
+                Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
+                Ok(None) => {}
+                outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
+            }
+        }
+        self.read_once()?.ok_or_else(moved)
+    }
+
+    /// None if a writer changed the log under us.
+    fn read_once(&self) -> Result<Option<Opened>> {
+        let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
+        let first = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
+        let found = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        if found.state.log != first.state.log {
+            return Ok(None);
+        }
+        let state = &found.state;
+        let mut replay = self.replay(state, None)?;
+        let mut visible = state.last_seqno;
+        if let (Some(log), Some(marks)) = (&state.log, marks?) {
+            let machine = self.machine()?;
+            let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, marks, visit)? {
+                Beside::Moved => return Ok(None),
+                Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
+            }
+        }
+        // Opened now, so that a writer that removes them leaves us their descriptors.
+        for family in replay.families.by_id.values() {
+            for table in family.view().levels.iter().flat_map(|level| level.tables()) {
+                if let Err(error) = table.table()
+                    && matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound))
+                {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(Opened {
+            visible,
+            next_file: Arc::new(AtomicU64::new(found.next_file)),
+            log: None,
+            manifest: None,
+            report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
+            families: replay.families,
+            cache: replay.cache,
+            dead_files: replay.dead_files,
+        }))
+    }
+
+    fn recover_for_writing(&self) -> Result<Opened> {
+        match recover::recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None if self.settings.create_if_missing => self.create(),
+            None => {
+                Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())))
+            }
+        }
+    }
+
+    /// A new store: a manifest without a log, and then what follows for any store that is found.
+    fn create(&self) -> Result<Opened> {
+        self.sweep(&self.names()?, &|name| name == Name::Lock);
+        let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
+        let first = Edit {
+            changes: vec![Change::FamilyCreated {
+                id: 0,
+                name: DEFAULT_FAMILY.to_owned(),
+                comparator: options.order.name().to_owned(),
+                options: version::family::encode(&options),
+            }],
+        };
+        Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
+        match recover::recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None => Err(Error::structural("a manifest just made is not there").in_file("CURRENT", 0)),
+        }
+    }
+
+    fn recover(&self, found: &Recovered) -> Result<Opened> {
+        let env = self.env();
+        let state = &found.state;
+        let names = self.names()?;
+        let next_file = Arc::new(AtomicU64::new(found.next_file));
+        let counter = next_file.clone();
+        let numbers: Numbers = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
+
+        let mut replay = self.replay(state, Some(&*numbers))?;
+        let end = match &state.log {
+            Some(log) => {
+                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                let loss = self.settings.accept_loss;
+                Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
+            }
+            None => None,
+        };
+        let next_seqno = end.as_ref().and_then(|end| end.next_seqno).unwrap_or(1);
+        let last = state.last_seqno.max(next_seqno - 1);
+        replay.flush_all(last)?;
+        let mut edit = Edit::default();
+        let report = self.report(end.as_ref(), replay.commits, &*numbers, &mut edit)?;
+        let offset = end.as_ref().map_or(0, |end| end.next_start);
+        if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
+            self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
+        }
+        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
+        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
+        edit.changes.extend(replay.added.drain(..));
+        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
+        let start = log.start();
+        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
+        edit.changes.push(Change::Permanent { offset, seqno: last });
+        let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
+        let live = live_files(manifest.state(), manifest.number());
+        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)));
+        let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
+        Ok(Opened {
+            families,
+            cache: replay.cache,
+            dead_files: replay.dead_files,
+            visible: last,
+            next_file,
+            log: Some(log),
+            manifest: Some(manifest),
+            report,
+        })
+    }
+
+    /// Sets aside what was cut, and says so.
+    fn report(
+        &self,
+        end: Option<&LogEnd>,
+        commits: u64,
+        new_number: &dyn Fn() -> u64,
+        edit: &mut Edit,
+    ) -> Result<RecoveryReport> {
+        let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
+        let Some(end) = end else { return Ok(report) };
+        report.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        if let Some(cut) = &end.cut
+            && !planted::active(Bug::TornTailNotReported)
+        {
+            let number = new_number();
+            let name = Name::Cut(number);
+            let file = self.env().fs.open(&self.dir.join(name.to_string()), Open::Create);
+            let file = file.during(|| format!("creating {name}"))?;
+            let mut at = 0;
+            let mut keep = |bytes: &[u8]| {
+                file.write_at(bytes, at).during(|| format!("writing {name}"))?;
+                at += bytes.len() as u64;
+                Ok(())
+            };
+            keep(&cut.offset.to_le_bytes())?;
+            wal::set_aside(self.env(), self.dir, cut, &mut keep)?;
+            file.sync_data().during(|| format!("syncing {name}"))?;
+            edit.changes.push(Change::Cut { offset: cut.offset, bytes: cut.bytes, file: number });
+            report.cut_bytes = cut.bytes;
+            report.cut_at = Some(cut.offset);
+            report.set_aside = Some(name.to_string());
+        }
+        Ok(report)
+    }
+
+    fn names(&self) -> Result<Vec<Name>> {
+        let names = self.env().fs.list(self.dir).during(|| "listing the store's directory")?;
+        Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
+    }
+
+    /// Removes files of ours that are not kept. One that cannot be removed is swept at the next open.
+    fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
+        for name in found.iter().filter(|name| !keep(**name)) {
+            let _ = self.env().fs.remove(&self.dir.join(name.to_string()));
+        }
+    }
+
+    fn machine(&self) -> Result<Machine> {
+        self.env().fs.machine(self.dir).during(|| "asking for the device of the store")
+    }
+
+    fn options(&self, name: &str) -> Option<CfOptions> {
+        self.parts.families.iter().find(|(of, _)| of == name).map(|(_, options)| options.clone())
+    }
+
+    /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
+    fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
+        if let Some(options) = self.options(&stored.name) {
+            return match options.order.name() == stored.comparator {
+                true => Ok(options),
+                false => Err(Error::invalid(format!(
+                    "family {:?} is ordered by {:?}, not by {:?}",
+                    stored.name,
+                    stored.comparator,
+                    options.order.name()
+                ))),
+            };
+        }
+        let bytewise = Order::bytewise();
+        let order = self.parts.orders.iter().chain([&bytewise]).find(|order| order.name() == stored.comparator);
+        let Some(order) = order else {
+            let what = format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator);
+            return Err(Error::invalid(what));
+        };
+        version::family::decode(&stored.options, order.clone())
+    }
+
+    /// The families of a state, each with its levels; tables are opened when first read.
+    fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
+        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
+        for stored in state.families.values() {
+            let options = self.options_of(stored)?;
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead);
+            let handles = stored.tables.values();
+            let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
+            let levels = Levels::new(options.order.clone(), handles)?;
+            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), Arc::new(levels));
+            families.by_id.insert(stored.id, family);
+        }
+        Ok(families)
+    }
+
+    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
+        let cache = Arc::new(Cache::new(self.settings.cache_bytes));
+        let dead_files = Arc::new(DeadFiles::default());
+        let families = self.families(state, &cache, &dead_files)?;
+        let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
+        let companion = Vec::new();
+        Ok(Replay {
+            opening: self,
+            new_number,
+            families,
+            flushed,
+            added: Vec::new(),
+            commits: 0,
+            companion,
+            cache,
+            dead_files,
+        })
+    }
+}
+
+/// How often a reader looks anew when a writer changes files under it.
+const READ_ATTEMPTS: usize = 16;
+
+fn moved() -> Error {
+    Error::io("reading beside a writer", std::io::Error::new(std::io::ErrorKind::ResourceBusy, "files keep changing"))
+}
+
+/// How the tables of a family are opened.
+pub(super) fn shelf(
+    env: &Env,
+    dir: &Path,
+    family: &str,
+    options: &CfOptions,
+    cache: &Arc<Cache>,
+    dead: &Arc<DeadFiles>,
+) -> Arc<Shelf<Arc<Table>>> {
+    let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    Shelf::new(family, dead.clone(), move |meta| {
+        let name = Name::Table(meta.number).to_string();
+        let file = match fs.open(&dir.join(&name), Open::Read) {
+            Ok(file) => file,
+            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
+        };
+        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
+        Table::open(name, file, expected, order.clone(), cache.clone())
+    })
+}
+
+/// What the manifest proves about the log.
+fn facts_of(state: &State) -> Facts {
+    Facts {
+        sealed: state.sealed.values().copied().collect(),
+        permanent: state.permanent_offset,
+        witness: state.log_witness,
+        seqno: 0,
+    }
+}
+
+/// The files that a store consists of, besides those its log will make.
+fn live_files(state: &State, manifest: u64) -> Vec<Name> {
+    let tables = state.families.values().flat_map(|family| family.tables.keys().map(|number| Name::Table(*number)));
+    let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
+    tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
+}
+
+/// Frames of the log on their way into memtables, and into tables where these grow too large.
+struct Replay<'a> {
+    opening: &'a Opening<'a>,
+    /// None: nothing may be written.
+    new_number: Option<&'a dyn Fn() -> u64>,
+    families: Families,
+    flushed: BTreeMap<u32, Seqno>,
+    /// Tables of level 0, oldest first.
+    added: Vec<Change>,
+    commits: u64,
+    companion: Vec<u8>,
+    cache: Arc<Cache>,
+    dead_files: Arc<DeadFiles>,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
+        let companions = self.opening.parts.companions.clone();
+        let mut seqno = frame.seqno;
+        for operation in Operations::new(frame.body)? {
+            let operation = operation?;
+            if let Some(family) = self.families.by_id.get(&operation.family)
+                && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
+            {
+                self.companion.clear();
+                self.companion.extend_from_slice(operation.companion);
+                companions.bind(&mut self.companion, None, seqno);
+                let record = Record {
+                    key: operation.key,
+                    seqno,
+                    kind: operation.kind,
+                    value: operation.value,
+                    companion: &self.companion,
+                };
+                let view = family.view();
+                view.active.touch(frame.offset);
+                view.active.memtable.insert(&record, companions.term(&record));
+            }
+            seqno += 1;
+        }
+        self.commits += 1;
+        if self.new_number.is_some() {
+            let limit = self.opening.settings.memtable_bytes;
+            let full: Vec<Family> = (self.families.by_id.values())
+                .filter(|family| family.view().active.memtable.bytes() > limit)
+                .cloned()
+                .collect();
+            full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
+        }
+        Ok(())
+    }
+
+    fn flush_all(&mut self, through: Seqno) -> Result<()> {
+        let families: Vec<Family> = self.families.by_id.values().cloned().collect();
+        families.iter().try_for_each(|family| self.flush(family, through))
+    }
+
+    fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
+        let Some(new_number) = self.new_number else { return Ok(()) };
+        family.freeze(through);
+        let view = family.pinned_view();
+        if view.frozen.is_empty() {
+            return Ok(());
+        }
+        let opening = self.opening;
+        let companions: &Arc<dyn Companions> = &opening.parts.companions;
+        let level0 = Level0 {
+            env: opening.env(),
+            dir: opening.dir,
+            companions,
+            next_file: new_number,
+            cancelled: &AtomicBool::new(false),
+            snapshots: Vec::new(),
+        };
+        let tables = write_level0(&level0, family, &view.frozen)?;
+        self.added.extend(tables.iter().map(|meta| added_to(family, 0, meta)));
+        family.install(view.levels.clone(), Some(through));
+        Ok(())
+    }
+}
+
+fn start(
+    dir: &Path,
+    settings: Settings,
+    parts: Parts,
+    opened: Opened,
+    access: Access,
+    held: Option<Box<dyn Lock>>,
+) -> Result<Db> {
+    let recovered = Event::Recovered { commits: opened.report.commits, cut_bytes: opened.report.cut_bytes };
+    let inner = Arc::new(Inner {
+        background: Background::new(parts.env.work),
+        dir: dir.to_owned(),
+        companions: parts.companions,
+        listener: parts.listener,
+        cache: opened.cache,
+        snapshots: Arc::new(Snapshots::default()),
+        access,
+        origin: Origin::here(),
+        closed: AtomicBool::new(false),
+        visible: AtomicU64::new(opened.visible),
+        next_file: opened.next_file,
+        families: ArcSwap::from_pointee(opened.families),
+        log: opened.log.filter(|_| access == Access::Write),
+        jobs_lock: Mutex::new(()),
+        manifest: Mutex::new(opened.manifest),
+        compactions: Running::default(),
+        dead_files: opened.dead_files,
+        halt_told: AtomicBool::new(false),
+        recovery: Mutex::new(opened.report),
+        given: (parts.families.clone(), parts.orders),
+        store_lock: Mutex::new(held),
+        counters: Default::default(),
+        env: parts.env,
+        settings,
+    });
+    let handle = Arc::new(Handle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
+    if access == Access::Write {
+        inner.revise_stall();
+        *lock(&handle.threads) = inner.start_lanes()?;
+    }
+    inner.listener.on_event(&recovered);
+    let db = Db { handle };
+    for (name, options) in parts.families {
+        if access == Access::Write && db.family(&name).is_none() {
+            db.create_family(&name, options)?;
+        }
+    }
+    Ok(db)
+}
+
+impl Inner {
+    /// Takes over what a fresh look found (read-only stores).
+    fn adopt(&self, opened: Opened) {
+        let known = self.families();
+        let mut families = Families { by_id: BTreeMap::new(), next_id: opened.families.next_id };
+        for (id, fresh) in opened.families.by_id {
+            let family = match known.by_id.get(&id) {
+                Some(family) => {
+                    let view = fresh.pinned_view();
+                    family.replace(view.active.memtable.clone(), view.levels.clone());
+                    family.clone()
+                }
+                None => fresh,
+            };
+            families.by_id.insert(id, family);
+        }
+        self.families.store(Arc::new(families));
+        self.visible.store(opened.visible, Ordering::Release);
+    }
+}

@@ -1,0 +1,77 @@
+//! Which tables are being compacted, and which must not be: two plans never share a table.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::family::Family;
+use crate::compaction::{Plan, Span};
+use crate::env::work::lock;
+
+#[derive(Default)]
+pub(crate) struct Running {
+    tables: Mutex<Tables>,
+    finished: AtomicU64,
+}
+
+#[derive(Default)]
+struct Tables {
+    busy: HashSet<u64>,
+    /// Damaged, or with a ledger that does not close: left alone until somebody repairs them.
+    barred: HashSet<u64>,
+    /// What running plans write, by family.
+    spans: Vec<(u32, Span)>,
+}
+
+/// What may not be touched now.
+pub(crate) struct Taken<'a>(&'a Tables);
+
+impl Taken<'_> {
+    /// True for a table that is in use or barred.
+    pub(crate) fn is_busy(&self, number: u64) -> bool {
+        self.0.busy.contains(&number) || self.0.barred.contains(&number)
+    }
+
+    /// What running plans of a family write.
+    pub(crate) fn spans(&self, family: u32) -> Vec<Span> {
+        self.0.spans.iter().filter(|(of, _)| *of == family).map(|(_, span)| span.clone()).collect()
+    }
+}
+
+impl Running {
+    /// Lets `choose` make a plan from the tables that are free, and takes them.
+    pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<(Family, Plan)> {
+        let mut tables = lock(&self.tables);
+        let (family, plan) = choose(&Taken(&tables))?;
+        tables.busy.extend(plan.inputs.iter().flat_map(|(_, numbers)| numbers));
+        tables.spans.push((family.id(), plan.span.clone()));
+        Some((family, plan))
+    }
+
+    /// Gives the tables of a plan back.
+    pub(crate) fn done(&self, family: &Family, plan: &Plan) {
+        let mut tables = lock(&self.tables);
+        for number in plan.inputs.iter().flat_map(|(_, numbers)| numbers) {
+            tables.busy.remove(number);
+        }
+        if let Some(at) = tables.spans.iter().position(|(of, span)| *of == family.id() && *span == plan.span) {
+            tables.spans.swap_remove(at);
+        }
+        self.finished.fetch_add(1, Ordering::Release);
+    }
+
+    /// Keeps tables out of every plan to come.
+    pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
+        lock(&self.tables).barred.extend(numbers);
+    }
+
+    /// True while a plan is carried out.
+    pub(crate) fn is_running(&self) -> bool {
+        !lock(&self.tables).spans.is_empty()
+    }
+
+    /// Plans carried out so far.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Acquire)
+    }
+}

@@ -1,1 +1,0 @@
-//! A simulated disk that crashes, tears, reorders and fails, from a seed.

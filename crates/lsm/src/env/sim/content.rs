@@ -1,0 +1,414 @@
+//! One simulated file: what processes see of it, what the disk holds of it, and every version in between.
+//!
+//! Both images are lists of shared pages, so a copy of a file costs a list of pointers. A page that was changed since the last
+//! sync keeps its changes in order: any prefix of them is a version that a machine crash may leave, sector by sector if it tears.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+/// The unit of caching, reserving and mapping.
+pub(super) const PAGE: usize = 4096;
+/// The unit that the disk writes whole.
+pub(super) const SECTOR: usize = 512;
+/// Sectors in a page.
+pub(super) const SECTORS: usize = PAGE / SECTOR;
+/// Changes kept of a page, and of a length; beyond it the older half becomes one.
+const HISTORY: usize = 128;
+
+/// The bytes of one page.
+pub(super) type Page = [u8; PAGE];
+
+static ZEROS: LazyLock<Arc<Page>> = LazyLock::new(|| Arc::new([0; PAGE]));
+
+/// A page of zeros, shared.
+fn zeros() -> Arc<Page> {
+    ZEROS.clone()
+}
+
+/// A file's length and pages; no page is a hole, which reads as zeros and has no space reserved.
+#[derive(Clone, Default)]
+pub(super) struct Image {
+    pub(super) length: u64,
+    pages: Vec<Option<Arc<Page>>>,
+}
+
+impl Image {
+    fn page(&self, at: usize) -> Option<&Arc<Page>> {
+        self.pages.get(at)?.as_ref()
+    }
+
+    fn put(&mut self, at: usize, page: Option<Arc<Page>>) {
+        if self.pages.len() <= at {
+            if page.is_none() {
+                return;
+            }
+            self.pages.resize(at + 1, None);
+        }
+        self.pages[at] = page;
+    }
+
+    fn page_mut(&mut self, at: usize) -> &mut Page {
+        if self.pages.len() <= at {
+            self.pages.resize(at + 1, None);
+        }
+        Arc::make_mut(self.pages[at].get_or_insert_with(zeros))
+    }
+
+    /// Pages that have space reserved.
+    pub(super) fn reserved(&self) -> usize {
+        self.pages.iter().flatten().count()
+    }
+
+    /// Copies out what lies before the end.
+    pub(super) fn read_at(&self, buf: &mut [u8], offset: u64) -> usize {
+        let length = self.length.saturating_sub(offset).min(buf.len() as u64) as usize;
+        for piece in pieces(offset, length) {
+            let out = &mut buf[piece.from..piece.from + piece.length];
+            match self.page(piece.page) {
+                Some(page) => out.copy_from_slice(&page[piece.within..piece.within + piece.length]),
+                None => out.fill(0),
+            }
+        }
+        length
+    }
+
+    /// Takes away pages and bytes behind the end.
+    fn trim(&mut self) {
+        self.pages.truncate(self.length.div_ceil(PAGE as u64) as usize);
+        let within = (self.length % PAGE as u64) as usize;
+        let last = (self.length / PAGE as u64) as usize;
+        if within > 0 && self.page(last).is_some_and(|page| page[within..].iter().any(|byte| *byte != 0)) {
+            self.page_mut(last)[within..].fill(0);
+        }
+    }
+}
+
+/// A part of a range that lies in one page.
+struct Piece {
+    page: usize,
+    within: usize,
+    from: usize,
+    length: usize,
+}
+
+/// Splits a range at page boundaries.
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        (done < length).then(|| {
+            let at = offset + done as u64;
+            let within = (at % PAGE as u64) as usize;
+            let piece = Piece {
+                page: (at / PAGE as u64) as usize,
+                within,
+                from: done,
+                length: (length - done).min(PAGE - within),
+            };
+            done += piece.length;
+            piece
+        })
+    })
+}
+
+/// One change of one page, and the step that made it.
+#[derive(Clone)]
+pub(super) struct Change {
+    pub(super) step: u64,
+    patch: Patch,
+}
+
+#[derive(Clone)]
+enum Patch {
+    Whole(Arc<Page>),
+    Bytes { at: usize, bytes: Arc<[u8]> },
+    Zeros { from: usize },
+}
+
+impl Change {
+    fn apply(&self, page: &mut Page) {
+        match &self.patch {
+            Patch::Whole(whole) => page.copy_from_slice(&**whole),
+            Patch::Bytes { at, bytes } => page[*at..*at + bytes.len()].copy_from_slice(bytes),
+            Patch::Zeros { from } => page[*from..].fill(0),
+        }
+    }
+
+    /// True if it may change the sector of this number.
+    pub(super) fn touches(&self, sector: usize) -> bool {
+        let (from, to) = match &self.patch {
+            Patch::Whole(_) => (0, PAGE),
+            Patch::Bytes { at, bytes } => (*at, *at + bytes.len()),
+            Patch::Zeros { from } => (*from, PAGE),
+        };
+        from < (sector + 1) * SECTOR && sector * SECTOR < to
+    }
+}
+
+/// Which version each sector of a page is left at: 0 is the durable one, n the one after n changes.
+pub(super) type Versions = [usize; SECTORS];
+
+/// One file.
+#[derive(Clone, Default)]
+pub(super) struct Content {
+    /// What processes see.
+    pub(super) live: Image,
+    /// What the last successful sync made certain.
+    pub(super) durable: Image,
+    /// Changes of pages since then, oldest first.
+    pub(super) dirty: BTreeMap<usize, Vec<Change>>,
+    /// Changes of the length since then: step and length.
+    pub(super) lengths: Vec<(u64, u64)>,
+    /// Names that processes see.
+    pub(super) names: u32,
+}
+
+impl Content {
+    /// A file that is on disk as it is.
+    pub(super) fn settled(bytes: &[u8]) -> Content {
+        let mut content = Content::default();
+        content.write(0, 0, bytes);
+        content.sync(|_| true, true);
+        content
+    }
+
+    /// How many of `length` bytes from `offset` on can be written with `free` new pages.
+    pub(super) fn fitting(&self, offset: u64, length: usize, mut free: u64) -> usize {
+        for piece in pieces(offset, length) {
+            if self.live.page(piece.page).is_none() {
+                if free == 0 {
+                    return piece.from;
+                }
+                free -= 1;
+            }
+        }
+        length
+    }
+
+    /// Writes into the live image.
+    pub(super) fn write(&mut self, step: u64, offset: u64, bytes: &[u8]) {
+        for piece in pieces(offset, bytes.len()) {
+            self.patch(step, &piece, &bytes[piece.from..piece.from + piece.length]);
+        }
+        let end = offset + bytes.len() as u64;
+        if !bytes.is_empty() && end > self.live.length {
+            self.lengthen(step, end);
+        }
+    }
+
+    fn patch(&mut self, step: u64, piece: &Piece, bytes: &[u8]) {
+        let page = piece.page;
+        // A page that a failed sync left clean but different has no way back to the durable one: its first change is the whole page.
+        let astray = !self.dirty.contains_key(&page) && !same(self.live.page(page), self.durable.page(page));
+        let patch = if bytes.len() == PAGE {
+            let mut whole = [0; PAGE];
+            whole.copy_from_slice(bytes);
+            let whole = Arc::new(whole);
+            self.live.put(page, Some(whole.clone()));
+            Patch::Whole(whole)
+        } else {
+            self.live.page_mut(page)[piece.within..piece.within + bytes.len()].copy_from_slice(bytes);
+            match self.live.page(page) {
+                Some(whole) if astray => Patch::Whole(whole.clone()),
+                _ => Patch::Bytes { at: piece.within, bytes: Arc::from(bytes) },
+            }
+        };
+        self.remember(page, Change { step, patch });
+    }
+
+    fn remember(&mut self, page: usize, change: Change) {
+        let changes = self.dirty.entry(page).or_default();
+        changes.push(change);
+        if changes.len() > HISTORY {
+            let mut folded = self.durable.page(page).map_or([0; PAGE], |page| **page);
+            let rest = changes.split_off(HISTORY / 2);
+            changes.iter().for_each(|change| change.apply(&mut folded));
+            let step = changes.last().map_or(0, |change| change.step);
+            *changes = vec![Change { step, patch: Patch::Whole(Arc::new(folded)) }];
+            changes.extend(rest);
+        }
+    }
+
+    fn lengthen(&mut self, step: u64, length: u64) {
+        self.live.length = length;
+        self.lengths.push((step, length));
+        if self.lengths.len() > HISTORY {
+            self.lengths.drain(1..HISTORY / 2);
+        }
+    }
+
+    /// Cuts or extends the live image.
+    pub(super) fn set_len(&mut self, step: u64, length: u64) {
+        if length < self.live.length {
+            self.cut(step, length);
+        }
+        if length != self.live.length {
+            self.lengthen(step, length);
+        }
+    }
+
+    fn cut(&mut self, step: u64, length: u64) {
+        let first = (length / PAGE as u64) as usize;
+        let within = (length % PAGE as u64) as usize;
+        for page in first..self.live.length.div_ceil(PAGE as u64) as usize {
+            let from = if page == first { within } else { 0 };
+            if self.live.page(page).is_none() {
+                continue;
+            }
+            if from == 0 {
+                self.live.put(page, None);
+                let known = self.dirty.contains_key(&page) || self.durable.page(page).is_some();
+                if known {
+                    self.remember(page, Change { step, patch: Patch::Zeros { from } });
+                }
+            } else {
+                let piece = Piece { page, within: from, from: 0, length: PAGE - from };
+                self.patch(step, &piece, &[0; PAGE][from..]);
+            }
+        }
+    }
+
+    /// Reserves the pages of the first `length` bytes; the file is at least so long afterwards.
+    pub(super) fn allocate(&mut self, step: u64, length: u64) {
+        for page in 0..length.div_ceil(PAGE as u64) as usize {
+            if self.live.page(page).is_none() {
+                self.live.put(page, Some(zeros()));
+            }
+        }
+        if length > self.live.length {
+            self.lengthen(step, length);
+        }
+    }
+
+    /// Makes the changed pages for which `whole` is true durable, and the length if `length` is.
+    pub(super) fn sync(&mut self, mut whole: impl FnMut(usize) -> bool, length: bool) {
+        let durable = &mut self.durable;
+        let live = &self.live;
+        self.dirty.retain(|page, _| {
+            let kept = !whole(*page);
+            if !kept {
+                durable.put(*page, live.page(*page).cloned());
+            }
+            kept
+        });
+        if length {
+            durable.length = live.length;
+            self.lengths.clear();
+        }
+        if length && self.dirty.is_empty() {
+            // Also what was only reserved.
+            for page in 0..live.pages.len() {
+                if durable.page(page).is_none() && same(live.page(page), None) {
+                    durable.put(page, live.page(page).cloned());
+                }
+            }
+        }
+    }
+
+    /// A sync that failed: every changed page counts as clean from now on, whatever became of it.
+    pub(super) fn fail_sync(&mut self, mut fate: impl FnMut() -> Fate) {
+        for page in std::mem::take(&mut self.dirty).into_keys() {
+            match fate() {
+                Fate::Written => self.durable.put(page, self.live.page(page).cloned()),
+                Fate::LostButCached => {}
+                Fate::LostAndForgotten => {
+                    let old = self.durable.page(page).cloned();
+                    if self.live.page(page).is_some() {
+                        self.live.put(page, Some(old.unwrap_or_else(zeros)));
+                    }
+                }
+            }
+        }
+        if matches!(fate(), Fate::Written) {
+            self.durable.length = self.live.length;
+        }
+        self.lengths.clear();
+    }
+
+    /// The machine is gone: of each changed page `pick` says which version every sector is left at, and `length` is the length.
+    pub(super) fn crash(&mut self, length: u64, mut pick: impl FnMut(usize, &[Change]) -> Versions) {
+        let mut left = self.durable.clone();
+        left.length = length;
+        for (page, changes) in std::mem::take(&mut self.dirty) {
+            let versions = pick(page, &changes);
+            if versions != [0; SECTORS] {
+                left.put(page, Some(Arc::new(mixed(self.durable.page(page), &changes, &versions))));
+            }
+        }
+        self.leave(left);
+    }
+
+    /// Both images are now this one.
+    pub(super) fn leave(&mut self, mut image: Image) {
+        image.trim();
+        self.live = image.clone();
+        self.durable = image;
+        self.dirty.clear();
+        self.lengths.clear();
+    }
+
+    /// True if the durable sector is all zeros, or none.
+    pub(super) fn is_durably_zero(&self, page: usize, sector: usize) -> bool {
+        self.durable
+            .page(page)
+            .is_none_or(|page| page[sector * SECTOR..(sector + 1) * SECTOR].iter().all(|byte| *byte == 0))
+    }
+
+    /// True if a machine crash can change nothing.
+    pub(super) fn is_settled(&self) -> bool {
+        let pages = self.live.pages.len().max(self.durable.pages.len());
+        self.dirty.is_empty()
+            && self.live.length == self.durable.length
+            && (0..pages).all(|page| same(self.live.page(page), self.durable.page(page)))
+    }
+
+    /// Changes bytes on disk and in the cache at once, as no process could.
+    pub(super) fn damage(&mut self, offset: u64, change: impl Fn(&mut u8)) {
+        let page = (offset / PAGE as u64) as usize;
+        let within = (offset % PAGE as u64) as usize;
+        let shared = same(self.live.page(page), self.durable.page(page));
+        if self.live.page(page).is_some() {
+            change(&mut self.live.page_mut(page)[within]);
+        }
+        if shared {
+            let live = self.live.page(page).cloned();
+            self.durable.put(page, live);
+        } else if self.durable.page(page).is_some() {
+            change(&mut self.durable.page_mut(page)[within]);
+        }
+        if let Some(changes) = self.dirty.get_mut(&page)
+            && let (Some(last), Some(live)) = (changes.last().map(|change| change.step), self.live.page(page))
+        {
+            changes.push(Change { step: last, patch: Patch::Whole(live.clone()) });
+        }
+    }
+}
+
+/// What became of a page whose sync failed.
+#[derive(Clone, Copy)]
+pub(super) enum Fate {
+    Written,
+    LostButCached,
+    LostAndForgotten,
+}
+
+/// True if both are the same bytes without looking: the same page, or both nothing but reserved zeros.
+fn same(a: Option<&Arc<Page>>, b: Option<&Arc<Page>>) -> bool {
+    let page = |page: Option<&Arc<Page>>| page.map_or_else(|| Arc::as_ptr(&ZEROS), Arc::as_ptr);
+    page(a) == page(b)
+}
+
+/// A page whose sectors were left at different versions.
+fn mixed(durable: Option<&Arc<Page>>, changes: &[Change], versions: &Versions) -> Page {
+    let mut running = durable.map_or([0; PAGE], |page| **page);
+    let mut left = running;
+    for (at, change) in changes.iter().enumerate() {
+        change.apply(&mut running);
+        for (sector, version) in versions.iter().enumerate() {
+            if *version == at + 1 {
+                let range = sector * SECTOR..(sector + 1) * SECTOR;
+                left[range.clone()].copy_from_slice(&running[range]);
+            }
+        }
+    }
+    left
+}

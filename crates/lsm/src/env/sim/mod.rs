@@ -1,0 +1,329 @@
+//! The simulated disk: everything that a disk, a page cache and a kernel may do to a store, from a seed.
+//!
+//! Every operation of `Fs`, `File` and `Mapped` (but `load` and hints) is a numbered step. A step may be the crash
+//! ([`SimFs::crash_at`]): it happens not at all, in part or whole, and every later one of this boot fails.
+//! [`SimFs::reboot`] then says what kind of crash it was and gives back a usable file system; handles from before stay dead.
+//! A step may meet a fault ([`SimFs::fail_at`]). What has been written but not synced is kept in all its versions, per sector;
+//! what was done to names but not synced is kept change by change; a machine crash leaves any of them, as its [`Loss`] says.
+//!
+//! The state is one value behind one lock, and its parts are shared when it is copied, so that a [`SimFs::fork`] is cheap.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::tree::Entry;
+use super::work::{self, lock};
+use super::{Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
+
+mod content;
+mod dice;
+mod fault;
+mod handle;
+mod loss;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use fault::Fault;
+pub use loss::{Crash, Loss};
+
+use content::Content;
+#[cfg(test)]
+use content::SECTOR;
+use fault::Kind;
+use handle::{SimFile, SimLock};
+use state::{Armed, State};
+
+/// A simulated file system. Clones are the same one; `fork` makes another.
+#[derive(Clone)]
+pub struct SimFs {
+    state: Arc<Mutex<State>>,
+}
+
+impl fmt::Debug for SimFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimFs at step {}", self.steps())
+    }
+}
+
+impl SimFs {
+    /// An empty disk without limit, on a machine with a boot id, that maps files.
+    pub fn new(seed: u64) -> SimFs {
+        SimFs::with_clock(seed, Arc::default())
+    }
+
+    /// The same, with the clock that delays move.
+    pub fn with_clock(seed: u64, clock: Arc<ManualClock>) -> SimFs {
+        SimFs { state: Arc::new(Mutex::new(State::new(seed, clock))) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// An environment of this file system, its clock, random numbers from `seed`, and work done in steps.
+    pub fn env(&self, seed: u64) -> Env {
+        Env {
+            fs: Arc::new(self.clone()),
+            clock: self.clock(),
+            random: Arc::new(SeededRandom::new(seed)),
+            work: work::Mode::Stepped,
+        }
+    }
+
+    /// The clock that delays move.
+    pub fn clock(&self) -> Arc<ManualClock> {
+        self.state().clock.clone()
+    }
+
+    /// Whether files can be mapped and blocks stay reserved (the default), or stores write plainly.
+    pub fn set_mapped(&self, mapped: bool) {
+        self.state().reserves = mapped;
+    }
+
+    /// The machine that the files seem to be on. A boot id of none stays none.
+    pub fn set_machine(&self, machine: Machine) {
+        self.state().machine = machine;
+    }
+
+    /// How many bytes can still be reserved; none means without end. What is reserved stays writable.
+    pub fn set_free_space(&self, bytes: Option<u64>) {
+        self.state().free = bytes;
+    }
+
+    /// How many bytes can still be reserved.
+    pub fn free_space(&self) -> Option<u64> {
+        self.state().free
+    }
+
+    // Steps, crashes and faults.
+
+    /// How many steps were taken, over all boots.
+    pub fn steps(&self) -> u64 {
+        self.state().steps
+    }
+
+    /// The numbers of the steps of this boot that change or sync something: those at which a crash is worth trying.
+    pub fn changing_steps(&self) -> Vec<u64> {
+        self.state().changing.clone()
+    }
+
+    /// Lets step `step` and every later one fail until `reboot`; how much of that step is still done is chosen at random.
+    pub fn crash_at(&self, step: u64) {
+        self.state().crash = Some((step, None));
+    }
+
+    /// The same; of that step `done` bytes are done: whole words of a store, whole pages of a sync, and an operation
+    /// that cannot be torn is done if `done` is not 0.
+    pub fn crash_within(&self, step: u64, done: u64) {
+        self.state().crash = Some((step, Some(done)));
+    }
+
+    /// True from the crash to the reboot.
+    pub fn is_crashed(&self) -> bool {
+        self.state().crashed
+    }
+
+    /// Ends this boot, crashed or not, and begins the next. Open files, mappings and locks of before are dead; faults are over.
+    pub fn reboot(&self, crash: Crash) {
+        self.state().reboot(crash);
+    }
+
+    /// Lets a fault strike once: the first step from `step` on that it fits.
+    pub fn fail_at(&self, step: u64, fault: Fault) {
+        self.state().faults.push(Armed { from: step, fault, stays: false });
+    }
+
+    /// Lets a fault strike every step from `step` on that it fits, until `clear_faults` or a reboot.
+    pub fn fail_from(&self, step: u64, fault: Fault) {
+        self.state().faults.push(Armed { from: step, fault, stays: true });
+    }
+
+    /// Ends all faults. True if none was still waiting to strike once.
+    pub fn clear_faults(&self) -> bool {
+        std::mem::take(&mut self.state().faults).iter().all(|armed| armed.stays)
+    }
+
+    // Copies.
+
+    /// A copy of the whole machine as it is, with its unsynced changes and its crash, but without open files and locks.
+    pub fn fork(&self) -> SimFs {
+        let mut state = self.state().clone();
+        let open = std::mem::take(&mut state.open);
+        open.keys().for_each(|file| state.give_back(*file));
+        state.locks.clear();
+        state.clock = Arc::new(ManualClock::default());
+        state.clock.advance_nanos(super::Clock::monotonic_nanos(&*self.clock()));
+        SimFs { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// A copy of the files alone, as `cp` would make it, durable, on the given machine.
+    pub fn copy(&self, machine: Machine) -> SimFs {
+        let copy = self.fork();
+        copy.settle();
+        copy.reboot(Crash::Process);
+        copy.set_machine(machine);
+        copy
+    }
+
+    /// Makes all that was done durable.
+    pub fn settle(&self) {
+        let mut state = self.state();
+        state.durable = state.live.clone();
+        state.pending.clear();
+        for content in state.files.values_mut() {
+            let content = Arc::make_mut(content);
+            let live = content.live.clone();
+            content.leave(live);
+        }
+        state.sweep();
+    }
+
+    // The tests' own access: not numbered, durable at once.
+
+    /// The names of the files in a directory, sorted.
+    pub fn files(&self, dir: impl AsRef<Path>) -> Vec<String> {
+        let state = self.state();
+        let Ok(dir) = state.live.dir(dir.as_ref()) else { return Vec::new() };
+        let files = state.live.entries(dir).iter().filter(|(_, entry)| matches!(entry, Entry::File(_)));
+        files.map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// All bytes of a file.
+    pub fn read_all(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let state = self.state();
+        let content = &state.files[&state.live.file(path.as_ref())?];
+        let mut bytes = vec![0; content.live.length as usize];
+        content.live.read_at(&mut bytes, 0);
+        Ok(bytes)
+    }
+
+    /// Puts these bytes in the place of a file's, or makes the file. Its directory must be there.
+    pub fn write_all(&self, path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+        self.state().put_file(path.as_ref(), Content::settled(bytes))
+    }
+
+    /// Takes a file away.
+    pub fn delete(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.state().take_file(path.as_ref())
+    }
+
+    /// Flips one bit of a file, on disk and in the cache.
+    pub fn flip(&self, path: impl AsRef<Path>, bit: u64) -> io::Result<()> {
+        self.state().flip(path.as_ref(), bit)
+    }
+
+    // Accounts.
+
+    /// The paths of the files that are open or mapped, one for each handle.
+    pub fn open_files(&self) -> Vec<PathBuf> {
+        let state = self.state();
+        let open = state.open.iter();
+        open.flat_map(|(file, count)| std::iter::repeat_n(state.path_of(*file), *count as usize)).collect()
+    }
+
+    /// The paths of the locks that are held.
+    pub fn held_locks(&self) -> Vec<PathBuf> {
+        let state = self.state();
+        state.locks.iter().map(|file| state.path_of(*file)).collect()
+    }
+}
+
+impl Fs for SimFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        let file = match how {
+            Open::Create => state.create(epoch, path)?,
+            Open::Read | Open::Write => {
+                state.begin(epoch, Kind::Look)?;
+                state.live.file(path)?
+            }
+        };
+        state.hold(file);
+        Ok(Arc::new(SimFile { state: self.state.clone(), file, epoch, writable: how != Open::Read }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.rename(epoch, |live| live.plan_rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.rename(epoch, |live| live.plan_remove(path).map(Some))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.rename(epoch, |live| live.plan_put(to, Entry::File(live.file(from)?)).map(Some))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        state.live.dir(dir)?;
+        drop(state);
+        Ok(self.files(dir))
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.create_dirs(epoch, dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.rename(epoch, |live| live.plan_remove_dir(dir).map(Some))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        match state.live.lookup(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.sync_dir(epoch, dir)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        Ok(match state.lock(epoch, path, holder)? {
+            Ok(file) => Ok(Box::new(SimLock { state: self.state.clone(), file, epoch })),
+            Err(holder) => Err(holder),
+        })
+    }
+
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        state.live.dir(dir)?;
+        Ok(state.machine)
+    }
+
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        state.live.dir(dir)?;
+        Ok(state.reserves)
+    }
+}

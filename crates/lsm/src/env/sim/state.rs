@@ -1,0 +1,568 @@
+//! The state of the simulated machine, and every operation on it.
+//!
+//! An operation begins as a step: it is numbered, the crash or a fault may take it, and then it runs on the live state.
+//! What is not durable is remembered beside it: changes of names in one list for the machine, changes of data with each file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::content::{Content, Fate, PAGE, SECTOR};
+use super::dice::Dice;
+use super::fault::{Fault, How, Kind, crashed};
+use super::loss::keep_names;
+use crate::env::tree::{Change, Entry, Tree};
+use crate::env::{Machine, ManualClock};
+
+/// A change of names that is not durable.
+#[derive(Clone)]
+pub(super) struct Pending {
+    pub(super) step: u64,
+    pub(super) change: Change,
+}
+
+/// A fault that waits for its step.
+#[derive(Clone)]
+pub(super) struct Armed {
+    pub(super) from: u64,
+    pub(super) fault: Fault,
+    pub(super) stays: bool,
+}
+
+/// The machine: disk, page cache, open files.
+#[derive(Clone)]
+pub(super) struct State {
+    /// Names that processes see.
+    pub(super) live: Tree,
+    /// Names that are certain.
+    pub(super) durable: Tree,
+    /// What stands between the two, in order.
+    pub(super) pending: Vec<Pending>,
+    pub(super) files: BTreeMap<u64, Arc<Content>>,
+    next: u64,
+
+    pub(super) steps: u64,
+    /// The steps since the last reboot at which something changes.
+    pub(super) changing: Vec<u64>,
+    /// Handles of earlier epochs are dead.
+    pub(super) epoch: u64,
+    /// The step of the crash, and how much of it is done.
+    pub(super) crash: Option<(u64, Option<u64>)>,
+    pub(super) crashed: bool,
+    pub(super) faults: Vec<Armed>,
+    pub(super) dice: Dice,
+
+    /// Open handles and mappings by file.
+    pub(super) open: BTreeMap<u64, u32>,
+    /// Files held as locks.
+    pub(super) locks: BTreeSet<u64>,
+
+    pub(super) free: Option<u64>,
+    pub(super) machine: Machine,
+    pub(super) reserves: bool,
+    pub(super) clock: Arc<ManualClock>,
+}
+
+const BLOCK: u64 = PAGE as u64;
+
+impl State {
+    pub(super) fn new(seed: u64, clock: Arc<ManualClock>) -> State {
+        State {
+            live: Tree::new(),
+            durable: Tree::new(),
+            pending: Vec::new(),
+            files: BTreeMap::new(),
+            next: 1,
+            steps: 0,
+            changing: Vec::new(),
+            epoch: 0,
+            crash: None,
+            crashed: false,
+            faults: Vec::new(),
+            dice: Dice::new(seed),
+            open: BTreeMap::new(),
+            locks: BTreeSet::new(),
+            free: None,
+            machine: Machine { boot_id: Some([1; 16]), device: 1 },
+            reserves: true,
+            clock,
+        }
+    }
+
+    /// Numbers an operation and says how it goes. An error means that it does not happen at all.
+    pub(super) fn begin(&mut self, epoch: u64, kind: Kind) -> io::Result<(u64, How)> {
+        if epoch != self.epoch {
+            return Err(io::Error::other("opened before a simulated crash"));
+        }
+        if self.crashed {
+            return Err(crashed());
+        }
+        let step = self.steps;
+        self.steps += 1;
+        if kind.changes() {
+            self.changing.push(step);
+        }
+        if let Some((at, done)) = self.crash
+            && step >= at
+        {
+            self.crashed = true;
+            return if kind.changes() { Ok((step, How::Torn(done))) } else { Err(crashed()) };
+        }
+        Ok((step, self.strike(step, kind)?))
+    }
+
+    /// Lets the first fault that fits strike; delays come on top.
+    fn strike(&mut self, step: u64, kind: Kind) -> io::Result<How> {
+        let mut struck = None;
+        let clock = self.clock.clone();
+        self.faults.retain(|armed| {
+            if step < armed.from || !armed.fault.fits(kind) {
+                return true;
+            }
+            match armed.fault {
+                Fault::Delay(nanos) => clock.advance_nanos(nanos),
+                _ if struck.is_some() => return true,
+                fault => struck = Some(fault),
+            }
+            armed.stays
+        });
+        match struck {
+            None | Some(Fault::Delay(_)) => Ok(How::Whole),
+            Some(Fault::Error(error)) if kind == Kind::Sync => Ok(How::Failed(error)),
+            Some(Fault::Error(error)) => Err(io::Error::new(error, format!("simulated fault at step {step}"))),
+            Some(Fault::SyncFailed) => Ok(How::Failed(ErrorKind::Other)),
+            Some(Fault::Short) => Ok(How::Short),
+            Some(Fault::MisdirectedWrite | Fault::MisdirectedRead) => Ok(How::Misdirected),
+            Some(Fault::FlippedRead) => Ok(How::Flipped),
+        }
+    }
+
+    /// How many of `total` bytes are done, in whole units.
+    fn done(&mut self, how: How, total: usize, unit: usize) -> usize {
+        match how {
+            How::Torn(Some(done)) => (done.min(total as u64) as usize) / unit * unit,
+            How::Torn(None) => match self.dice.below(4) {
+                0 => 0,
+                1 => total,
+                _ => self.dice.below(total / unit + 1) * unit,
+            },
+            How::Short => self.dice.below(total.max(1)) / unit * unit,
+            _ => total,
+        }
+    }
+
+    /// True if an operation that is done whole or not at all is done.
+    fn is_done(&mut self, how: How) -> bool {
+        match how {
+            How::Torn(Some(done)) => done > 0,
+            How::Torn(None) => self.dice.coin(),
+            _ => true,
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn content(&mut self, file: u64) -> &mut Content {
+        Arc::make_mut(self.files.entry(file).or_default())
+    }
+
+    // Names.
+
+    /// Plans a change of names and makes it; none may be needed.
+    pub(super) fn rename(
+        &mut self,
+        epoch: u64,
+        plan: impl FnOnce(&Tree) -> io::Result<Option<Change>>,
+    ) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        if let Some(change) = plan(&self.live)?
+            && self.is_done(how)
+        {
+            self.change(step, change);
+        }
+        how.result()
+    }
+
+    fn change(&mut self, step: u64, change: Change) {
+        self.live.apply(&change);
+        match &change {
+            Change::Put { entry, .. } => self.count(*entry, 1),
+            Change::Take { entry, .. } => self.count(*entry, -1),
+            Change::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
+            Change::Move { replaced: None, .. } => {}
+        }
+        self.pending.push(Pending { step, change });
+    }
+
+    fn count(&mut self, entry: Entry, by: i32) {
+        if let Entry::File(file) = entry {
+            let content = self.content(file);
+            content.names = content.names.saturating_add_signed(by);
+            self.give_back(file);
+        }
+    }
+
+    /// The space of a file that nobody can reach any more is free.
+    pub(super) fn give_back(&mut self, file: u64) {
+        if let Some(content) = self.files.get(&file)
+            && content.names == 0
+            && !self.open.contains_key(&file)
+        {
+            let pages = content.live.reserved() as u64;
+            self.free = self.free.map(|free| free + (pages + 1) * BLOCK);
+        }
+    }
+
+    /// A new, empty file; it takes a block for itself.
+    pub(super) fn create(&mut self, epoch: u64, path: &Path) -> io::Result<u64> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        if !self.is_done(how) {
+            how.result()?;
+        }
+        let file = self.make(step, path)?;
+        how.result().map(|()| file)
+    }
+
+    fn make(&mut self, step: u64, path: &Path) -> io::Result<u64> {
+        let file = self.number();
+        let change = self.live.plan_put(path, Entry::File(file))?;
+        self.spend(1)?;
+        self.files.insert(file, Arc::default());
+        self.change(step, change);
+        Ok(file)
+    }
+
+    /// Directories one by one; a crash leaves the outer ones.
+    pub(super) fn create_dirs(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        let missing = self.live.missing_dirs(path)?;
+        let done = self.done(how, missing.len(), 1);
+        for path in &missing[..done] {
+            let dir = self.number();
+            let change = self.live.plan_put(path, Entry::Dir(dir))?;
+            self.live.add_dir(dir);
+            self.durable.add_dir(dir);
+            self.change(step, change);
+        }
+        how.result()
+    }
+
+    /// Makes the entries of a directory durable, and with them whatever they came from in another one.
+    pub(super) fn sync_dir(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
+        let (_, how) = self.begin(epoch, Kind::Sync)?;
+        let dir = self.live.dir(path)?;
+        let (concerned, others) = split(std::mem::take(&mut self.pending), dir);
+        self.pending = others;
+        let written = match how {
+            How::Failed(_) => keep_names(&concerned, |_| self.dice.coin()),
+            _ => {
+                let done = self.done(how, concerned.len(), 1);
+                (0..concerned.len()).map(|at| at < done).collect()
+            }
+        };
+        for (pending, written) in concerned.into_iter().zip(written) {
+            if written {
+                self.durable.apply(&pending.change);
+            } else if !matches!(how, How::Failed(_)) {
+                self.pending.push(pending);
+            }
+            // After a failure what was not written counts as clean: nothing will write it again.
+        }
+        self.pending.sort_by_key(|pending| pending.step);
+        self.sweep();
+        how.result()
+    }
+
+    /// Forgets files and directories that nothing leads to, on disk or in the cache.
+    pub(super) fn sweep(&mut self) {
+        let known: BTreeSet<Entry> = self
+            .live
+            .all_entries()
+            .chain(self.durable.all_entries())
+            .chain(self.pending.iter().map(|pending| pending.change.entry()))
+            .chain(self.open.keys().map(|file| Entry::File(*file)))
+            .collect();
+        self.files.retain(|file, _| known.contains(&Entry::File(*file)));
+        self.live.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
+        self.durable.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
+    }
+
+    // Space.
+
+    /// Takes blocks from what is free.
+    fn spend(&mut self, blocks: u64) -> io::Result<()> {
+        match self.free {
+            Some(free) if free < blocks * BLOCK => Err(ErrorKind::StorageFull.into()),
+            Some(free) => {
+                self.free = Some(free - blocks * BLOCK);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a change of a file's content and settles the account of its blocks.
+    fn changing<T>(&mut self, file: u64, change: impl FnOnce(&mut Content) -> T) -> T {
+        let Some(free) = self.free else { return change(self.content(file)) };
+        let content = self.content(file);
+        let before = content.live.reserved() as u64;
+        let result = change(content);
+        let after = content.live.reserved() as u64;
+        self.free = Some((free + before * BLOCK).saturating_sub(after * BLOCK));
+        result
+    }
+
+    /// Blocks of every file that somebody can reach.
+    pub(super) fn used(&self) -> u64 {
+        let reachable = self.files.iter().filter(|(file, content)| content.names > 0 || self.open.contains_key(file));
+        reachable.map(|(_, content)| (content.live.reserved() as u64 + 1) * BLOCK).sum()
+    }
+
+    // Locks.
+
+    /// Takes a file as a lock, or tells who has it.
+    pub(super) fn lock(&mut self, epoch: u64, path: &Path, holder: &str) -> io::Result<Result<u64, String>> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        if !self.is_done(how) {
+            how.result()?;
+        }
+        let file = match self.live.file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.make(step, path)?,
+            found => found?,
+        };
+        if self.locks.contains(&file) {
+            let mut holder = vec![0; self.files[&file].live.length.min(4096) as usize];
+            self.files[&file].live.read_at(&mut holder, 0);
+            return Ok(Err(String::from_utf8_lossy(&holder).trim().to_owned()));
+        }
+        let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
+        self.changing(file, |content| {
+            content.set_len(step, 0);
+            // The lock holds without its holder's name, which a full disk does not take.
+            let fitting = content.fitting(0, holder.len(), room);
+            content.write(step, 0, &holder.as_bytes()[..fitting]);
+        });
+        how.result()?;
+        self.locks.insert(file);
+        Ok(Ok(file))
+    }
+
+    // Direct access, for tests.
+
+    pub(super) fn put_file(&mut self, path: &Path, mut content: Content) -> io::Result<()> {
+        match self.live.file(path) {
+            Ok(file) => {
+                content.names = self.files[&file].names;
+                self.changing(file, |old| *old = content);
+            }
+            Err(_) => {
+                let file = self.number();
+                let change = self.live.plan_put(path, Entry::File(file))?;
+                content.names = 1;
+                self.files.insert(file, Arc::new(content));
+                self.live.apply(&change);
+                self.durable.apply(&change);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_file(&mut self, path: &Path) -> io::Result<()> {
+        let change = self.live.plan_remove(path)?;
+        self.change(self.steps, change);
+        self.pending.pop().into_iter().for_each(|pending| self.durable.apply(&pending.change));
+        Ok(())
+    }
+
+    pub(super) fn flip(&mut self, path: &Path, bit: u64) -> io::Result<()> {
+        let file = self.live.file(path)?;
+        if bit / 8 >= self.files[&file].live.length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.content(file).damage(bit / 8, |byte| *byte ^= 1 << (bit % 8));
+        Ok(())
+    }
+
+    // Open files.
+
+    pub(super) fn hold(&mut self, file: u64) {
+        *self.open.entry(file).or_default() += 1;
+    }
+
+    pub(super) fn let_go(&mut self, epoch: u64, file: u64) {
+        if epoch != self.epoch {
+            return;
+        }
+        if let Some(count) = self.open.get_mut(&file) {
+            *count -= 1;
+            if *count == 0 {
+                self.open.remove(&file);
+                self.give_back(file);
+            }
+        }
+    }
+
+    /// A path of a file.
+    pub(super) fn path_of(&self, file: u64) -> PathBuf {
+        let found = self.live.walk().into_iter().find(|(_, entry)| *entry == Entry::File(file));
+        found.map_or_else(|| PathBuf::from("(removed)"), |(path, _)| path)
+    }
+
+    // Data.
+
+    pub(super) fn read(&mut self, epoch: u64, file: u64, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (_, how) = self.begin(epoch, Kind::Read)?;
+        let length = self.files[&file].live.length;
+        let from = match how {
+            How::Misdirected => self.astray(offset, buf.len(), length),
+            _ => offset,
+        };
+        // A misdirected read still answers as many bytes as were asked for.
+        let honest = length.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let wanted = if how == How::Short { self.dice.below(honest.max(1)) } else { honest };
+        let got = self.files[&file].live.read_at(&mut buf[..wanted], from);
+        buf[got..wanted].fill(0);
+        if how == How::Flipped && wanted > 0 {
+            let bit = self.dice.below(wanted * 8);
+            buf[bit / 8] ^= 1 << (bit % 8);
+        }
+        Ok(wanted)
+    }
+
+    pub(super) fn write(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Write)?;
+        let done = self.done(how, bytes.len(), 1);
+        if how == How::Misdirected {
+            let length = self.files[&file].live.length;
+            let astray = self.astray(offset, bytes.len(), length);
+            self.changing(file, |content| {
+                content.write(step, astray, bytes);
+                content.set_len(step, length.max(offset + bytes.len() as u64));
+            });
+            return Ok(());
+        }
+        let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
+        let fitting = self.files[&file].fitting(offset, done, room);
+        self.changing(file, |content| content.write(step, offset, &bytes[..fitting]));
+        how.result()?;
+        if fitting < done { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    /// Another offset for `length` bytes, by whole sectors, in a file of `end` bytes where it has room.
+    fn astray(&mut self, offset: u64, length: usize, end: u64) -> u64 {
+        let last = end.saturating_sub(length as u64) / SECTOR as u64;
+        let within = offset % SECTOR as u64;
+        let other = self.dice.below(last as usize + 1) as u64 * SECTOR as u64 + within;
+        if other != offset {
+            other
+        } else if offset >= SECTOR as u64 {
+            within
+        } else {
+            offset + SECTOR as u64
+        }
+    }
+
+    pub(super) fn set_len(&mut self, epoch: u64, file: u64, length: u64) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Length)?;
+        if length > self.files[&file].live.length && self.free.is_some_and(|free| free < BLOCK) {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        if self.is_done(how) {
+            self.changing(file, |content| content.set_len(step, length));
+        }
+        how.result()
+    }
+
+    pub(super) fn allocate(&mut self, epoch: u64, file: u64, length: u64) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Length)?;
+        let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
+        let length_in_memory = usize::try_from(length).map_err(|_| ErrorKind::StorageFull)?;
+        if self.files[&file].fitting(0, length_in_memory, room) < length_in_memory {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        if self.is_done(how) {
+            self.changing(file, |content| content.allocate(step, length));
+        }
+        how.result()
+    }
+
+    /// Prepares a mapping: its blocks are reserved, or it fails.
+    pub(super) fn map(&mut self, epoch: u64, file: u64, length: usize) -> io::Result<bool> {
+        let (step, _) = self.begin(epoch, Kind::Look)?;
+        if !self.reserves {
+            return Ok(false);
+        }
+        if length == 0 || !length.is_multiple_of(PAGE) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        if self.files[&file].live.length < length as u64 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let room = self.free.map_or(u64::MAX, |free| free / BLOCK);
+        if self.files[&file].fitting(0, length, room) < length {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        self.changing(file, |content| content.allocate(step, length as u64));
+        Ok(true)
+    }
+
+    /// A store into a mapping: after a crash it is dropped, at the crash its first words may be kept.
+    pub(super) fn store(&mut self, epoch: u64, file: u64, bytes: &[u8], offset: u64) {
+        if let Ok((step, how)) = self.begin(epoch, Kind::Store) {
+            let done = self.done(how, bytes.len(), 8);
+            self.content(file).write(step, offset, &bytes[..done]);
+        }
+    }
+
+    pub(super) fn sync(&mut self, epoch: u64, file: u64) -> io::Result<()> {
+        let (_, how) = self.begin(epoch, Kind::Sync)?;
+        let dice = &mut self.dice.clone();
+        match how {
+            How::Failed(_) => self
+                .content(file)
+                .fail_sync(|| [Fate::Written, Fate::LostButCached, Fate::LostAndForgotten][dice.below(3)]),
+            How::Torn(Some(done)) => {
+                let mut left = done / BLOCK;
+                let whole = |_| {
+                    let written = left > 0;
+                    left = left.saturating_sub(1);
+                    written
+                };
+                self.content(file).sync(whole, false);
+            }
+            How::Torn(None) => {
+                let length = dice.coin();
+                match dice.below(4) {
+                    0 => {}
+                    1 => self.content(file).sync(|_| true, true),
+                    _ => self.content(file).sync(|_| dice.coin(), length),
+                }
+            }
+            _ => self.content(file).sync(|_| true, true),
+        }
+        self.dice = dice.clone();
+        how.result()
+    }
+}
+
+/// Splits off the pending changes that a sync of `dir` makes durable: those of its entries, and the earlier ones that those
+/// build on in other directories.
+fn split(pending: Vec<Pending>, dir: u64) -> (Vec<Pending>, Vec<Pending>) {
+    let mut dirs = BTreeSet::from([dir]);
+    let (mut concerned, mut others) = (Vec::new(), Vec::new());
+    for pending in pending.into_iter().rev() {
+        if pending.change.dirs().any(|dir| dirs.contains(&dir)) {
+            dirs.extend(pending.change.dirs());
+            concerned.push(pending);
+        } else {
+            others.push(pending);
+        }
+    }
+    concerned.reverse();
+    others.reverse();
+    (concerned, others)
+}

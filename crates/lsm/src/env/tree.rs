@@ -1,0 +1,249 @@
+//! Names: directories and what stands in them, for the file systems that live in memory.
+//!
+//! A call is first planned (does it fit what is there? which error would the operating system give?) and becomes a
+//! [`Change`], a value; then the change is applied. The simulation keeps changes that are not yet durable and applies them later, or never.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// What a name stands for: a file or a directory, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Entry {
+    File(u64),
+    Dir(u64),
+}
+
+/// A name in a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) dir: u64,
+    pub(super) name: Arc<str>,
+}
+
+/// One change of names. It happens whole or not at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    Put { at: Place, entry: Entry },
+    Take { at: Place, entry: Entry },
+    Move { from: Place, to: Place, entry: Entry, replaced: Option<Entry> },
+}
+
+impl Change {
+    /// The place where an entry stands after it that did not before.
+    pub(super) fn filled(&self) -> Option<&Place> {
+        match self {
+            Change::Put { at, .. } => Some(at),
+            Change::Take { .. } => None,
+            Change::Move { to, .. } => Some(to),
+        }
+    }
+
+    /// The place that is empty after it.
+    pub(super) fn vacated(&self) -> Option<&Place> {
+        match self {
+            Change::Put { .. } => None,
+            Change::Take { at, .. } => Some(at),
+            Change::Move { from, .. } => Some(from),
+        }
+    }
+
+    /// The directories whose entries it changes.
+    pub(super) fn dirs(&self) -> impl Iterator<Item = u64> {
+        [self.filled(), self.vacated()].into_iter().flatten().map(|place| place.dir)
+    }
+
+    /// The file or directory that the change is about.
+    pub(super) fn entry(&self) -> Entry {
+        match self {
+            Change::Put { entry, .. } | Change::Take { entry, .. } | Change::Move { entry, .. } => *entry,
+        }
+    }
+}
+
+/// The directory that is always there.
+pub(super) const ROOT: u64 = 0;
+
+/// All directories and their entries. Files are known by number only.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    dirs: BTreeMap<u64, BTreeMap<Arc<str>, Entry>>,
+}
+
+impl Tree {
+    /// An empty root.
+    pub(super) fn new() -> Tree {
+        Tree { dirs: BTreeMap::from([(ROOT, BTreeMap::new())]) }
+    }
+
+    /// Makes the directory `dir`, empty, named by nobody yet.
+    pub(super) fn add_dir(&mut self, dir: u64) {
+        self.dirs.insert(dir, BTreeMap::new());
+    }
+
+    /// What a path names.
+    pub(super) fn lookup(&self, path: &Path) -> io::Result<Entry> {
+        let mut entry = Entry::Dir(ROOT);
+        for name in names(path)? {
+            let Entry::Dir(dir) = entry else { return Err(ErrorKind::NotADirectory.into()) };
+            entry = *self.entries(dir).get(name).ok_or(ErrorKind::NotFound)?;
+        }
+        Ok(entry)
+    }
+
+    /// The file that a path names.
+    pub(super) fn file(&self, path: &Path) -> io::Result<u64> {
+        match self.lookup(path)? {
+            Entry::File(file) => Ok(file),
+            Entry::Dir(_) => Err(ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    /// The directory that a path names.
+    pub(super) fn dir(&self, path: &Path) -> io::Result<u64> {
+        match self.lookup(path)? {
+            Entry::Dir(dir) => Ok(dir),
+            Entry::File(_) => Err(ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// The entries of a directory, sorted.
+    pub(super) fn entries(&self, dir: u64) -> &BTreeMap<Arc<str>, Entry> {
+        &self.dirs[&dir]
+    }
+
+    /// A path's last name in its directory, which must exist.
+    pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
+        let names = names(path)?;
+        let (last, above) = names.split_last().ok_or(ErrorKind::AlreadyExists)?;
+        Ok(Place { dir: self.dir(&above.iter().collect::<PathBuf>())?, name: Arc::from(*last) })
+    }
+
+    /// What stands at a place.
+    pub(super) fn at(&self, place: &Place) -> Option<Entry> {
+        self.dirs.get(&place.dir)?.get(&place.name).copied()
+    }
+
+    /// A new name for `entry`.
+    pub(super) fn plan_put(&self, path: &Path, entry: Entry) -> io::Result<Change> {
+        let at = self.place(path)?;
+        if self.at(&at).is_some() {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        Ok(Change::Put { at, entry })
+    }
+
+    /// The end of a file's name.
+    pub(super) fn plan_remove(&self, path: &Path) -> io::Result<Change> {
+        let file = self.file(path)?;
+        Ok(Change::Take { at: self.place(path)?, entry: Entry::File(file) })
+    }
+
+    /// The end of an empty directory.
+    pub(super) fn plan_remove_dir(&self, path: &Path) -> io::Result<Change> {
+        let dir = self.dir(path)?;
+        if !self.entries(dir).is_empty() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        Ok(Change::Take { at: self.place(path)?, entry: Entry::Dir(dir) })
+    }
+
+    /// Another name; `None` if both names already stand for the same thing.
+    pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<Change>> {
+        let (left, right) = (self.place(from)?, self.place(to)?);
+        let entry = self.at(&left).ok_or(ErrorKind::NotFound)?;
+        let replaced = self.at(&right);
+        match (entry, replaced) {
+            _ if replaced == Some(entry) => return Ok(None),
+            _ if names(from)?.starts_with(&names(to)?) => return Err(ErrorKind::DirectoryNotEmpty.into()),
+            (Entry::File(_), Some(Entry::Dir(_))) => return Err(ErrorKind::IsADirectory.into()),
+            (Entry::Dir(_), Some(Entry::File(_))) => return Err(ErrorKind::NotADirectory.into()),
+            (Entry::Dir(_), _) if names(to)?.starts_with(&names(from)?) => return Err(ErrorKind::InvalidInput.into()),
+            (Entry::Dir(_), Some(Entry::Dir(dir))) if !self.entries(dir).is_empty() => {
+                return Err(ErrorKind::DirectoryNotEmpty.into());
+            }
+            _ => {}
+        }
+        Ok(Some(Change::Move { from: left, to: right, entry, replaced }))
+    }
+
+    /// The directories of a path that are not there yet, outermost first.
+    pub(super) fn missing_dirs(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut missing = Vec::new();
+        let mut prefix = PathBuf::new();
+        for name in names(path)? {
+            prefix.push(name);
+            match self.lookup(&prefix) {
+                Ok(Entry::Dir(_)) => {}
+                Ok(Entry::File(_)) if self.lookup(path).is_ok() => return Err(ErrorKind::AlreadyExists.into()),
+                Ok(Entry::File(_)) => return Err(ErrorKind::NotADirectory.into()),
+                Err(_) => missing.push(prefix.clone()),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Carries a change out. Where the tree is not the one it was planned for, what it takes away is taken only if it is still the same.
+    pub(super) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Put { at, entry } => self.put(at, *entry),
+            Change::Take { at, entry } => self.take(at, *entry),
+            Change::Move { from, to, entry, .. } => {
+                self.take(from, *entry);
+                self.put(to, *entry);
+            }
+        }
+    }
+
+    fn put(&mut self, at: &Place, entry: Entry) {
+        self.dirs.entry(at.dir).or_default().insert(at.name.clone(), entry);
+    }
+
+    fn take(&mut self, at: &Place, entry: Entry) {
+        if let Some(entries) = self.dirs.get_mut(&at.dir)
+            && entries.get(&at.name) == Some(&entry)
+        {
+            entries.remove(&at.name);
+        }
+    }
+
+    /// Every file and directory that the root leads to, with its path. A file of two names comes twice.
+    pub(super) fn walk(&self) -> Vec<(PathBuf, Entry)> {
+        let mut found = Vec::new();
+        let mut open = vec![(PathBuf::new(), ROOT)];
+        while let Some((path, dir)) = open.pop() {
+            for (name, entry) in self.dirs.get(&dir).into_iter().flatten() {
+                let path = path.join(&**name);
+                found.push((path.clone(), *entry));
+                if let Entry::Dir(dir) = *entry {
+                    open.push((path, dir));
+                }
+            }
+        }
+        found
+    }
+
+    /// Forgets directories for which `keep` is false.
+    pub(super) fn retain_dirs(&mut self, keep: impl Fn(u64) -> bool) {
+        self.dirs.retain(|dir, _| *dir == ROOT || keep(*dir));
+    }
+
+    /// Every entry of every directory, also of those that the root does not lead to.
+    pub(super) fn all_entries(&self) -> impl Iterator<Item = Entry> {
+        self.dirs.values().flat_map(|entries| entries.values().copied())
+    }
+}
+
+/// The names of a path from the root; `.` and the leading `/` say nothing here, `..` is refused.
+fn names(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str().ok_or(ErrorKind::InvalidInput)?),
+            Component::CurDir | Component::RootDir => {}
+            Component::ParentDir | Component::Prefix(_) => return Err(ErrorKind::InvalidInput.into()),
+        }
+    }
+    Ok(names)
+}

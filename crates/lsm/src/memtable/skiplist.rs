@@ -1,0 +1,248 @@
+//! The list of a memtable on `crossbeam-skiplist`: no unsafe code of ours, slower than an arena, and the oracle for it.
+//!
+//! A node holds the lead of its key (sixteen bytes and the length), its seqno, and one shared allocation with key, value
+//! and companions. Keys up to sixteen bytes are found without following that pointer: one line of memory a node.
+//!
+//! `crossbeam-skiplist` 0.1.3 lets readers miss an entry while it is being replaced. Nothing is replaced here: keys are
+//! unique, and `get_or_insert` would keep what is there. Lookups allocate nothing: they compare against a borrowed `Probe`.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crossbeam_skiplist::SkipMap;
+
+use crate::order::{Lead, Order};
+use crate::record::{Kind, MAX_KEY_BYTES, Record, Seqno};
+
+/// Records in internal order.
+#[derive(Debug)]
+pub(super) struct Skiplist {
+    order: Order,
+    nodes: SkipMap<Node, ()>,
+}
+
+/// One record as it stands in the list. A clone shares the bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    lead: Lead,
+    seqno: Seqno,
+    /// Key, value and companions, back to back.
+    bytes: Arc<[u8]>,
+    order: Order,
+    companion_len: u32,
+    key_len: u16,
+    kind: Kind,
+}
+
+/// Memory of a record besides its own bytes: the node, its reference count and two links on average, the two counts of
+/// the shared bytes, and what an allocator adds to two allocations.
+const OVERHEAD_BYTES: usize = size_of::<Node>() + 3 * 8 + 2 * 8 + 2 * 12;
+
+/// Records up to this size are put together on the stack.
+const SMALL_BYTES: usize = 512;
+
+impl Skiplist {
+    pub(super) fn new(order: Order) -> Skiplist {
+        Skiplist { order, nodes: SkipMap::new() }
+    }
+
+    /// Puts a record in its place and answers how much memory it takes.
+    pub(super) fn insert(&self, record: &Record<'_>) -> usize {
+        let node = Node::new(&self.order, record);
+        let bytes = node.bytes.len() + OVERHEAD_BYTES;
+        let before = self.nodes.len();
+        self.nodes.get_or_insert(node, ());
+        debug_assert_eq!(self.nodes.len(), before + 1, "a key came twice, or two threads insert");
+        bytes
+    }
+
+    pub(super) fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
+        let probe = Probe::new(&self.order, key, seqno);
+        let Some(entry) = self.nodes.lower_bound(Bound::Included(&probe as &dyn Placed)) else { return false };
+        let found = entry.key();
+        if found.place().compare_key(&probe.place()) != Ordering::Equal {
+            return false;
+        }
+        visit(&found.record());
+        true
+    }
+
+    /// Appends up to `limit` nodes from `start` on, in order.
+    pub(super) fn run_after(&self, start: Start<'_>, limit: usize, out: &mut Vec<Node>) {
+        let mut entry = match start {
+            Start::Edge => self.nodes.front(),
+            Start::At(key, seqno) => {
+                self.nodes.lower_bound(Bound::Included(&Probe::new(&self.order, key, seqno) as &dyn Placed))
+            }
+            Start::Past(node) => self.nodes.lower_bound(Bound::Excluded(node as &dyn Placed)),
+        };
+        while let Some(at) = &mut entry {
+            out.push(at.key().clone());
+            if out.len() == limit || !at.move_next() {
+                break;
+            }
+        }
+    }
+
+    /// Appends up to `limit` nodes from `start` on, backwards.
+    pub(super) fn run_before(&self, start: Start<'_>, limit: usize, out: &mut Vec<Node>) {
+        let mut entry = match start {
+            Start::Edge => self.nodes.back(),
+            Start::At(key, seqno) => {
+                self.nodes.upper_bound(Bound::Included(&Probe::new(&self.order, key, seqno) as &dyn Placed))
+            }
+            Start::Past(node) => self.nodes.upper_bound(Bound::Excluded(node as &dyn Placed)),
+        };
+        while let Some(at) = &mut entry {
+            out.push(at.key().clone());
+            if out.len() == limit || !at.move_prev() {
+                break;
+            }
+        }
+    }
+}
+
+/// Where a run of nodes starts.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// At the end of the list that it runs away from.
+    Edge,
+    /// At this place, or the next one in its direction.
+    At(&'a [u8], Seqno),
+    /// Past this node.
+    Past(&'a Node),
+}
+
+impl Node {
+    fn new(order: &Order, record: &Record<'_>) -> Node {
+        debug_assert!(record.key.len() <= MAX_KEY_BYTES, "a batch refuses longer keys");
+        Node {
+            lead: order.lead(record.key),
+            seqno: record.seqno,
+            bytes: join(record.key, record.value, record.companion),
+            order: order.clone(),
+            companion_len: record.companion.len() as u32,
+            key_len: record.key.len() as u16,
+            kind: record.kind,
+        }
+    }
+
+    pub(super) fn record(&self) -> Record<'_> {
+        let (key, rest) = self.bytes.split_at(self.key_len.into());
+        let (value, companion) = rest.split_at(rest.len() - self.companion_len as usize);
+        Record { key, seqno: self.seqno, kind: self.kind, value, companion }
+    }
+}
+
+/// One shared allocation for three parts, without a second one on the way for a small record.
+fn join(key: &[u8], value: &[u8], companion: &[u8]) -> Arc<[u8]> {
+    let len = key.len() + value.len() + companion.len();
+    if len > SMALL_BYTES {
+        return [key, value, companion].concat().into();
+    }
+    let mut small = [0; SMALL_BYTES];
+    small[..key.len()].copy_from_slice(key);
+    small[key.len()..][..value.len()].copy_from_slice(value);
+    small[key.len() + value.len()..len].copy_from_slice(companion);
+    small[..len].into()
+}
+
+/// A place to look for.
+struct Probe<'a>(Place<'a>);
+
+impl<'a> Probe<'a> {
+    fn new(order: &'a Order, key: &'a [u8], seqno: Seqno) -> Probe<'a> {
+        Probe(Place { lead: order.lead(key), seqno, key, order })
+    }
+}
+
+/// What decides where something stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    lead: Lead,
+    seqno: Seqno,
+    key: &'a [u8],
+    order: &'a Order,
+}
+
+impl Place<'_> {
+    #[inline]
+    fn compare_key(&self, other: &Place<'_>) -> Ordering {
+        self.lead.compare(&other.lead).unwrap_or_else(|| self.order.compare(self.key, other.key))
+    }
+
+    /// Internal order (I02).
+    #[inline]
+    fn compare(&self, other: &Place<'_>) -> Ordering {
+        self.compare_key(other).then_with(|| other.seqno.cmp(&self.seqno))
+    }
+}
+
+/// Something with a place: a node of the list or a probe. `SkipMap` looks up by what its key can be borrowed as, and a
+/// node cannot be borrowed as a `Probe` that borrows from elsewhere; both can be seen as this.
+trait Placed {
+    fn place(&self) -> Place<'_>;
+}
+
+impl Placed for Node {
+    #[inline]
+    fn place(&self) -> Place<'_> {
+        // The slice is made from its length alone; its bytes are touched only where leads do not decide.
+        Place { lead: self.lead, seqno: self.seqno, key: &self.bytes[..self.key_len.into()], order: &self.order }
+    }
+}
+
+impl Placed for Probe<'_> {
+    #[inline]
+    fn place(&self) -> Place<'_> {
+        self.0
+    }
+}
+
+impl<'a> Borrow<dyn Placed + 'a> for Node {
+    fn borrow(&self) -> &(dyn Placed + 'a) {
+        self
+    }
+}
+
+impl Ord for dyn Placed + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().compare(&other.place())
+    }
+}
+
+impl PartialOrd for dyn Placed + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for dyn Placed + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for dyn Placed + '_ {}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().compare(&other.place())
+    }
+}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Node {}

@@ -1,1 +1,0 @@
-//! Many cursors as one.

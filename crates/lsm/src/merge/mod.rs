@@ -1,0 +1,244 @@
+//! Many cursors as one.
+//!
+//! In:     cursors over memtables and tables, newest first; a record (user key, seqno) stands in one of them only.
+//! Out:    one cursor over all their records in internal order, in both directions, with turns at any point.
+//! Holds:  while it walks forward, every source stands on its first record at or after the current one, and one of them on
+//!         that; while it walks back, on its last at or before. Sources that have none are left out of the heap.
+//! Errors: an error of any source surfaces at once and leaves the merge invalid until the next seek, so that a source that
+//!         cannot answer is never taken for one that has nothing to say.
+//!
+//! One source is passed through. Several stand in a heap whose entries hold the lead of each source's key and its seqno,
+//! so that most comparisons touch nothing else. When the source that won wins again, that costs one comparison: the better
+//! of the root's two children is remembered while nobody moves them.
+
+mod concat;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+pub use self::concat::{ConcatCursor, Part};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::order::{Lead, Order};
+use crate::record::{Kind, Record, Seqno};
+
+/// One cursor over the records of many.
+pub struct MergeCursor {
+    order: Order,
+    sources: Vec<Box<dyn Cursor>>,
+    /// The sources that stand on a record, as a binary heap: least first while walking forward, greatest first back.
+    heap: Vec<Contender>,
+    /// Which child of the root comes first, if that is known; 0 if not.
+    runner_up: usize,
+    forward: bool,
+}
+
+/// All records of `sources`, which stand newest first, as one cursor: the only source itself, or a merge of them.
+pub fn merged(order: Order, mut sources: Vec<Box<dyn Cursor>>) -> Box<dyn Cursor> {
+    match sources.pop() {
+        Some(only) if sources.is_empty() => only,
+        last => {
+            sources.extend(last);
+            Box::new(MergeCursor::new(order, sources))
+        }
+    }
+}
+
+/// A source and what it stands on.
+#[derive(Clone, Copy)]
+struct Contender {
+    lead: Lead,
+    seqno: Seqno,
+    source: usize,
+}
+
+impl MergeCursor {
+    /// A cursor over all records of `sources`, which stand newest first. Starts invalid.
+    pub fn new(order: Order, sources: Vec<Box<dyn Cursor>>) -> MergeCursor {
+        let heap = Vec::with_capacity(sources.len());
+        MergeCursor { order, sources, heap, runner_up: 0, forward: true }
+    }
+
+    /// Moves every source and stands on the first of them in the direction.
+    fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut dyn Cursor) -> Result<()>) -> Result<()> {
+        if let [only] = &mut self.sources[..] {
+            return to(&mut **only);
+        }
+        self.heap.clear();
+        for source in &mut self.sources {
+            to(&mut **source)?;
+        }
+        self.build(forward);
+        Ok(())
+    }
+
+    /// Turns round on the current record, then steps off it. The other sources stand beyond it, where they were going: one
+    /// step back takes each to the near side, and a source that had run out has its end there.
+    fn turn(&mut self, forward: bool) -> Result<()> {
+        let Some(current) = self.heap.first().map(|top| top.source) else { return Ok(()) };
+        self.heap.clear();
+        let away = if forward { Ordering::Less } else { Ordering::Greater };
+        for index in 0..self.sources.len() {
+            let Ok([standing, other]) = self.sources.get_disjoint_mut([current, index]) else { continue };
+            match (other.valid(), forward) {
+                (true, _) => step(&mut **other, forward)?,
+                (false, true) => other.first()?,
+                (false, false) => other.last()?,
+            }
+            // A memtable may have gained records since, on the far side too. No reader sees them yet, but order holds for all.
+            while other.valid() && compare_records(&self.order, &other.record(), &standing.record()) == away {
+                step(&mut **other, forward)?;
+            }
+        }
+        step(&mut *self.sources[current], forward)?;
+        self.build(forward);
+        Ok(())
+    }
+
+    /// Steps in the direction of the heap.
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        let Some(top) = self.heap.first_mut() else { return Ok(()) };
+        let source = &mut self.sources[top.source];
+        if let Err(error) = step(&mut **source, self.forward) {
+            self.heap.clear();
+            return Err(error);
+        }
+        if source.valid() {
+            let record = source.record();
+            (top.lead, top.seqno) = (self.order.lead(record.key), record.seqno);
+            self.settle_top();
+        } else {
+            self.heap.swap_remove(0);
+            self.sift_down(0);
+            self.runner_up = 0;
+        }
+        Ok(())
+    }
+
+    /// Makes the heap anew from all sources that stand on a record.
+    fn build(&mut self, forward: bool) {
+        self.forward = forward;
+        self.heap.clear();
+        for (source, cursor) in self.sources.iter().enumerate() {
+            if cursor.valid() {
+                let record = cursor.record();
+                self.heap.push(Contender { lead: self.order.lead(record.key), seqno: record.seqno, source });
+            }
+        }
+        for at in (0..self.heap.len() / 2).rev() {
+            self.sift_down(at);
+        }
+        self.runner_up = 0;
+    }
+
+    /// Restores the heap after its root changed.
+    #[inline]
+    fn settle_top(&mut self) {
+        if self.heap.len() < 2 {
+            return;
+        }
+        if self.runner_up == 0 {
+            self.runner_up = self.first_child(0);
+        }
+        if self.comes_first(0, self.runner_up) {
+            return;
+        }
+        self.heap.swap(0, self.runner_up);
+        self.sift_down(self.runner_up);
+        self.runner_up = 0;
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        while at * 2 + 1 < self.heap.len() {
+            let child = self.first_child(at);
+            if self.comes_first(at, child) {
+                break;
+            }
+            self.heap.swap(at, child);
+            at = child;
+        }
+    }
+
+    /// The child of `at` that comes first; there is at least one.
+    #[inline]
+    fn first_child(&self, at: usize) -> usize {
+        let (left, right) = (at * 2 + 1, at * 2 + 2);
+        if right < self.heap.len() && self.comes_first(right, left) { right } else { left }
+    }
+
+    /// True if the entry at `a` comes before the one at `b` in the direction of the walk.
+    #[inline]
+    fn comes_first(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.heap[a], &self.heap[b]);
+        let by_key = a.lead.compare(&b.lead).unwrap_or_else(|| {
+            self.order.compare(self.sources[a.source].record().key, self.sources[b.source].record().key)
+        });
+        let internal = by_key.then_with(|| b.seqno.cmp(&a.seqno));
+        debug_assert!(internal.is_ne(), "a key and seqno stand in two sources");
+        internal == if self.forward { Ordering::Less } else { Ordering::Greater }
+    }
+}
+
+#[inline]
+fn step(cursor: &mut dyn Cursor, forward: bool) -> Result<()> {
+    if forward { cursor.next() } else { cursor.prev() }
+}
+
+fn compare_records(order: &Order, a: &Record<'_>, b: &Record<'_>) -> Ordering {
+    order.compare_internal((a.key, a.seqno), (b.key, b.seqno))
+}
+
+impl Cursor for MergeCursor {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.gather(true, |source| source.seek(key, seqno))
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.gather(false, |source| source.seek_for_prev(key, seqno))
+    }
+
+    fn first(&mut self) -> Result<()> {
+        self.gather(true, |source| source.first())
+    }
+
+    fn last(&mut self) -> Result<()> {
+        self.gather(false, |source| source.last())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        debug_assert!(self.valid());
+        if let [only] = &mut self.sources[..] {
+            return only.next();
+        }
+        if self.forward { self.advance() } else { self.turn(true) }
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        debug_assert!(self.valid());
+        if let [only] = &mut self.sources[..] {
+            return only.prev();
+        }
+        if !self.forward { self.advance() } else { self.turn(false) }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        if let [only] = &self.sources[..] { only.valid() } else { !self.heap.is_empty() }
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        debug_assert!(self.valid());
+        if let [only] = &self.sources[..] {
+            return only.record();
+        }
+        match self.heap.first() {
+            Some(top) => self.sources[top.source].record(),
+            None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
+        }
+    }
+}

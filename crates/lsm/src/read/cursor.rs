@@ -1,0 +1,321 @@
+//! A cursor for the user: of each key the newest version not above a seqno, if it is a value, within bounds.
+//!
+//! In:     a cursor over internal records, every version of every key, tombstones among them.
+//! Out:    the user's records, in both directions, with turns at any point.
+//! Holds:  what is shown is what a point read of that key at the same seqno answers (I13). Records above the seqno are
+//!         passed over wherever they appear, so memtables may grow beneath.
+//! Errors: an error from below, or a record of a reserved kind where it would decide, leaves the cursor invalid until the
+//!         next seek.
+//!
+//! Forward, the first version met that is not above the seqno decides, and the cursor stands on it where it lies: nothing
+//! is copied but keys too long for their lead. Backward, versions come oldest first, so each is saved until the key is left
+//! and the last one saved decides; the cursor below then stands before the key. After `LONG_RUN` records of one key a seek
+//! takes over, so that a key written a thousand times costs one search, not a thousand steps.
+
+use std::ops::Bound;
+
+use super::saved::{SavedRecord, SeenKey};
+use crate::cursor::Cursor;
+use crate::error::{Error, ErrorKind, Result};
+use crate::order::Order;
+use crate::planted::{self, Bug};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+
+/// The user keys that a cursor may show: from, to.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Records passed over one by one before a seek is cheaper.
+const LONG_RUN: usize = 16;
+
+/// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
+pub struct UserCursor {
+    order: Order,
+    inner: Box<dyn Cursor>,
+    seqno: Seqno,
+    bounds: Bounds,
+    place: Place,
+    /// Forward: the key whose other versions are passed over.
+    seen: SeenKey,
+    /// Backward: the newest version met of the key that is being left.
+    saved: SavedRecord,
+    /// Room for a key while the cursor below seeks it.
+    target: Vec<u8>,
+}
+
+/// Where the cursor stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Nowhere.
+    Nowhere,
+    /// On the record under the inner cursor, whose key is the seen one.
+    Inner,
+    /// On the saved record; the inner cursor has left its versions behind on the way back, or run out.
+    Saved,
+}
+
+impl UserCursor {
+    /// A view of `inner` at `seqno`, within `bounds`. Starts invalid and moves nothing.
+    pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: Bounds) -> UserCursor {
+        UserCursor {
+            order,
+            inner,
+            seqno,
+            bounds,
+            place: Place::Nowhere,
+            seen: SeenKey::default(),
+            saved: SavedRecord::default(),
+            target: Vec::new(),
+        }
+    }
+
+    /// To the first key at or after `key` within the bounds.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_below(key) {
+            return self.first();
+        }
+        self.place = Place::Nowhere;
+        self.seen.clear();
+        if self.is_above(key) {
+            return Ok(());
+        }
+        self.inner.seek(key, self.seqno)?;
+        self.find_forward()
+    }
+
+    /// To the last key at or before `key` within the bounds.
+    pub fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_above(key) {
+            return self.last();
+        }
+        self.place = Place::Nowhere;
+        if self.is_below(key) {
+            return Ok(());
+        }
+        self.inner.seek_for_prev(key, 0)?;
+        self.find_backward()
+    }
+
+    /// To the first key within the bounds.
+    pub fn first(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        self.seen.clear();
+        match &self.bounds.0 {
+            Bound::Unbounded => self.inner.first()?,
+            Bound::Included(key) => self.inner.seek(key, self.seqno)?,
+            Bound::Excluded(key) => {
+                self.seen.set(self.order.lead(key), key);
+                self.inner.seek(key, 0)?;
+            }
+        }
+        self.find_forward()
+    }
+
+    /// To the last key within the bounds.
+    pub fn last(&mut self) -> Result<()> {
+        self.place = Place::Nowhere;
+        match &self.bounds.1 {
+            Bound::Unbounded => self.inner.last()?,
+            Bound::Included(key) => self.inner.seek_for_prev(key, 0)?,
+            Bound::Excluded(key) => {
+                self.inner.seek_for_prev(key, MAX_SEQNO)?;
+                if self.inner.valid() && self.order.compare(self.inner.record().key, key).is_eq() {
+                    self.inner.prev()?;
+                }
+            }
+        }
+        self.find_backward()
+    }
+
+    /// One key on.
+    #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Nowhere => return Ok(()),
+            Place::Inner => self.inner.next()?,
+            // Turns round: the inner cursor stands before all versions of the key, or there is nothing before them.
+            Place::Saved => {
+                let key = self.saved.record().key;
+                self.seen.set(self.order.lead(key), key);
+                if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
+            }
+        }
+        self.find_forward()
+    }
+
+    /// One key back.
+    pub fn prev(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Nowhere => return Ok(()),
+            // What lies before the newest visible version is above the seqno or another key.
+            Place::Inner => self.inner.prev()?,
+            Place::Saved => {}
+        }
+        self.find_backward()
+    }
+
+    /// True if the cursor stands on a record.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    /// The key under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.record().key
+    }
+
+    /// The value under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.record().value
+    }
+
+    /// The whole record under the cursor, borrowed until the next move; an empty tombstone if the cursor stands nowhere.
+    #[inline]
+    pub fn record(&self) -> Record<'_> {
+        match self.place {
+            Place::Inner => self.inner.record(),
+            Place::Saved => self.saved.record(),
+            Place::Nowhere => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
+        }
+    }
+
+    /// From where the inner cursor stands, on to the next record to show, other versions of the seen key passed over.
+    #[inline]
+    fn find_forward(&mut self) -> Result<()> {
+        let mut passed = 0;
+        while self.inner.valid() {
+            let record = self.inner.record();
+            if self.is_above(record.key) {
+                break;
+            }
+            let lead = self.order.lead(record.key);
+            // Where the next record of interest is at the earliest, if not here.
+            let pass_to = if self.seen.is(&self.order, &lead, record.key) {
+                Some(0)
+            } else {
+                (record.seqno > self.seqno).then_some(self.seqno)
+            };
+            match pass_to {
+                None if record.kind == Kind::Put => {
+                    self.seen.set(lead, record.key);
+                    self.place = Place::Inner;
+                    break;
+                }
+                None => {
+                    only_tombstone(&record)?;
+                    self.seen.set(lead, record.key);
+                    passed = 0;
+                }
+                Some(seqno) if passed >= LONG_RUN && record.seqno > seqno => {
+                    self.target.clear();
+                    self.target.extend_from_slice(record.key);
+                    self.inner.seek(&self.target, seqno)?;
+                    passed = 0;
+                    continue;
+                }
+                Some(_) => passed += 1,
+            }
+            self.inner.next()?;
+        }
+        Ok(())
+    }
+
+    /// From where the inner cursor stands, back to the next record to show. It stands on no version of a key shown before
+    /// that is not above the seqno.
+    fn find_backward(&mut self) -> Result<()> {
+        let mut passed = 0;
+        while self.inner.valid() {
+            let record = self.inner.record();
+            if self.is_below(record.key) {
+                break;
+            }
+            if record.seqno > self.seqno {
+                if passed >= LONG_RUN && record.seqno < MAX_SEQNO {
+                    // Newer versions of this key are above the seqno too: to what precedes them.
+                    self.target.clear();
+                    self.target.extend_from_slice(record.key);
+                    self.inner.seek_for_prev(&self.target, MAX_SEQNO)?;
+                    passed = 0;
+                } else {
+                    self.inner.prev()?;
+                    passed += 1;
+                }
+                continue;
+            }
+            passed = 0;
+            self.saved.set(&record);
+            let place = self.leave_key_backward()?;
+            let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
+            if newest.kind == Kind::Put {
+                if place == Place::Inner {
+                    self.seen.set(self.order.lead(newest.key), newest.key);
+                }
+                self.place = place;
+                break;
+            }
+            only_tombstone(&newest)?;
+            if place == Place::Inner {
+                self.inner.prev()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The oldest version of a key is saved and the inner cursor stands on it: goes back through its versions to the newest
+    /// that is not above the seqno, and answers where that is.
+    fn leave_key_backward(&mut self) -> Result<Place> {
+        for _ in 0..LONG_RUN {
+            self.inner.prev()?;
+            if !self.inner.valid() {
+                return Ok(Place::Saved);
+            }
+            let record = self.inner.record();
+            if record.seqno > self.seqno || self.order.compare(record.key, self.saved.record().key).is_ne() {
+                return Ok(Place::Saved);
+            }
+            if !planted::active(Bug::ReverseCursorSkipsVersion) {
+                self.saved.set(&record);
+            }
+        }
+        // The saved version is not above the seqno, so this finds it or a newer one.
+        self.inner.seek(self.saved.record().key, self.seqno)?;
+        Ok(Place::Inner)
+    }
+
+    /// True if a key lies below the bounds.
+    #[inline]
+    fn is_below(&self, key: &[u8]) -> bool {
+        match &self.bounds.0 {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => self.order.compare(key, bound).is_lt(),
+            Bound::Excluded(bound) => self.order.compare(key, bound).is_le(),
+        }
+    }
+
+    /// True if a key lies above the bounds.
+    #[inline]
+    fn is_above(&self, key: &[u8]) -> bool {
+        match &self.bounds.1 {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => self.order.compare(key, bound).is_gt(),
+            Bound::Excluded(bound) => self.order.compare(key, bound).is_ge(),
+        }
+    }
+}
+
+/// The record that decides over its key is no value: a tombstone hides the key, any other kind needs a newer version.
+#[inline]
+fn only_tombstone(record: &Record<'_>) -> Result<()> {
+    if record.kind == Kind::Delete { Ok(()) } else { Err(reserved(record.kind)) }
+}
+
+#[cold]
+fn reserved(kind: Kind) -> Error {
+    Error::of(
+        ErrorKind::Invalid,
+        format!("a record of a reserved kind ({kind:?}) stands here; this version cannot read it"),
+    )
+}

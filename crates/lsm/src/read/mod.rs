@@ -1,0 +1,8 @@
+//! The user's view: one value per key, as of a seqno, over records in internal order.
+
+mod cursor;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+pub use self::cursor::{Bounds, UserCursor};

@@ -1,0 +1,261 @@
+use std::ops::Bound;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::cursor::testing::{Move, Owned, VecCursor, keys, moves, orders, records, seqnos, sorted};
+use crate::error::ErrorKind;
+use crate::memtable::Memtable;
+use crate::merge::MergeCursor;
+use crate::order::Order;
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+
+/// What a user sees: of each key the newest version not above the seqno, if it is a put, within the bounds.
+fn view(order: &Order, records: &[Owned], seqno: Seqno, (from, to): &Bounds) -> Vec<Owned> {
+    let mut seen = sorted(order, records);
+    seen.retain(|record| record.seqno <= seqno);
+    seen.dedup_by(|later, first| order.compare(&later.key, &first.key).is_eq());
+    seen.retain(|record| {
+        let above = match from {
+            Bound::Unbounded => true,
+            Bound::Included(from) => order.compare(&record.key, from).is_ge(),
+            Bound::Excluded(from) => order.compare(&record.key, from).is_gt(),
+        };
+        let below = match to {
+            Bound::Unbounded => true,
+            Bound::Included(to) => order.compare(&record.key, to).is_le(),
+            Bound::Excluded(to) => order.compare(&record.key, to).is_lt(),
+        };
+        record.kind == Kind::Put && above && below
+    });
+    seen
+}
+
+/// Makes the moves with the cursor and with an index into the view; both must always show the same.
+fn check_view(order: &Order, view: &[Owned], cursor: &mut UserCursor, moves: &[Move], mut before_each: impl FnMut()) {
+    let from = |key: &[u8]| view.partition_point(|record| order.compare(&record.key, key).is_lt());
+    let past = |key: &[u8]| view.partition_point(|record| order.compare(&record.key, key).is_le());
+    let mut at: Option<usize> = None;
+    for (n, step) in moves.iter().enumerate() {
+        before_each();
+        let to = match step {
+            Move::First => cursor.first().map(|()| Some(0)),
+            Move::Last => cursor.last().map(|()| view.len().checked_sub(1)),
+            Move::Seek(key, _) => cursor.seek(key).map(|()| Some(from(key))),
+            Move::SeekForPrev(key, _) => cursor.seek_for_prev(key).map(|()| past(key).checked_sub(1)),
+            Move::Next => cursor.next().map(|()| at.map(|at| at + 1)),
+            Move::Prev => cursor.prev().map(|()| at.and_then(|at| at.checked_sub(1))),
+        };
+        at = to.unwrap().filter(|at| *at < view.len());
+        let expected = at.map(|at| &view[at]);
+        let found = cursor.valid().then(|| Owned::from(cursor.record()));
+        assert_eq!(found.as_ref(), expected, "after move {n}, {step:?}");
+        assert_eq!(cursor.key(), expected.map_or(&[][..], |record| &record.key));
+        assert_eq!(cursor.value(), expected.map_or(&[][..], |record| &record.value));
+    }
+}
+
+fn bounds() -> impl Strategy<Value = Bounds> {
+    let bound = || {
+        prop_oneof![
+            2 => Just(Bound::Unbounded),
+            1 => keys().prop_map(Bound::Included),
+            1 => keys().prop_map(Bound::Excluded),
+        ]
+    };
+    (bound(), bound())
+}
+
+/// Many versions of few keys, so that long runs of them are met.
+fn versions() -> impl Strategy<Value = Vec<Owned>> {
+    let key = select(vec![b"a".to_vec(), b"b".to_vec(), b"B".to_vec(), b"a key longer than its lead".to_vec()]);
+    vec((key, 0u8..8), 0..200).prop_map(|drawn| {
+        let record = |(n, (key, kind)): (usize, (Vec<u8>, u8))| Owned {
+            key,
+            seqno: n as Seqno,
+            kind: if kind == 0 { Kind::Delete } else { Kind::Put },
+            value: n.to_string().into_bytes(),
+            companion: vec![],
+        };
+        drawn.into_iter().enumerate().map(record).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_view_is_that_of_the_oracle(
+        order in orders(), records in prop_oneof![records(80), versions()], seqno in seqnos(), bounds in bounds(),
+        moves in moves(60),
+    ) {
+        let view = view(&order, &records, seqno, &bounds);
+        let inner = Box::new(VecCursor::new(&order, &records));
+        let mut cursor = UserCursor::new(order.clone(), inner, seqno, bounds);
+        prop_assert!(!cursor.valid());
+        check_view(&order, &view, &mut cursor, &moves, || ());
+    }
+
+    /// The seqno is that of the records in the memtable at the start; later ones come in between the moves and stay unseen.
+    #[test]
+    fn records_that_come_in_beneath_stay_unseen(
+        order in orders(), records in prop_oneof![records(120), versions()], share in 0usize..100, bounds in bounds(),
+        moves in moves(60),
+    ) {
+        let (now, later) = records.split_at(records.len() * share / 100);
+        let (older, newer) = now.split_at(now.len() / 2);
+        let seqno = now.last().map_or(0, |record| record.seqno);
+        let later = if now.is_empty() { &[] } else { later };
+        let table = Arc::new(Memtable::new(order.clone()));
+        newer.iter().for_each(|record| table.insert(&record.borrow(), 0));
+
+        let view = view(&order, now, seqno, &bounds);
+        let sources: Vec<Box<dyn Cursor>> = vec![Box::new(table.cursor()), Box::new(VecCursor::new(&order, older))];
+        let inner = Box::new(MergeCursor::new(order.clone(), sources));
+        let mut cursor = UserCursor::new(order.clone(), inner, seqno, bounds);
+        let mut later = later.iter();
+        check_view(&order, &view, &mut cursor, &moves, || {
+            later.by_ref().take(3).for_each(|record| table.insert(&record.borrow(), 0));
+        });
+    }
+
+    #[test]
+    fn an_error_from_below_surfaces_and_never_shows_less(
+        records in records(40), seqno in seqnos(), forward: bool, breaks_after in 0usize..60,
+    ) {
+        let order = Order::bytewise();
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        let view = view(&order, &records, seqno, &everything);
+        let inner = Box::new(VecCursor::failing(&order, &records, breaks_after));
+        let mut cursor = UserCursor::new(order, inner, seqno, everything);
+        let mut shown = 0;
+        let mut moved = if forward { cursor.first() } else { cursor.last() };
+        while moved.is_ok() && cursor.valid() {
+            let expected = if forward { &view[shown] } else { &view[view.len() - 1 - shown] };
+            prop_assert_eq!(&Owned::from(cursor.record()), expected);
+            shown += 1;
+            moved = if forward { cursor.next() } else { cursor.prev() };
+        }
+        prop_assert!(!cursor.valid());
+        prop_assert!(moved.is_err() || shown == view.len());
+    }
+}
+
+fn record(key: &str, seqno: Seqno, kind: Kind) -> Owned {
+    Owned::from(Record { key: key.as_bytes(), seqno, kind, value: b"v", companion: &[] })
+}
+
+#[test]
+fn a_reserved_kind_is_a_typed_error_where_it_decides() {
+    let order = Order::bytewise();
+    let records = [
+        record("a", 1, Kind::Put),
+        record("b", 5, Kind::Put),
+        record("b", 4, Kind::Merge),
+        record("c", 2, Kind::Put),
+        record("d", 6, Kind::BlobPointer),
+        record("d", 3, Kind::Put),
+        record("e", 7, Kind::Put),
+    ];
+    let at = |seqno| {
+        let inner = Box::new(VecCursor::new(&order, &records));
+        UserCursor::new(order.clone(), inner, seqno, (Bound::Unbounded, Bound::Unbounded))
+    };
+    // Hidden by a newer version, or above the seqno, it is as good as any other.
+    for seqno in [3, 5] {
+        let mut cursor = at(seqno);
+        cursor.first().unwrap();
+        while cursor.valid() {
+            cursor.next().unwrap();
+        }
+        cursor.last().unwrap();
+        while cursor.valid() {
+            cursor.prev().unwrap();
+        }
+    }
+    let mut cursor = at(MAX_SEQNO);
+    cursor.seek(b"c").unwrap();
+    assert_eq!(*cursor.next().unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(!cursor.valid());
+    cursor.next().unwrap();
+    assert!(!cursor.valid(), "invalid until the next seek");
+    cursor.last().unwrap();
+    assert_eq!(cursor.key(), b"e");
+    assert_eq!(*cursor.prev().unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(!cursor.valid());
+    assert_eq!(*at(4).seek(b"b").unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(*at(4).seek_for_prev(b"b").unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// Counts the steps of the cursor below.
+struct Counting {
+    inner: VecCursor,
+    steps: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Counting {
+    fn count(&mut self) -> &mut VecCursor {
+        self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        &mut self.inner
+    }
+}
+
+impl Cursor for Counting {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> crate::error::Result<()> {
+        self.count().seek(key, seqno)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> crate::error::Result<()> {
+        self.count().seek_for_prev(key, seqno)
+    }
+    fn first(&mut self) -> crate::error::Result<()> {
+        self.count().first()
+    }
+    fn last(&mut self) -> crate::error::Result<()> {
+        self.count().last()
+    }
+    fn next(&mut self) -> crate::error::Result<()> {
+        self.count().next()
+    }
+    fn prev(&mut self) -> crate::error::Result<()> {
+        self.count().prev()
+    }
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn record(&self) -> Record<'_> {
+        self.inner.record()
+    }
+}
+
+#[test]
+fn a_key_written_a_thousand_times_costs_a_search_not_a_thousand_steps() {
+    let order = Order::bytewise();
+    let mut records: Vec<Owned> = (1..=3000).map(|seqno| record("b", seqno, Kind::Put)).collect();
+    records.push(record("a", 3001, Kind::Put));
+    records.push(record("c", 3002, Kind::Put));
+    records.push(record("a", 1, Kind::Put));
+    records.push(record("c", 2, Kind::Put));
+    for seqno in [MAX_SEQNO, 1500] {
+        let steps = Arc::default();
+        let inner = Counting { inner: VecCursor::new(&order, &records), steps: Arc::clone(&steps) };
+        let mut cursor = UserCursor::new(order.clone(), Box::new(inner), seqno, (Bound::Unbounded, Bound::Unbounded));
+        let mut keys = Vec::new();
+        cursor.first().unwrap();
+        while cursor.valid() {
+            keys.extend_from_slice(cursor.key());
+            cursor.next().unwrap();
+        }
+        cursor.last().unwrap();
+        while cursor.valid() {
+            keys.extend_from_slice(cursor.key());
+            cursor.prev().unwrap();
+        }
+        assert_eq!(keys, b"abccba");
+        let steps = steps.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(steps < 150, "{steps} steps at {seqno}");
+    }
+}

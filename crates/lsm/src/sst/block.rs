@@ -1,0 +1,398 @@
+//! A data block in memory: the body as it was stored, and beside it what makes a lookup cheap.
+//!
+//! In:  the bytes of a block that its CRC covers. Loading walks them once and refuses what is not as the format says.
+//! Out: any entry in O(1), and a search that touches one line of the block, a few lines of heads and the entry itself.
+//!
+//! Heads are eight bytes of each key taken after the bytes common to all keys of the block. They decide nearly every
+//! comparison; among equal heads keys are compared in full. Other orders than bytewise have no heads.
+
+use std::cmp::Ordering;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::entry::{Entry, Keys, walk};
+use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
+use crate::error::Result;
+use crate::order::{Order, common_prefix, head};
+use crate::record::{Record, Seqno};
+
+/// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
+const COUNTED_HEADS: usize = 64;
+
+/// Entries of a block whose heads and offsets stand in `Block` itself: what a block of 4 KiB has, at a hundred bytes a record.
+/// Their lines are then read side by side with the block's own; behind a pointer they would wait for it.
+const NEAR_ENTRIES: usize = 44;
+
+/// How far behind the start of an entry its value is read beside it.
+const LINE: usize = 64;
+
+/// One block, ready to be searched. 512 bytes that hold all that leads to an entry.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Block {
+    /// The body, then the column's companions (kind and word each) if there is a column.
+    bytes: Box<[u8]>,
+    /// For blocks of more entries or bytes: one head per entry, if there are heads; then the offsets of the entries and of
+    /// their end, two in a word.
+    far: Box<[u64]>,
+    base: Seqno,
+    count: u32,
+    /// Where the column's companions begin; 0: companions are inline.
+    column_at: u32,
+    /// Bytes that all keys begin with; 0 without heads.
+    skip: u16,
+    interval: u8,
+    /// Where the key of the first entry begins.
+    first_key_at: u8,
+    has_heads: bool,
+    is_near: bool,
+    /// Read since the cache looked last.
+    hot: AtomicBool,
+    near_heads: [u64; NEAR_ENTRIES],
+    near_offsets: [u16; NEAR_ENTRIES + 1],
+}
+
+const _: () = assert!(size_of::<Block>() == 512, "eight lines");
+
+/// The place of a search, and its entry if that has the key that was searched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) at: usize,
+    pub(super) equal: Option<Entry>,
+}
+
+impl Block {
+    /// Makes a block of the stored bytes of a checked block (without trailer). `searched`: heads are worth their price.
+    pub(super) fn load(
+        mut buffer: Vec<u8>,
+        codec: u8,
+        handle: &Handle,
+        base: Seqno,
+        order: &Order,
+        searched: bool,
+    ) -> Result<Block> {
+        buffer.truncate(handle.stored_len as usize);
+        let mut scratch = Vec::new();
+        let mut offsets = Vec::new();
+        let mut keys = Keys::default();
+        let stored = Stored::split(&buffer, codec)?;
+        let body = stored.body(handle.raw_len, &mut scratch)?;
+        let shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
+            if offsets.is_empty() {
+                offsets.reserve_exact(body.len() / 16 + 2);
+            }
+            offsets.push(at as u32);
+            Ok(())
+        })?;
+        offsets.push(shape.entries_end);
+        let first = Entry::read(body, 0)?;
+        let has_heads = searched && order.is_bytewise();
+        let first_key = &body[first.suffix_at..first.value_at];
+        let skip = if has_heads { common_prefix(first_key, &keys.last) } else { 0 };
+        let is_near = offsets.len() <= NEAR_ENTRIES + 1 && body.len() <= u16::MAX as usize;
+        let (mut near_heads, mut near_offsets) = ([0; NEAR_ENTRIES], [0; NEAR_ENTRIES + 1]);
+        let mut far: Vec<u64> = Vec::new();
+        if has_heads {
+            far.reserve_exact(if is_near { shape.count as usize } else { offsets.len() * 2 });
+            push_heads(&mut far, body, &offsets, shape.interval, skip)?;
+        }
+        if is_near {
+            near_heads.iter_mut().zip(far.drain(..)).for_each(|(to, from)| *to = from);
+            near_offsets.iter_mut().zip(&offsets).for_each(|(to, from)| *to = *from as u16);
+            far = Vec::new();
+        } else {
+            let two = |pair: &[u32]| pair[0] as u64 | (pair.get(1).copied().unwrap_or(0) as u64) << 32;
+            far.extend(offsets.chunks(2).map(two));
+        }
+        let body_len = body.len();
+        let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
+        let mut bytes = if scratch.is_empty() { buffer } else { scratch };
+        bytes.truncate(body_len);
+        bytes.extend_from_slice(column.as_deref().unwrap_or_default());
+        Ok(Block {
+            bytes: bytes.into_boxed_slice(),
+            far: far.into_boxed_slice(),
+            base,
+            count: shape.count,
+            column_at: if column.is_some() { body_len as u32 } else { 0 },
+            skip: skip as u16,
+            interval: shape.interval,
+            first_key_at: first.suffix_at as u8,
+            has_heads,
+            is_near,
+            hot: AtomicBool::new(false),
+            near_heads,
+            near_offsets,
+        })
+    }
+
+    /// Bytes that the block takes in memory.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.len() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
+    }
+
+    /// Notes a read, with a store only if the note is not there yet.
+    #[inline]
+    pub(super) fn touch(&self) {
+        if !self.hot.load(Relaxed) {
+            self.hot.store(true, Relaxed);
+        }
+    }
+
+    /// Takes the note back; answers whether there was one.
+    pub(super) fn cool(&self) -> bool {
+        self.hot.swap(false, Relaxed)
+    }
+
+    /// Number of entries, at least one.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// The entry at a place below `len`.
+    #[inline]
+    pub(super) fn entry(&self, at: usize) -> Result<Entry> {
+        Entry::read(&self.bytes, self.offset(at))
+    }
+
+    /// The part of the entry's key that is its own.
+    #[inline]
+    pub(super) fn suffix(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.suffix_at..entry.value_at]
+    }
+
+    /// The key of the restart that the entry at a place shares with.
+    pub(super) fn restart_key(&self, at: usize) -> Result<&[u8]> {
+        let restart = self.entry(at - at % self.interval as usize)?;
+        Ok(self.suffix(&restart))
+    }
+
+    /// The record at a place, under a key that the caller knows it has.
+    #[inline]
+    pub(super) fn record<'a>(&'a self, at: usize, entry: &Entry, key: &'a [u8]) -> Record<'a> {
+        let value = &self.bytes[entry.value_at..entry.value_end];
+        let companion = match self.column_at {
+            0 => &self.bytes[entry.value_end..self.offset(at + 1)],
+            column => &self.bytes[column as usize + at * COMPANION_BYTES..][..COMPANION_BYTES],
+        };
+        Record { key, seqno: entry.seqno(self.base), kind: entry.kind, value, companion }
+    }
+
+    /// The entry's seqno.
+    #[inline]
+    pub(super) fn seqno(&self, entry: &Entry) -> Seqno {
+        entry.seqno(self.base)
+    }
+
+    /// Appends the key at a place to `out`.
+    pub(super) fn key_into(&self, at: usize, out: &mut Vec<u8>) -> Result<()> {
+        let entry = self.entry(at)?;
+        if entry.shared > 0 {
+            out.extend_from_slice(&self.restart_key(at)?[..entry.shared]);
+        }
+        out.extend_from_slice(self.suffix(&entry));
+        Ok(())
+    }
+
+    /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
+    #[inline]
+    pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+        if !self.has_heads {
+            return self.search_among(0, self.len(), key, seqno, order);
+        }
+        let skip = self.skip as usize;
+        let prefix = &self.bytes[self.first_key_at as usize..][..skip];
+        if !begins_with(key, prefix) {
+            return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: None });
+        }
+        let heads = if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] };
+        let wanted = head(key, skip);
+        let from = first_not_below(heads, wanted);
+        match heads.get(from) {
+            Some(found) if *found == wanted => {}
+            _ => return Ok(Place { at: from, equal: None }),
+        }
+        if heads.get(from + 1) == Some(&wanted) {
+            let more = heads[from..].partition_point(|head| *head == wanted);
+            return self.search_among(from, from + more, key, seqno, order);
+        }
+        let offset = self.offset(from);
+        // Whoever finds its key reads the value next: its line is asked for beside the entry's own.
+        black_box(self.bytes.get(offset + LINE).copied());
+        let entry = Entry::read(&self.bytes, offset)?;
+        let shared = entry.shared;
+        let compared = match key.get(shared..) {
+            // Prefix and heads have compared equal, and with them all shared bytes: the restart's key is not needed.
+            Some(rest) if shared <= skip + 8 => self.suffix(&entry).cmp(rest),
+            _ => self.compare(from, &entry, key, order)?,
+        };
+        Ok(match compared {
+            Ordering::Less => Place { at: from + 1, equal: None },
+            Ordering::Greater => Place { at: from, equal: None },
+            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: Some(entry) },
+            Ordering::Equal => Place { at: from + 1, equal: None },
+        })
+    }
+
+    /// `search` among entries of which only full comparisons can tell. What follows `to` has a greater key, or nothing does.
+    fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+        let (mut low, mut high) = (from, to);
+        let mut equal = None;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let entry = self.entry(middle)?;
+            match self.compare(middle, &entry, key, order)? {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal if self.seqno(&entry) > seqno => low = middle + 1,
+                Ordering::Equal => {
+                    equal = Some((middle, entry));
+                    high = middle;
+                }
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
+    }
+
+    /// Whether the last entry has this key, so that older versions of it may stand in the next block.
+    pub(super) fn ends_with(&self, key: &[u8], order: &Order) -> Result<bool> {
+        let last = self.len() - 1;
+        Ok(self.compare(last, &self.entry(last)?, key, order)? == Ordering::Equal)
+    }
+
+    /// How the key at a place compares with another.
+    #[inline]
+    fn compare(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
+        if !order.is_bytewise() {
+            return self.compare_whole(at, entry, key, order);
+        }
+        let suffix = self.suffix(entry);
+        if entry.shared == 0 {
+            return Ok(suffix.cmp(key));
+        }
+        let start = &self.restart_key(at)?[..entry.shared];
+        Ok(match key.get(..entry.shared) {
+            Some(key_start) => start.cmp(key_start).then_with(|| suffix.cmp(&key[entry.shared..])),
+            // The key ends within the shared bytes: where it does not differ it is the smaller one.
+            None => start.cmp(key),
+        })
+    }
+
+    /// `compare` for a comparator, which wants the key in one piece.
+    fn compare_whole(&self, at: usize, entry: &Entry, key: &[u8], order: &Order) -> Result<Ordering> {
+        let suffix = self.suffix(entry);
+        if entry.shared == 0 {
+            return Ok(order.compare(suffix, key));
+        }
+        let start = &self.restart_key(at)?[..entry.shared];
+        let mut short = [0; 256];
+        let length = start.len() + suffix.len();
+        if let Some(whole) = short.get_mut(..length) {
+            whole[..start.len()].copy_from_slice(start);
+            whole[start.len()..].copy_from_slice(suffix);
+            return Ok(order.compare(whole, key));
+        }
+        Ok(order.compare(&[start, suffix].concat(), key))
+    }
+
+    /// Where the entry at a place begins; at `len`, where the last one ends.
+    #[inline]
+    fn offset(&self, at: usize) -> usize {
+        if self.is_near {
+            return self.near_offsets[at] as usize;
+        }
+        let heads = if self.has_heads { self.len() } else { 0 };
+        let word = self.far[heads + at / 2];
+        (word >> (at % 2 * 32)) as u32 as usize
+    }
+}
+
+/// The first of the sorted heads that is not below `wanted`.
+#[inline]
+pub(super) fn first_not_below(mut heads: &[u64], wanted: u64) -> usize {
+    let mut skipped = 0;
+    while heads.len() > COUNTED_HEADS {
+        let middle = heads.len() / 2;
+        if heads[middle] < wanted {
+            skipped += middle + 1;
+            heads = &heads[middle + 1..];
+        } else {
+            heads = &heads[..middle];
+        }
+    }
+    // The last head of each line first, then one line: two rounds of reads, whatever the length.
+    let (lines, _) = heads.as_chunks::<8>();
+    let whole = lines.iter().map(|line| (line[7] < wanted) as usize).sum::<usize>() * 8;
+    let rest = &heads[whole..heads.len().min(whole + 8)];
+    skipped + whole + rest.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
+}
+
+/// `starts_with`, without a call for the few bytes it is about.
+#[inline]
+pub(super) fn begins_with(key: &[u8], start: &[u8]) -> bool {
+    let Some(key) = key.get(..start.len()) else { return false };
+    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
+    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
+}
+
+/// Appends the heads, after `skip` bytes, of all keys of a walked body.
+fn push_heads(out: &mut Vec<u64>, body: &[u8], offsets: &[u32], interval: u8, skip: usize) -> Result<()> {
+    let mut restart: &[u8] = &[];
+    for (at, offset) in offsets.iter().take(offsets.len() - 1).enumerate() {
+        let entry = Entry::read(body, *offset as usize)?;
+        let suffix = &body[entry.suffix_at..entry.value_at];
+        if at.is_multiple_of(interval as usize) {
+            restart = suffix;
+        }
+        out.push(joined_head(&restart[..entry.shared], suffix, skip));
+    }
+    Ok(())
+}
+
+/// `head` of a key in two pieces.
+fn joined_head(start: &[u8], rest: &[u8], skip: usize) -> u64 {
+    match start.get(skip..) {
+        None | Some([]) => head(rest, skip - start.len()),
+        Some(start) => {
+            let own = start.len().min(8);
+            let high = head(start, 0);
+            if own == 8 { high } else { high | head(rest, 0) >> (own * 8) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_head_of_two_pieces_is_the_head_of_the_whole(start: Vec<u8>, rest: Vec<u8>, skip in 0usize..20) {
+            let whole = [&start[..], &rest].concat();
+            let skip = skip.min(whole.len());
+            prop_assert_eq!(joined_head(&start, &rest, skip), head(&whole, skip));
+        }
+
+        #[test]
+        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
+            let mut start = key[..at.min(key.len())].to_vec();
+            if flip && !start.is_empty() {
+                start[0] ^= 1;
+            }
+            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
+            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
+        }
+
+        #[test]
+        fn counting_finds_what_a_binary_search_finds(mut heads: Vec<u64>, wanted: u64, far in 0usize..200) {
+            heads.extend((0..far as u64).map(|n| n << 55));
+            heads.sort();
+            for wanted in [wanted, heads.get(far / 2).copied().unwrap_or(0)] {
+                prop_assert_eq!(first_not_below(&heads, wanted), heads.partition_point(|head| *head < wanted));
+            }
+        }
+    }
+}

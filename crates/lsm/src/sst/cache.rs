@@ -1,0 +1,264 @@
+//! The cache: which blocks of open tables stay in memory.
+//!
+//! There is no hash table. Every open table has an array of slots, one per block; a reader loads its slot without waiting and
+//! without touching a counter that another core writes. The cache itself holds a budget and, behind locks that only loading
+//! and evicting take, the order in which blocks go: a small queue of those seen once, about a tenth, then the main queue.
+//! A block that was read again since it came moves on to, or stays in, the main queue; so a scan passes through the small
+//! queue and leaves the rest alone. A block that comes back soon after it was evicted goes to the main queue at once.
+//!
+//! Budget: the bytes of all blocks in slots never exceed it. Where nothing can be evicted the loaded block is used once and
+//! forgotten. Blocks that a cursor still holds after their eviction are not counted.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
+
+use arc_swap::ArcSwapOption;
+
+use super::block::Block;
+use crate::env::work::lock;
+
+/// Queues, so that threads that load at the same time rarely meet.
+const SHARDS: usize = 16;
+
+/// How many recently read blocks one eviction passes over before it takes the next one whatever it is: bounds the time of a load.
+const MOST_CHANCES: usize = 64;
+
+/// Memory for blocks, shared by all tables of a store (or of several).
+#[derive(Debug)]
+pub struct Cache {
+    budget: usize,
+    used: AtomicUsize,
+    blocks: AtomicUsize,
+    shards: Vec<Mutex<Shard>>,
+    loads: AtomicU64,
+    evictions: AtomicU64,
+    refused: AtomicU64,
+    /// Counts evictions, to tell how long ago a block went. Starts at 1: 0 in a slot says never.
+    clock: AtomicU32,
+}
+
+/// What a cache has done. Hits are not counted: they are too many to share a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheMetrics {
+    /// The budget in bytes.
+    pub budget_bytes: u64,
+    /// Bytes of the blocks in memory.
+    pub used_bytes: u64,
+    /// Blocks in memory.
+    pub blocks: u64,
+    /// Blocks that were read from a file to be kept.
+    pub loads: u64,
+    /// Blocks that went to make room.
+    pub evictions: u64,
+    /// Blocks that found no room and were used once.
+    pub refused: u64,
+}
+
+/// The blocks of one table that are in memory.
+#[derive(Debug)]
+pub(super) struct Slots {
+    blocks: Box<[ArcSwapOption<Block>]>,
+    /// When each block was evicted last, by the cache's clock; 0: never.
+    evicted: Box<[AtomicU32]>,
+    cache: Arc<Cache>,
+}
+
+/// A block in a queue.
+#[derive(Debug)]
+struct Resident {
+    slots: Weak<Slots>,
+    number: u32,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    probation: VecDeque<Resident>,
+    probation_bytes: usize,
+    main: VecDeque<Resident>,
+    /// Length of both queues after blocks of closed tables were swept out.
+    swept: usize,
+}
+
+impl Cache {
+    /// A cache of so many bytes. 0: no block is kept.
+    pub fn new(bytes: usize) -> Cache {
+        Cache {
+            budget: bytes,
+            used: AtomicUsize::new(0),
+            blocks: AtomicUsize::new(0),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            loads: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            clock: AtomicU32::new(1),
+        }
+    }
+
+    /// What the cache has done so far.
+    pub fn metrics(&self) -> CacheMetrics {
+        CacheMetrics {
+            budget_bytes: self.budget as u64,
+            used_bytes: self.used.load(Relaxed) as u64,
+            blocks: self.blocks.load(Relaxed) as u64,
+            loads: self.loads.load(Relaxed),
+            evictions: self.evictions.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+        }
+    }
+
+    /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
+    fn admit(&self, slots: &Arc<Slots>, number: usize, block: Arc<Block>) -> Arc<Block> {
+        self.loads.fetch_add(1, Relaxed);
+        let (Some(slot), Some(evicted)) = (slots.blocks.get(number), slots.evicted.get(number)) else {
+            return block;
+        };
+        let bytes = block.memory();
+        let home = number % SHARDS;
+        if !self.reserve(bytes, home) {
+            self.refused.fetch_add(1, Relaxed);
+            return block;
+        }
+        let before = slot.compare_and_swap(std::ptr::null(), Some(block.clone()));
+        if let Some(first) = &*before {
+            self.used.fetch_sub(bytes, Relaxed);
+            return first.clone();
+        }
+        let blocks = self.blocks.fetch_add(1, Relaxed);
+        let went = evicted.load(Relaxed);
+        let returns = went != 0 && self.clock.load(Relaxed).wrapping_sub(went) as usize <= blocks;
+        let resident = Resident { slots: Arc::downgrade(slots), number: number as u32, bytes };
+        lock(&self.shards[home]).push(resident, returns);
+        block
+    }
+
+    /// Takes bytes of the budget, evicting until they fit. False if they cannot.
+    fn reserve(&self, bytes: usize, home: usize) -> bool {
+        if bytes > self.budget {
+            return false;
+        }
+        loop {
+            let used = self.used.load(Relaxed);
+            if used + bytes > self.budget {
+                if !self.evict_one(home) {
+                    return false;
+                }
+            } else if self.used.compare_exchange_weak(used, used + bytes, Relaxed, Relaxed).is_ok() {
+                return true;
+            }
+        }
+    }
+
+    /// Evicts one block, from the home shard if it has one.
+    fn evict_one(&self, home: usize) -> bool {
+        for step in 0..SHARDS {
+            let shard = &self.shards[(home + step) % SHARDS];
+            let victim = lock(shard).evict(self.budget / 10 / SHARDS, &self.clock);
+            // The block itself is freed here, outside of the lock.
+            if let Some(victim) = victim {
+                self.used.fetch_sub(victim.bytes, Relaxed);
+                self.blocks.fetch_sub(1, Relaxed);
+                self.evictions.fetch_add(1, Relaxed);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// What an eviction took out; freed when dropped.
+struct Victim {
+    bytes: usize,
+    _block: Option<Arc<Block>>,
+    _slots: Arc<Slots>,
+}
+
+impl Shard {
+    fn push(&mut self, resident: Resident, returns: bool) {
+        if self.probation.len() + self.main.len() > 2 * self.swept + 256 {
+            self.sweep();
+        }
+        if returns {
+            self.main.push_back(resident);
+        } else {
+            self.probation_bytes += resident.bytes;
+            self.probation.push_back(resident);
+        }
+    }
+
+    /// Forgets blocks of tables that were closed; those gave their bytes back themselves.
+    fn sweep(&mut self) {
+        let open = |resident: &Resident| resident.slots.strong_count() > 0;
+        self.main.retain(open);
+        self.probation.retain(open);
+        self.probation_bytes = self.probation.iter().map(|resident| resident.bytes).sum();
+        self.swept = self.probation.len() + self.main.len();
+    }
+
+    /// Takes out the block that is to go; none if no block is here.
+    fn evict(&mut self, probation_share: usize, clock: &AtomicU32) -> Option<Victim> {
+        let mut chances = MOST_CHANCES;
+        loop {
+            let newcomers = self.probation_bytes > probation_share || self.main.is_empty();
+            let next = if newcomers { self.probation.pop_front() } else { self.main.pop_front() };
+            let resident = next.or_else(|| self.main.pop_front())?;
+            if newcomers {
+                self.probation_bytes = self.probation_bytes.saturating_sub(resident.bytes);
+            }
+            let Some(slots) = resident.slots.upgrade() else { continue };
+            let number = resident.number as usize;
+            let hot = slots.blocks[number].load().as_ref().is_some_and(|block| block.cool());
+            if hot && chances > 0 {
+                chances -= 1;
+                self.main.push_back(resident);
+                continue;
+            }
+            slots.evicted[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
+            let block = slots.blocks[number].swap(None);
+            return Some(Victim { bytes: resident.bytes, _block: block, _slots: slots });
+        }
+    }
+}
+
+impl Slots {
+    /// Empty slots for a table of so many blocks.
+    pub(super) fn new(count: usize, cache: Arc<Cache>) -> Slots {
+        Slots {
+            blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
+            evicted: (0..count).map(|_| AtomicU32::new(0)).collect(),
+            cache,
+        }
+    }
+
+    /// The slot of a block that the index names.
+    #[inline]
+    pub(super) fn slot(&self, number: usize) -> &ArcSwapOption<Block> {
+        &self.blocks[number]
+    }
+
+    /// Keeps a loaded block if there is room; answers the block to use.
+    pub(super) fn keep(self: &Arc<Self>, number: usize, block: Block) -> Arc<Block> {
+        self.cache.admit(self, number, Arc::new(block))
+    }
+
+    /// Bytes of the slots themselves.
+    pub(super) fn memory(&self) -> usize {
+        self.blocks.len() * (size_of::<usize>() + size_of::<u32>())
+    }
+}
+
+impl Drop for Slots {
+    /// A closed table gives its bytes back; its entries in the queues no longer lead anywhere.
+    fn drop(&mut self) {
+        let (mut bytes, mut blocks) = (0, 0);
+        for slot in &self.blocks {
+            if let Some(block) = slot.swap(None) {
+                bytes += block.memory();
+                blocks += 1;
+            }
+        }
+        self.cache.used.fetch_sub(bytes, Relaxed);
+        self.cache.blocks.fetch_sub(blocks, Relaxed);
+    }
+}

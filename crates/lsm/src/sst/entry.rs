@@ -1,0 +1,311 @@
+//! Entries: how records stand in the body of a data block. docs/format.md, section 4.2.
+//!
+//! `Builder` makes a body, `walk` reads one front to back and holds every byte of it against the format, `Entry` reads one
+//! entry of a body that was walked before.
+
+use std::cmp::Ordering;
+
+use super::format::companion_of;
+use crate::codec::{Reader, put_varint, varint_bytes};
+use crate::error::{Error, Result};
+use crate::order::{Order, common_prefix};
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
+
+/// Count, interval, flags and padding at the end of a body.
+const TAIL_BYTES: usize = 8;
+
+/// The least an entry takes: kind and four varints.
+const LEAST_ENTRY_BYTES: usize = 5;
+
+/// The fixed part of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    /// Bytes of the key that are the restart's.
+    pub(super) shared: usize,
+    /// Where the rest of the key begins.
+    pub(super) suffix_at: usize,
+    /// Where the value begins: behind the suffix.
+    pub(super) value_at: usize,
+    /// Where the companions begin: behind the value.
+    pub(super) value_end: usize,
+    /// The seqno as it stands in the block.
+    seq: u64,
+}
+
+impl Entry {
+    /// Reads the entry at `at`; its suffix and value lie within `bytes`.
+    #[inline(always)]
+    pub(super) fn read(bytes: &[u8], at: usize) -> Result<Entry> {
+        // Nearly always the three lengths take a byte each, and what ends a body leaves room for eight bytes of seqno.
+        if let Some(&[kind, shared, unshared, value_len, ref seq @ ..]) =
+            bytes.get(at..).and_then(<[u8]>::first_chunk::<12>)
+            && (shared | unshared | value_len) < 0x80
+            && let Some(kind) = Kind::from_byte(kind)
+            && let Some((seq, length)) = varint_of(u64::from_le_bytes(*seq))
+        {
+            let suffix_at = at + 4 + length;
+            let value_at = suffix_at + unshared as usize;
+            let value_end = value_at + value_len as usize;
+            if value_end <= bytes.len() {
+                return Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq });
+            }
+        }
+        Entry::read_any(bytes, at)
+    }
+
+    #[inline(never)]
+    fn read_any(bytes: &[u8], at: usize) -> Result<Entry> {
+        let mut reader = Reader::starting_at(bytes, at);
+        let kind = Kind::from_byte(reader.u8()?).ok_or_else(|| Error::structural("an entry of no known kind"))?;
+        let (shared, unshared, value_len) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let seq = reader.varint()?;
+        let (suffix_at, left) = (reader.position(), reader.remaining() as u64);
+        if shared > MAX_KEY_BYTES as u64 || unshared > left || value_len > left - unshared {
+            return Err(Error::structural("an entry points past the end of its block"));
+        }
+        let value_at = suffix_at + unshared as usize;
+        Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end: value_at + value_len as usize, seq })
+    }
+
+    /// The entry's seqno; `walk` has checked that it is one.
+    #[inline]
+    pub(super) fn seqno(&self, base: Seqno) -> Seqno {
+        if self.seq == 0 { 0 } else { base.wrapping_add(self.seq - 1) }
+    }
+}
+
+/// A varint of up to eight bytes at the low end of a word, and its length; none if it is longer.
+#[inline(always)]
+fn varint_of(word: u64) -> Option<(u64, usize)> {
+    const ENDS: u64 = 0x8080_8080_8080_8080;
+    let ends = !word & ENDS;
+    if ends == 0 {
+        return None;
+    }
+    let mut x = word & (ends ^ (ends - 1)) & !ENDS;
+    // Closes the gaps of one bit between seven, of two between fourteen, of four between twenty-eight.
+    x = x & 0x007f_007f_007f_007f | (x & 0x7f00_7f00_7f00_7f00) >> 1;
+    x = x & 0x0000_3fff_0000_3fff | (x & 0x3fff_0000_3fff_0000) >> 2;
+    x = x & 0x0000_0000_0fff_ffff | (x & 0x0fff_ffff_0000_0000) >> 4;
+    Some((x, ends.trailing_zeros() as usize / 8 + 1))
+}
+
+/// The end of a body: how many entries there are and where the restart offsets stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) count: u32,
+    pub(super) interval: u8,
+    /// Entries end here, restart offsets begin.
+    pub(super) entries_end: u32,
+}
+
+impl Shape {
+    fn read(body: &[u8]) -> Result<Shape> {
+        let short = || Error::structural("a data block ends too early");
+        let tail_at = body.len().checked_sub(TAIL_BYTES).ok_or_else(short)?;
+        let mut tail = Reader::starting_at(body, tail_at);
+        let (count, interval, flags, zero) = (tail.u32()?, tail.u8()?, tail.u8()?, tail.u16()?);
+        if count == 0 || interval == 0 || flags != 0 || zero != 0 {
+            return Err(Error::structural("a data block ends in a way this version does not know"));
+        }
+        let restarts = (count as usize).div_ceil(interval as usize);
+        let entries_end = tail_at.checked_sub(restarts * 4).ok_or_else(short)?;
+        if count as usize > entries_end / LEAST_ENTRY_BYTES {
+            return Err(Error::structural("a data block claims more entries than it can hold"));
+        }
+        let entries_end = u32::try_from(entries_end).map_err(|_| short())?;
+        Ok(Shape { count, interval, entries_end })
+    }
+}
+
+/// Two key buffers that a walk needs; kept by the caller so that walking many blocks allocates once.
+#[derive(Default, Debug)]
+pub(super) struct Keys {
+    /// The key of the entry read last.
+    pub(super) last: Vec<u8>,
+    before: Vec<u8>,
+}
+
+/// Walks a body front to back and refuses it unless every byte is as the format says and the records are in internal order.
+/// `visit` gets each record and the offset of its entry.
+pub(super) fn walk(
+    body: &[u8],
+    column: Option<&[u8]>,
+    base: Seqno,
+    order: &Order,
+    keys: &mut Keys,
+    mut visit: impl FnMut(usize, &Record<'_>) -> Result<()>,
+) -> Result<Shape> {
+    let shape = Shape::read(body)?;
+    if column.is_some_and(|column| column.len() != shape.count as usize * 8) {
+        return Err(Error::structural("a companion column has another length than its block"));
+    }
+    let (entries, tail) = body.split_at(shape.entries_end as usize);
+    let mut restarts = Reader::new(tail);
+    let mut restart_key: &[u8] = &[];
+    let mut seqno_before = MAX_SEQNO;
+    let mut at = 0;
+    for index in 0..shape.count as usize {
+        let entry = Entry::read(entries, at)?;
+        let suffix = &entries[entry.suffix_at..entry.value_at];
+        if index.is_multiple_of(shape.interval as usize) {
+            if entry.shared != 0 || restarts.u32()? as usize != at {
+                return Err(Error::structural("a restart point is not where the block says"));
+            }
+            restart_key = suffix;
+        }
+        let shared = restart_key.get(..entry.shared);
+        let shared = shared.ok_or_else(|| Error::structural("an entry shares more than its restart's key"))?;
+        std::mem::swap(&mut keys.last, &mut keys.before);
+        keys.last.clear();
+        keys.last.extend_from_slice(shared);
+        keys.last.extend_from_slice(suffix);
+        let seqno = checked_seqno(&entry, base)?;
+        if keys.last.len() > MAX_KEY_BYTES {
+            return Err(Error::structural("a key longer than the limit"));
+        }
+        if index > 0 && order.compare_internal((&keys.before, seqno_before), (&keys.last, seqno)) != Ordering::Less {
+            return Err(Error::structural("the records of a block are out of order"));
+        }
+        seqno_before = seqno;
+        let mut reader = Reader::starting_at(entries, entry.value_end);
+        let from_column;
+        let companion = match column {
+            None => companion::take(&mut reader)?,
+            Some(column) => {
+                from_column = companion_of(&column[index * 8..][..8]);
+                &from_column
+            }
+        };
+        let value = &entries[entry.value_at..entry.value_end];
+        visit(at, &Record { key: &keys.last, seqno, kind: entry.kind, value, companion })?;
+        at = reader.position();
+    }
+    if at != entries.len() {
+        return Err(Error::structural("bytes behind the last entry of a block"));
+    }
+    Ok(shape)
+}
+
+fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
+    match entry.seq {
+        0 => Ok(0),
+        seq => {
+            let seqno = base.checked_add(seq - 1).filter(|seqno| *seqno <= MAX_SEQNO);
+            seqno.ok_or_else(|| Error::structural("a seqno beyond 56 bits"))
+        }
+    }
+}
+
+/// Builds the body of one data block.
+#[derive(Debug)]
+pub(super) struct Builder {
+    interval: u8,
+    base: Seqno,
+    entries: Vec<u8>,
+    restarts: Vec<u32>,
+    restart_key: Vec<u8>,
+    count: u32,
+}
+
+impl Builder {
+    /// An empty builder; an interval outside of 1 to 255 is drawn to the nearer end.
+    pub(super) fn new(interval: usize, base: Seqno) -> Builder {
+        Builder {
+            interval: interval.clamp(1, 255) as u8,
+            base,
+            entries: Vec::new(),
+            restarts: Vec::new(),
+            restart_key: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Records so far.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Bytes of the body if it ended here.
+    pub(super) fn bytes(&self) -> usize {
+        if self.count == 0 { 0 } else { self.entries.len() + self.restarts.len() * 4 + TAIL_BYTES }
+    }
+
+    /// Most bytes that one more record can add.
+    pub(super) fn grows_by(record: &Record<'_>) -> usize {
+        let lengths = varint_bytes(record.key.len() as u64) + varint_bytes(record.value.len() as u64);
+        1 + 1 + lengths + 8 + record.key.len() + record.value.len() + record.companion.len() + 4
+    }
+
+    /// Adds a record with these companions inline.
+    pub(super) fn add(&mut self, record: &Record<'_>, companion: &[u8]) {
+        let shared = if self.count.is_multiple_of(self.interval as u32) {
+            self.restarts.push(self.entries.len() as u32);
+            self.restart_key.clear();
+            self.restart_key.extend_from_slice(record.key);
+            0
+        } else {
+            common_prefix(&self.restart_key, record.key)
+        };
+        let suffix = &record.key[shared..];
+        let seq = if record.seqno == 0 { 0 } else { record.seqno - self.base + 1 };
+        self.entries.push(record.kind as u8);
+        put_varint(&mut self.entries, shared as u64);
+        put_varint(&mut self.entries, suffix.len() as u64);
+        put_varint(&mut self.entries, record.value.len() as u64);
+        put_varint(&mut self.entries, seq);
+        self.entries.extend_from_slice(suffix);
+        self.entries.extend_from_slice(record.value);
+        self.entries.extend_from_slice(companion);
+        self.count += 1;
+    }
+
+    /// Ends the body and lends it; `clear` starts the next.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        for restart in &self.restarts {
+            self.entries.extend_from_slice(&restart.to_le_bytes());
+        }
+        self.entries.extend_from_slice(&self.count.to_le_bytes());
+        self.entries.extend_from_slice(&[self.interval, 0, 0, 0]);
+        &self.entries
+    }
+
+    /// Empties the builder and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.restarts.clear();
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_varint_in_a_word_is_the_varint(value: u64, shift in 0u32..64, behind: u64) {
+            let value = value >> shift;
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            let length = bytes.len();
+            bytes.extend_from_slice(&behind.to_le_bytes());
+            let word = u64::from_le_bytes(*bytes.first_chunk().unwrap());
+            prop_assert_eq!(varint_of(word), (length <= 8).then_some((value, length)));
+        }
+
+        #[test]
+        fn both_ways_to_read_an_entry_agree(bytes in proptest::collection::vec(any::<u8>(), 0..40), small: [u8; 3]) {
+            let mut bytes = bytes;
+            for (at, byte) in [Kind::Put as u8].iter().chain(&small.map(|byte| byte % 8)).enumerate() {
+                if let Some(place) = bytes.get_mut(at) {
+                    *place = *byte;
+                }
+            }
+            let (a, b) = (Entry::read(&bytes, 0), Entry::read_any(&bytes, 0));
+            prop_assert_eq!(format!("{a:?}"), format!("{b:?}"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The filter: which keys are certainly not in a table. docs/format.md, section 4.4.
+//!
+//! One line of the processor's cache per key. A "no" hides records, so it counts only from a line whose own check holds;
+//! a damaged line says "maybe" and is counted.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::checksum::{hash, mix};
+use crate::error::{Error, Result};
+use crate::planted::{self, Bug};
+
+/// The name of this filter in the properties.
+pub(super) const NAME: &str = "wax.bloom.1";
+
+/// Bits of a line that keys set.
+const LINE_BITS: usize = 480;
+/// Their bytes; four bytes of check follow.
+const LINE_BYTES: usize = LINE_BITS / 8;
+/// Number of lines, probes, zeros.
+const HEAD_BYTES: usize = 16;
+/// Most probes a filter makes; at 32 bits a key there are 22.
+const MAX_PROBES: u8 = 30;
+
+/// 64 bytes that lie in one line of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+/// A filter in memory.
+#[derive(Debug)]
+pub(super) struct Filter {
+    lines: Vec<Line>,
+    probes: u8,
+    damaged: AtomicU64,
+}
+
+impl Filter {
+    /// Reads a filter body.
+    pub(super) fn decode(body: &[u8]) -> Result<Filter> {
+        let wrong = || Error::structural("a filter has another length than it says");
+        let (head, rest) = body.split_first_chunk::<HEAD_BYTES>().ok_or_else(wrong)?;
+        let [a, b, c, d, probes, zeros @ ..] = *head;
+        let count = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (lines, behind) = rest.as_chunks::<64>();
+        if lines.len() != count || !behind.is_empty() || zeros != [0; 11] {
+            return Err(wrong());
+        }
+        let lines = lines.iter().map(|line| Line(*line)).collect();
+        Ok(Filter { lines, probes, damaged: AtomicU64::new(0) })
+    }
+
+    /// False if no key with this hash is in the table.
+    #[inline]
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        if planted::active(Bug::FilterSaysNo) && hash.is_multiple_of(64) {
+            return false;
+        }
+        let number = line_of(hash, self.lines.len());
+        match self.lines.get(number) {
+            None => true,
+            Some(line) => probes(hash, self.probes).all(|bit| is_set(&line.0, bit)) || !self.believed(line, number),
+        }
+    }
+
+    /// Whether a line that says "no" is as it was written.
+    #[inline]
+    fn believed(&self, line: &Line, number: usize) -> bool {
+        let (bits, check) = line.0.split_at(LINE_BYTES);
+        let whole = check == line_check(bits, number).to_le_bytes();
+        if !whole {
+            self.damaged.fetch_add(1, Relaxed);
+        }
+        whole
+    }
+
+    /// How often a damaged line was met since the table was opened.
+    pub(super) fn damaged(&self) -> u64 {
+        self.damaged.load(Relaxed)
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory(&self) -> usize {
+        self.lines.len() * size_of::<Line>()
+    }
+}
+
+/// Makes a filter body for keys with these hashes.
+pub(super) fn build(hashes: &[u64], bits_per_key: usize) -> Vec<u8> {
+    let count = (hashes.len() * bits_per_key).div_ceil(LINE_BITS).max(1);
+    // 0.69 bits a key is where half of the bits are set.
+    let probes_made = ((bits_per_key * 69 + 50) / 100).clamp(1, MAX_PROBES as usize) as u8;
+    let mut body = vec![0; HEAD_BYTES + count * 64];
+    body[..4].copy_from_slice(&(count as u32).to_le_bytes());
+    body[4] = probes_made;
+    let (lines, _) = body[HEAD_BYTES..].as_chunks_mut::<64>();
+    for hash in hashes {
+        let line = &mut lines[line_of(*hash, count)];
+        for bit in probes(*hash, probes_made) {
+            line[bit >> 3] |= 1 << (bit & 7);
+        }
+    }
+    for (number, line) in lines.iter_mut().enumerate() {
+        let (bits, check) = line.split_at_mut(LINE_BYTES);
+        check.copy_from_slice(&line_check(bits, number).to_le_bytes());
+    }
+    body
+}
+
+#[inline]
+fn line_of(hash: u64, count: usize) -> usize {
+    (((hash >> 32) * count as u64) >> 32) as usize
+}
+
+#[inline]
+fn probes(hash: u64, count: u8) -> impl Iterator<Item = usize> {
+    let mut x = hash;
+    (0..count).map(move |_| {
+        x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (((x >> 48) * LINE_BITS as u64) >> 16) as usize
+    })
+}
+
+#[inline]
+fn is_set(line: &[u8; 64], bit: usize) -> bool {
+    line[bit >> 3 & 63] >> (bit & 7) & 1 == 1
+}
+
+#[inline]
+fn line_check(bits: &[u8], number: usize) -> u32 {
+    (hash(bits) ^ mix(number as u64 + 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_key_is_lost(keys: Vec<u64>, bits in 1usize..33) {
+            let hashes: Vec<u64> = keys.iter().map(|key| hash(&key.to_le_bytes())).collect();
+            let filter = Filter::decode(&build(&hashes, bits)).unwrap();
+            prop_assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
+            prop_assert_eq!(filter.damaged(), 0);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>, hash: u64) {
+            if let Ok(filter) = Filter::decode(&bytes) {
+                filter.may_contain(hash);
+            }
+        }
+    }
+
+    #[test]
+    fn ten_bits_a_key_let_about_one_in_a_hundred_through() {
+        let hashes: Vec<u64> = (0..100_000u64).map(|key| hash(&key.to_le_bytes())).collect();
+        let filter = Filter::decode(&build(&hashes, 10)).unwrap();
+        let passed = (200_000..300_000u64).filter(|key| filter.may_contain(hash(&key.to_le_bytes()))).count();
+        assert!((500..2000).contains(&passed), "{passed} of 100000");
+    }
+
+    #[test]
+    fn a_damaged_line_never_says_no() {
+        let hashes: Vec<u64> = (0..100u64).map(|key| hash(&key.to_le_bytes())).collect();
+        let body = build(&hashes, 10);
+        for bit in HEAD_BYTES * 8..body.len() * 8 {
+            let mut flipped = body.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let filter = Filter::decode(&flipped).unwrap();
+            assert!(hashes.iter().all(|hash| filter.may_contain(*hash)), "bit {bit}");
+        }
+    }
+}

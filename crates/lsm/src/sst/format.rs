@@ -1,0 +1,364 @@
+//! The frame around every block, the handles that name blocks, and the footer. docs/format.md, sections 4.1 and 4.6.
+//!
+//! In:  bytes of a file, nothing about them known yet.
+//! Out: bytes that their CRC covers, under a seed that only this file, place and role have; or corruption.
+//! A length is believed only after it was held against the file's own (I10).
+
+use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use crate::codec::Reader;
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::header::HEADER_BYTES;
+use crate::options::Compression;
+use crate::planted::{self, Bug};
+use crate::record::companion;
+
+/// Codec and CRC behind the stored bytes of a block.
+pub(super) const TRAILER_BYTES: usize = 5;
+
+/// Length of the footer.
+pub(super) const FOOTER_BYTES: usize = 136;
+
+/// The last bytes of a table.
+const MAGIC: &[u8; 8] = b"WAXTABLE";
+
+/// Codec: stored as it is.
+const PLAIN: u8 = 0;
+/// Codec: LZ4 block.
+const LZ4: u8 = 1;
+/// Flag of the codec byte: the block's 8-byte companions stand as one column behind the packed body.
+const COLUMN: u8 = 0x80;
+
+/// Bytes of one companion in a column on disk.
+const WORD_BYTES: usize = 8;
+
+/// Bytes of one companion of a column in memory: its kind, then its word, as it would stand behind its record.
+pub(super) const COMPANION_BYTES: usize = 1 + WORD_BYTES;
+
+/// Where a block is and what it must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Handle {
+    /// Offset of the stored bytes in the file.
+    pub(super) offset: u64,
+    /// Their length, without the trailer.
+    pub(super) stored_len: u32,
+    /// Length of the body before packing.
+    pub(super) raw_len: u32,
+    /// A copy of the block's CRC.
+    pub(super) crc: u32,
+}
+
+impl Handle {
+    /// Stored bytes and trailer.
+    pub(super) fn bytes(&self) -> usize {
+        self.stored_len as usize + TRAILER_BYTES
+    }
+
+    /// The first byte behind the block.
+    pub(super) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes() as u64)
+    }
+
+    /// True for a handle of zeros: there is no such block.
+    pub(super) fn is_absent(&self) -> bool {
+        *self == Handle::default()
+    }
+
+    /// Refuses a handle that points outside of the blocks' part of the file, or claims more than its bytes can unpack to.
+    pub(super) fn check_within(&self, end: u64) -> Result<()> {
+        if self.offset < HEADER_BYTES as u64 || self.end() > end {
+            return Err(Error::structural("a block handle points outside of the file"));
+        }
+        // An LZ4 sequence makes at most 255 bytes of each of its own.
+        if self.raw_len as u64 > 255 * self.stored_len as u64 + 64 {
+            return Err(Error::structural("a block claims to unpack to more than its bytes can hold"));
+        }
+        Ok(())
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.stored_len.to_le_bytes());
+        out.extend_from_slice(&self.raw_len.to_le_bytes());
+        out.extend_from_slice(&self.crc.to_le_bytes());
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Result<Handle> {
+        Ok(Handle { offset: reader.u64()?, stored_len: reader.u32()?, raw_len: reader.u32()?, crc: reader.u32()? })
+    }
+}
+
+/// What stands at the end of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Footer {
+    pub(super) index: Handle,
+    pub(super) filter: Handle,
+    pub(super) properties: Handle,
+    pub(super) range_deletes: Handle,
+    pub(super) side: Handle,
+    /// Seqnos in blocks count from here.
+    pub(super) base_seqno: u64,
+    /// Hash of the CRCs of all blocks; the manifest repeats it.
+    pub(super) digest: u64,
+}
+
+impl Footer {
+    /// The bytes on disk.
+    pub(super) fn encode(&self, uid: &Uid) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for handle in [&self.index, &self.filter, &self.properties, &self.range_deletes, &self.side] {
+            handle.put(&mut out);
+        }
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.base_seqno.to_le_bytes());
+        out.extend_from_slice(&self.digest.to_le_bytes());
+        out.extend_from_slice(&footer_check(&out, uid).to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        debug_assert_eq!(out.len(), FOOTER_BYTES);
+        out
+    }
+
+    /// Reads a footer; the uid is the header's, so that the two ends of a file belong together.
+    pub(super) fn decode(bytes: &[u8], uid: &Uid) -> Result<Footer> {
+        let mut reader = Reader::new(bytes);
+        let covered = reader.bytes(FOOTER_BYTES - 16)?;
+        let expected = reader.u64()?;
+        if reader.bytes(MAGIC.len())? != MAGIC {
+            return Err(Error::structural("the file does not end like a table"));
+        }
+        let found = footer_check(covered, uid);
+        if expected != found {
+            return Err(Error::mismatch(expected, found, "table footer"));
+        }
+        let mut reader = Reader::new(covered);
+        let [index, filter, properties, range_deletes, side] = [
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+            Handle::take(&mut reader)?,
+        ];
+        reader.u32()?;
+        let (base_seqno, digest) = (reader.u64()?, reader.u64()?);
+        Ok(Footer { index, filter, properties, range_deletes, side, base_seqno, digest })
+    }
+}
+
+fn footer_check(covered: &[u8], uid: &Uid) -> u64 {
+    hash(&[covered, &uid.0].concat())
+}
+
+/// The digest of a table: the hash of its blocks' CRCs in file order.
+pub(super) fn digest(crcs: impl Iterator<Item = u32>) -> u64 {
+    let bytes: Vec<u8> = crcs.flat_map(u32::to_le_bytes).collect();
+    hash(&bytes)
+}
+
+/// Checks stored bytes with their trailer against the block's own CRC and its copy in the handle; answers stored bytes and codec.
+pub(super) fn check<'a>(block: &'a [u8], uid: &Uid, role: Role, handle: &Handle) -> Result<(&'a [u8], u8)> {
+    let Some((covered, own)) = block.split_last_chunk::<4>() else {
+        return Err(Error::structural("a block ends too early"));
+    };
+    let own = u32::from_le_bytes(*own);
+    if !planted::active(Bug::BlockCrcIgnored) {
+        let found = crc(block_seed(uid, handle.offset, role), &[covered]);
+        for expected in [own, handle.crc] {
+            if expected != found {
+                return Err(Error::mismatch(expected.into(), found.into(), "block checksum"));
+            }
+        }
+    }
+    match covered.split_last() {
+        Some((codec, stored)) => Ok((stored, *codec)),
+        None => Err(Error::structural("a block ends too early")),
+    }
+}
+
+/// The parts of stored bytes: the packed body, its codec, and the column of companions (eight bytes each), if there is one.
+pub(super) struct Stored<'a> {
+    pub(super) packed: &'a [u8],
+    pub(super) column: Option<&'a [u8]>,
+    codec: u8,
+}
+
+impl<'a> Stored<'a> {
+    /// Splits the stored bytes of a checked block.
+    pub(super) fn split(stored: &'a [u8], codec: u8) -> Result<Stored<'a>> {
+        if codec & COLUMN == 0 {
+            return Ok(Stored { packed: stored, column: None, codec });
+        }
+        let codec = codec & !COLUMN;
+        let short = || Error::structural("a companion column does not fit in its block");
+        let (rest, count) = stored.split_last_chunk::<4>().ok_or_else(short)?;
+        let length = u32::from_le_bytes(*count) as usize * WORD_BYTES;
+        let at = rest.len().checked_sub(length).ok_or_else(short)?;
+        let (packed, column) = rest.split_at(at);
+        Ok(Stored { packed, column: Some(column), codec })
+    }
+
+    /// The body, unpacked into `scratch` if it is packed. `raw_len` was checked by `Handle::check_within`.
+    pub(super) fn body<'b>(&self, raw_len: u32, scratch: &'b mut Vec<u8>) -> Result<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        match self.codec {
+            PLAIN if self.packed.len() == raw_len as usize => Ok(self.packed),
+            PLAIN => Err(Error::structural("an unpacked block has another length than its handle says")),
+            LZ4 => {
+                scratch.clear();
+                scratch.resize(raw_len as usize, 0);
+                unpack_lz4(self.packed, scratch)?;
+                Ok(scratch)
+            }
+            _ => Err(Error::structural("a block is packed by an unknown codec")),
+        }
+    }
+}
+
+#[cfg(feature = "lz4")]
+fn unpack_lz4(packed: &[u8], out: &mut [u8]) -> Result<()> {
+    match lz4_flex::block::decompress_into(packed, out) {
+        Ok(length) if length == out.len() => Ok(()),
+        _ => Err(Error::structural("a block does not unpack to what its handle says")),
+    }
+}
+
+#[cfg(not(feature = "lz4"))]
+fn unpack_lz4(_: &[u8], _: &mut [u8]) -> Result<()> {
+    Err(Error::of(crate::error::ErrorKind::FormatTooNew, "a block is packed with LZ4, which this build has not"))
+}
+
+/// Appends a framed block to `out`: packs `body` if that saves an eighth, then column, codec and CRC. `at` is its offset in the file.
+pub(super) fn put_block(
+    out: &mut Vec<u8>,
+    body: &[u8],
+    column: Option<&[u8]>,
+    compression: Compression,
+    seed: (&Uid, Role),
+    at: u64,
+) -> Result<Handle> {
+    let start = out.len();
+    let raw_len = u32::try_from(body.len()).map_err(|_| Error::invalid("a block of 4 GiB or more"))?;
+    let mut codec = match compression {
+        Compression::None => None,
+        Compression::Lz4 => pack_lz4(body, out)?,
+        Compression::Zstd(_) => return Err(Error::invalid("this build has no zstd")),
+    }
+    .unwrap_or_else(|| {
+        out.truncate(start);
+        out.extend_from_slice(body);
+        PLAIN
+    });
+    if let Some(column) = column {
+        out.extend_from_slice(column);
+        out.extend_from_slice(&((column.len() / WORD_BYTES) as u32).to_le_bytes());
+        codec |= COLUMN;
+    }
+    let stored_len = u32::try_from(out.len() - start).map_err(|_| Error::invalid("a block of 4 GiB or more"))?;
+    out.push(codec);
+    let sum = crc(block_seed(seed.0, at, seed.1), &[&out[start..]]);
+    out.extend_from_slice(&sum.to_le_bytes());
+    Ok(Handle { offset: at, stored_len, raw_len, crc: sum })
+}
+
+/// Appends `body` packed, or nothing if that does not save an eighth.
+#[cfg(feature = "lz4")]
+fn pack_lz4(body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
+    let start = out.len();
+    out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
+    let length = lz4_flex::block::compress_into(body, &mut out[start..]).unwrap_or(usize::MAX);
+    if length > body.len() - body.len() / 8 {
+        return Ok(None);
+    }
+    out.truncate(start + length);
+    Ok(Some(LZ4))
+}
+
+#[cfg(not(feature = "lz4"))]
+fn pack_lz4(_: &[u8], _: &mut Vec<u8>) -> Result<Option<u8>> {
+    Err(Error::invalid("this build has no lz4"))
+}
+
+/// A column's eight bytes as a companion that follows its record.
+pub(super) fn companion_of(word: &[u8]) -> [u8; COMPANION_BYTES] {
+    let mut out = [0; COMPANION_BYTES];
+    out[0] = companion::WORD8;
+    for (to, from) in out[1..].iter_mut().zip(word) {
+        *to = *from;
+    }
+    out
+}
+
+/// The eight bytes of a companion sequence that is exactly one word.
+pub(super) fn word_of(companion: &[u8]) -> Option<&[u8]> {
+    match companion.split_first() {
+        Some((&companion::WORD8, word)) if word.len() == WORD_BYTES => Some(word),
+        _ => None,
+    }
+}
+
+/// Bytes that are whole but do not belong here.
+pub(super) fn misplaced(message: &str) -> Error {
+    Error::corruption(Damage { verdict: Verdict::Misplaced, ..Damage::default() }, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UID: Uid = Uid([3; 16]);
+
+    fn codecs() -> impl Strategy<Value = Compression> {
+        let mut codecs = vec![Compression::None];
+        if cfg!(feature = "lz4") {
+            codecs.push(Compression::Lz4);
+        }
+        proptest::sample::select(codecs)
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_come_back(
+            body in proptest::collection::vec(0u8..4, 0..500),
+            words in proptest::option::of(0usize..5),
+            codec in codecs(),
+        ) {
+            let column = words.map(|words| vec![9; words * WORD_BYTES]);
+            let mut out = Vec::new();
+            let handle = put_block(&mut out, &body, column.as_deref(), codec, (&UID, Role::Data), 64).unwrap();
+            prop_assert_eq!(out.len(), handle.bytes());
+            handle.check_within(handle.end()).unwrap();
+            let (stored, codec) = check(&out, &UID, Role::Data, &handle).unwrap();
+            let stored = Stored::split(stored, codec).unwrap();
+            let mut scratch = Vec::new();
+            prop_assert_eq!(stored.body(handle.raw_len, &mut scratch).unwrap(), &body[..]);
+            prop_assert_eq!(stored.column, column.as_deref());
+            // Another file, place or role does not pass.
+            prop_assert!(check(&out, &Uid([4; 16]), Role::Data, &handle).is_err());
+            prop_assert!(check(&out, &UID, Role::Index, &handle).is_err());
+            let wrong = [Handle { offset: 65, ..handle }, Handle { crc: handle.crc ^ 1, ..handle }];
+            prop_assert!(wrong.iter().all(|handle| check(&out, &UID, Role::Data, handle).is_err()));
+        }
+
+        #[test]
+        fn any_stored_bytes_are_unpacked_or_refused(stored: Vec<u8>, codec: u8, raw_len in 0u32..4096) {
+            if let Ok(stored) = Stored::split(&stored, codec) {
+                let _ = stored.body(raw_len, &mut Vec::new());
+            }
+        }
+    }
+
+    #[test]
+    fn footers_come_back_and_no_flipped_bit_passes() {
+        let handle = Handle { offset: 64, stored_len: 7, raw_len: 8, crc: 9 };
+        let footer = Footer { index: handle, properties: handle, base_seqno: 5, digest: 6, ..Footer::default() };
+        let bytes = footer.encode(&UID);
+        assert_eq!(Footer::decode(&bytes, &UID).unwrap(), footer);
+        assert!(Footer::decode(&bytes, &Uid([4; 16])).is_err());
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Footer::decode(&flipped, &UID).is_err(), "bit {bit}");
+        }
+    }
+}

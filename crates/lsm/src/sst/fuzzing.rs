@@ -1,0 +1,104 @@
+//! Entry points for fuzzers: any bytes are decoded or refused, without a panic and without unbounded memory.
+
+use std::io;
+use std::sync::Arc;
+
+use super::block::Block;
+use super::format::Handle;
+use super::properties::Properties;
+use super::table::Table;
+use super::{Cache, filter, index};
+use crate::checksum::hash;
+use crate::cursor::Cursor;
+use crate::env::{File, Mapped};
+use crate::options::MIB;
+use crate::order::Order;
+use crate::record::MAX_SEQNO;
+use crate::seam::Plain;
+
+/// Loads bytes as a data block (first byte: the codec) and reads every entry of it.
+pub fn fuzz_block(bytes: &[u8]) {
+    let Some((codec, stored)) = bytes.split_first() else { return };
+    let raw_len = if codec & 0xf == 0 { stored.len() as u32 } else { 4096 };
+    let handle = Handle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
+    let order = Order::bytewise();
+    for searched in [false, true] {
+        let Ok(block) = Block::load(stored.to_vec(), *codec, &handle, 7, &order, searched) else { return };
+        let mut key = Vec::new();
+        for at in 0..block.len() {
+            key.clear();
+            if block.key_into(at, &mut key).is_ok()
+                && let Ok(entry) = block.entry(at)
+            {
+                let record = block.record(at, &entry, &key);
+                let place = block.search(record.key, record.seqno, &order);
+                assert!(
+                    place.is_ok_and(|place| place.equal.is_some() && place.at == at),
+                    "an entry is not where it is"
+                );
+            }
+        }
+    }
+}
+
+/// Reads bytes as the bodies of index, filter and properties.
+pub fn fuzz_properties(bytes: &[u8]) {
+    let _ = Properties::decode(bytes);
+    if let Ok(index) = index::Index::decode(bytes, &Order::bytewise(), MIB as u64) {
+        index.find(bytes, &Order::bytewise());
+    }
+    if let Ok(filter) = filter::Filter::decode(bytes) {
+        filter.may_contain(hash(bytes));
+    }
+}
+
+/// Opens bytes as a whole file, walks it in both directions, looks each key up and verifies it.
+pub fn fuzz_table(bytes: &[u8]) {
+    let file = Arc::new(Bytes(bytes.to_vec()));
+    let Ok(expected) = Table::identify("fuzzed", &*file) else { return };
+    let cache = Arc::new(Cache::new(MIB));
+    let Ok(table) = Table::open("fuzzed".into(), file, expected, Order::bytewise(), cache) else { return };
+    let _ = table.verify(&Plain, &mut |_| Ok(()));
+    let mut cursor = table.cursor(true);
+    let mut moved = cursor.first();
+    while moved.is_ok() && cursor.valid() {
+        let key = cursor.record().key;
+        let _ = table.get(key, hash(key), MAX_SEQNO, &mut |_| {});
+        moved = cursor.next();
+    }
+    let mut moved = cursor.last();
+    while moved.is_ok() && cursor.valid() {
+        moved = cursor.prev();
+    }
+}
+
+/// A file in memory that is only read.
+#[derive(Debug)]
+struct Bytes(Vec<u8>);
+
+impl File for Bytes {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.0.get(offset..)).unwrap_or_default();
+        let length = rest.len().min(buf.len());
+        buf[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn map(&self, _: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,363 @@
+//! The index: which block may hold a key. docs/format.md, section 4.3.
+//!
+//! In memory the separators are cut into groups. A group keeps the bytes common to its separators once, and of each
+//! separator a head taken after them and the tail. Thus heads decide whatever the keys begin with, and a table of long
+//! keys that differ late does not blow up in memory: no more than a group's length times what the file holds.
+
+use std::cmp::Ordering;
+
+use super::block::{begins_with, first_not_below};
+use super::format::{Handle, TRAILER_BYTES};
+use crate::codec::{Reader, put_varint};
+use crate::error::{Error, Result};
+use crate::header::HEADER_BYTES;
+use crate::order::{Order, common_prefix, head};
+use crate::record::MAX_KEY_BYTES;
+
+/// Separators of one group.
+const GROUP: usize = 64;
+
+/// The least an entry takes: four varints and a CRC.
+const LEAST_ENTRY_BYTES: usize = 8;
+
+/// Builds the body of an index.
+#[derive(Debug)]
+pub(super) struct Builder {
+    body: Vec<u8>,
+    before: Vec<u8>,
+    count: u32,
+}
+
+impl Builder {
+    pub(super) fn new() -> Builder {
+        Builder { body: vec![0; 4], before: Vec::new(), count: 0 }
+    }
+
+    /// Adds the separator of the next block.
+    pub(super) fn add(&mut self, separator: &[u8], handle: &Handle) {
+        let shared = common_prefix(&self.before, separator);
+        put_varint(&mut self.body, shared as u64);
+        put_varint(&mut self.body, (separator.len() - shared) as u64);
+        self.body.extend_from_slice(&separator[shared..]);
+        put_varint(&mut self.body, handle.stored_len.into());
+        put_varint(&mut self.body, handle.raw_len.into());
+        self.body.extend_from_slice(&handle.crc.to_le_bytes());
+        self.before.clear();
+        self.before.extend_from_slice(separator);
+        self.count += 1;
+    }
+
+    /// Number of blocks so far.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The body.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.body[..4].copy_from_slice(&self.count.to_le_bytes());
+        self.body
+    }
+}
+
+/// An index in memory.
+#[derive(Debug)]
+pub(super) struct Index {
+    /// Heads of all separators, each after its group's common bytes; empty for other orders than bytewise.
+    heads: Vec<u64>,
+    /// Heads of the last separator of each group, after the bytes common to the table.
+    group_heads: Vec<u64>,
+    /// Bytes common to all separators.
+    common: Vec<u8>,
+    groups: Vec<Group>,
+    /// Common bytes and tails.
+    keys: Vec<u8>,
+    /// Where each tail begins in `keys`; one more for the end.
+    tails: Vec<u32>,
+    handles: Vec<Handle>,
+}
+
+/// Where the bytes common to a group's separators stand in `keys`.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    common_at: u32,
+    common_len: u32,
+}
+
+impl Index {
+    /// Reads a body; `data_end` is where the data blocks must end at the latest.
+    pub(super) fn decode(body: &[u8], order: &Order, data_end: u64) -> Result<Index> {
+        let mut reader = Reader::new(body);
+        let count = reader.u32()? as usize;
+        if count == 0 || count > reader.remaining() / LEAST_ENTRY_BYTES {
+            return Err(Error::structural("an index claims more entries than it can hold"));
+        }
+        let mut index = Index {
+            heads: Vec::new(),
+            group_heads: Vec::new(),
+            common: Vec::new(),
+            groups: Vec::with_capacity(count.div_ceil(GROUP)),
+            keys: Vec::new(),
+            tails: Vec::with_capacity(count + 1),
+            handles: Vec::with_capacity(count),
+        };
+        let mut separators = Separators { reader, last: Vec::new(), offset: HEADER_BYTES as u64 };
+        let mut group: Vec<Vec<u8>> = Vec::with_capacity(GROUP);
+        let mut first = None;
+        for at in 0..count {
+            let before = (at > 0).then(|| separators.last.clone());
+            let handle = separators.next(data_end)?;
+            if before.is_some_and(|before| order.compare(&before, &separators.last) == Ordering::Greater) {
+                return Err(Error::structural("the separators of an index are out of order"));
+            }
+            first.get_or_insert_with(|| separators.last.clone());
+            index.handles.push(handle);
+            group.push(separators.last.clone());
+            if group.len() == GROUP || at + 1 == count {
+                index.add_group(&group, order)?;
+                group.clear();
+            }
+        }
+        if !separators.reader.is_empty() {
+            return Err(Error::structural("bytes behind the last entry of an index"));
+        }
+        index.tails.push(index.keys_len()?);
+        if order.is_bytewise() {
+            let skip = common_prefix(first.as_deref().unwrap_or_default(), &separators.last);
+            index.common = separators.last[..skip].to_vec();
+            index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
+        }
+        index.keys.shrink_to_fit();
+        Ok(index)
+    }
+
+    fn add_group(&mut self, separators: &[Vec<u8>], order: &Order) -> Result<()> {
+        let common = match (separators, order.is_bytewise()) {
+            ([first, .., last], true) => &first[..common_prefix(first, last)],
+            ([only], true) => &only[..],
+            _ => &[],
+        };
+        let common_at = self.keys_len()?;
+        self.keys.extend_from_slice(common);
+        self.groups.push(Group { common_at, common_len: common.len() as u32 });
+        for separator in separators {
+            let tail_at = self.keys_len()?;
+            self.tails.push(tail_at);
+            self.keys.extend_from_slice(&separator[common.len()..]);
+            if order.is_bytewise() {
+                self.heads.push(head(separator, common.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn keys_len(&self) -> Result<u32> {
+        u32::try_from(self.keys.len()).map_err(|_| Error::structural("an index of 4 GiB or more"))
+    }
+
+    /// Number of data blocks.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// The handle of a data block.
+    pub(super) fn handle(&self, number: usize) -> Option<&Handle> {
+        self.handles.get(number)
+    }
+
+    /// All handles, in file order.
+    pub(super) fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
+    /// Where the data blocks end.
+    pub(super) fn data_end(&self) -> u64 {
+        self.handles.last().map_or(HEADER_BYTES as u64, Handle::end)
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory(&self) -> usize {
+        let words = self.heads.len() + self.group_heads.len() + self.groups.len();
+        words * 8 + self.keys.len() + self.tails.len() * 4 + self.handles.len() * size_of::<Handle>()
+    }
+
+    /// The first block whose separator is not below `key`: the only one where versions of `key` can begin. `len` if there is none.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8], order: &Order) -> usize {
+        if !order.is_bytewise() {
+            return partition(0, self.len(), |at| order.compare(self.tail(at), key) == Ordering::Less);
+        }
+        let group = self.find_group(key);
+        let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
+        let Some(Group { common_at, common_len }) = self.groups.get(group).copied() else {
+            return self.len();
+        };
+        let (common_at, common_len) = (common_at as usize, common_len as usize);
+        let common = &self.keys[common_at..common_at + common_len];
+        if !begins_with(key, common) {
+            return if key < common { from } else { to };
+        }
+        let wanted = head(key, common_len);
+        let heads = &self.heads[from..to];
+        let low = first_not_below(heads, wanted);
+        if heads.get(low) != Some(&wanted) {
+            return from + low;
+        }
+        let equal = heads[low..].iter().take_while(|head| **head == wanted).count();
+        let rest = &key[common_len..];
+        partition(from + low, from + low + equal, |at| self.tail(at) < rest)
+    }
+
+    /// The first group whose last separator is not below `key`.
+    fn find_group(&self, key: &[u8]) -> usize {
+        if !begins_with(key, &self.common) {
+            return if key < &self.common[..] { 0 } else { self.groups.len() };
+        }
+        let wanted = head(key, self.common.len());
+        let low = first_not_below(&self.group_heads, wanted);
+        if self.group_heads.get(low) != Some(&wanted) {
+            return low;
+        }
+        let equal = self.group_heads[low..].partition_point(|head| *head == wanted);
+        partition(low, low + equal, |group| {
+            let (common, tail) = self.bound_parts(group);
+            let start = key.get(..common.len()).unwrap_or(key);
+            common.cmp(start).then_with(|| tail.cmp(&key[start.len()..])) == Ordering::Less
+        })
+    }
+
+    fn tail(&self, at: usize) -> &[u8] {
+        &self.keys[self.tails[at] as usize..self.tail_end(at)]
+    }
+
+    /// A tail ends where the next begins, or where the next group's common bytes do.
+    fn tail_end(&self, at: usize) -> usize {
+        match self.groups.get((at + 1) / GROUP) {
+            Some(group) if (at + 1).is_multiple_of(GROUP) => group.common_at as usize,
+            _ => self.tails[at + 1] as usize,
+        }
+    }
+
+    /// The last separator of a group, in two pieces.
+    fn bound_parts(&self, group: usize) -> (&[u8], &[u8]) {
+        let Group { common_at, common_len } = self.groups[group];
+        let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
+        (common, self.tail(self.len().min((group + 1) * GROUP) - 1))
+    }
+
+    fn bound(&self, group: usize) -> Vec<u8> {
+        let (common, tail) = self.bound_parts(group);
+        [common, tail].concat()
+    }
+
+    /// The separator of a block.
+    pub(super) fn separator(&self, number: usize) -> Vec<u8> {
+        let Group { common_at, common_len } = self.groups[number / GROUP];
+        let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
+        [common, self.tail(number)].concat()
+    }
+}
+
+/// The first of `from..to` that is not `below`; `to` if there is none.
+fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (from, to);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// Reads entries one after the other.
+struct Separators<'a> {
+    reader: Reader<'a>,
+    last: Vec<u8>,
+    offset: u64,
+}
+
+impl Separators<'_> {
+    fn next(&mut self, data_end: u64) -> Result<Handle> {
+        let shared = self.reader.varint()?;
+        let unshared = self.reader.varint_len()?;
+        if shared > self.last.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {
+            return Err(Error::structural("a separator longer than it can be"));
+        }
+        self.last.truncate(shared as usize);
+        self.last.extend_from_slice(self.reader.bytes(unshared)?);
+        let (stored_len, raw_len) = (self.reader.varint()?, self.reader.varint()?);
+        let wide = |_| Error::structural("a block of 4 GiB or more");
+        let handle = Handle {
+            offset: self.offset,
+            stored_len: stored_len.try_into().map_err(wide)?,
+            raw_len: raw_len.try_into().map_err(wide)?,
+            crc: self.reader.u32()?,
+        };
+        handle.check_within(data_end)?;
+        self.offset += stored_len + TRAILER_BYTES as u64;
+        Ok(handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Comparator;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    struct Reverse;
+
+    impl Comparator for Reverse {
+        fn name(&self) -> &str {
+            "reverse"
+        }
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            b.cmp(a)
+        }
+    }
+
+    fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let key = proptest::collection::vec(proptest::sample::select(vec![0u8, b'a', b'b', 0xff]), 0..20);
+        let prefix = proptest::sample::select(vec![&b""[..], b"a long common prefix", b"\0\0"]);
+        (prefix, proptest::collection::vec(key, 1..300))
+            .prop_map(|(prefix, keys)| keys.iter().map(|key| [prefix, key].concat()).collect())
+    }
+
+    fn built(keys: &[Vec<u8>]) -> Vec<u8> {
+        let mut builder = Builder::new();
+        for key in keys {
+            builder.add(key, &Handle { stored_len: 100, raw_len: 120, ..Handle::default() });
+        }
+        builder.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_search_over_whole_keys_finds(mut keys in keys(), probes in keys(), reverse: bool) {
+            let order = if reverse { Order::custom(Arc::new(Reverse)) } else { Order::bytewise() };
+            keys.sort_by(|a, b| order.compare(a, b));
+            let index = Index::decode(&built(&keys), &order, u64::MAX).unwrap();
+            prop_assert_eq!(index.len(), keys.len());
+            for (at, key) in keys.iter().enumerate() {
+                prop_assert_eq!(&index.separator(at), key);
+                prop_assert_eq!(index.handles()[at].offset, 64 + 105 * at as u64);
+            }
+            for probe in probes.iter().chain(&keys).chain([&vec![]]) {
+                let expected = keys.partition_point(|key| order.compare(key, probe) == Ordering::Less);
+                prop_assert_eq!(index.find(probe, &order), expected, "{:?}", probe);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = Index::decode(&bytes, &Order::bytewise(), 1 << 20);
+        }
+    }
+
+    #[test]
+    fn a_block_outside_of_the_file_is_refused() {
+        let body = built(&[b"a".to_vec(), b"b".to_vec()]);
+        assert!(Index::decode(&body, &Order::bytewise(), 64 + 210).is_ok());
+        assert!(Index::decode(&body, &Order::bytewise(), 64 + 209).is_err());
+    }
+}

@@ -1,0 +1,250 @@
+//! What a table says of itself. docs/format.md, section 4.5.
+
+use crate::codec::{Reader, put_bytes, put_varint};
+use crate::error::{Error, Result};
+use crate::ledger::{Entry, Ledger};
+use crate::record::{Kind, MAX_SEQNO, Seqno};
+
+/// Properties of one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// The family's id.
+    pub family: u32,
+    /// Name of the order of its keys.
+    pub comparator: String,
+    /// Name of its filter, if it has one.
+    pub filter: Option<String>,
+    /// Counts and sums of its records, taken from its finished blocks.
+    pub ledger: Ledger,
+    /// Smallest user key.
+    pub smallest: Vec<u8>,
+    /// Largest user key.
+    pub largest: Vec<u8>,
+    /// Least seqno.
+    pub least_seqno: Seqno,
+    /// Greatest seqno.
+    pub greatest_seqno: Seqno,
+    /// Bytes of all keys, before packing.
+    pub key_bytes: u64,
+    /// Bytes of all values, before packing.
+    pub value_bytes: u64,
+    /// Number of data blocks.
+    pub data_blocks: u64,
+    /// 0: no record has a companion; 1: some have; 2: every one has.
+    pub protection: u8,
+    /// Provider descriptors, opaque.
+    pub providers: Vec<u8>,
+    /// Column-id bitmap, opaque.
+    pub columns: Vec<u8>,
+    /// Creation time in microseconds since 1970.
+    pub created_micros: u64,
+    /// Who wrote it.
+    pub creator: String,
+    /// Seal algorithm id, 0: none.
+    pub seal_algorithm: u64,
+    /// Collected properties: provider id and bytes.
+    pub collected: Vec<(u64, Vec<u8>)>,
+}
+
+impl Properties {
+    /// The body on disk.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut put = |tag: u64, bytes: &[u8]| {
+            put_varint(&mut out, tag);
+            put_bytes(&mut out, bytes);
+        };
+        put(1, &varints(&[self.family.into()]));
+        put(2, self.comparator.as_bytes());
+        if let Some(filter) = &self.filter {
+            put(3, filter.as_bytes());
+        }
+        put(4, &encode_ledger(&self.ledger));
+        put(5, &self.smallest);
+        put(6, &self.largest);
+        put(7, &varints(&[self.least_seqno, self.greatest_seqno]));
+        put(8, &varints(&[self.key_bytes, self.value_bytes, self.data_blocks]));
+        put(9, &[self.protection]);
+        for (tag, bytes) in [(10, &self.providers), (11, &self.columns)] {
+            if !bytes.is_empty() {
+                put(tag, bytes);
+            }
+        }
+        put(12, &varints(&[self.created_micros]));
+        put(13, self.creator.as_bytes());
+        put(14, &varints(&[self.seal_algorithm]));
+        if !self.collected.is_empty() {
+            let mut bytes = Vec::new();
+            for (provider, property) in &self.collected {
+                put_varint(&mut bytes, *provider);
+                put_bytes(&mut bytes, property);
+            }
+            put(15, &bytes);
+        }
+        out
+    }
+
+    /// Reads a body: tags ascend, unknown ones are skipped, those that every table has must be there.
+    pub(super) fn decode(body: &[u8]) -> Result<Properties> {
+        let mut properties = Properties::default();
+        let mut reader = Reader::new(body);
+        let mut seen = 0u32;
+        let mut before = 0;
+        while !reader.is_empty() {
+            let tag = reader.varint()?;
+            let bytes = reader.length_prefixed()?;
+            if tag <= before {
+                return Err(Error::structural("property tags do not ascend"));
+            }
+            before = tag;
+            if tag < 32 {
+                seen |= 1 << tag;
+            }
+            properties.set(tag, bytes)?;
+        }
+        const NEEDED: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9;
+        if seen & NEEDED != NEEDED {
+            return Err(Error::structural("a property that every table has is missing"));
+        }
+        Ok(properties)
+    }
+
+    fn set(&mut self, tag: u64, bytes: &[u8]) -> Result<()> {
+        let mut reader = Reader::new(bytes);
+        match tag {
+            1 => {
+                let family = reader.varint()?;
+                self.family = family.try_into().map_err(|_| Error::structural("family id above 32 bits"))?;
+            }
+            2 => self.comparator = text(bytes)?,
+            3 => self.filter = Some(text(bytes)?),
+            4 => self.ledger = decode_ledger(&mut reader)?,
+            5 => self.smallest = bytes.to_vec(),
+            6 => self.largest = bytes.to_vec(),
+            7 => {
+                (self.least_seqno, self.greatest_seqno) = (reader.varint()?, reader.varint()?);
+                if self.least_seqno > self.greatest_seqno || self.greatest_seqno > MAX_SEQNO {
+                    return Err(Error::structural("seqno bounds that cannot be"));
+                }
+            }
+            8 => {
+                (self.key_bytes, self.value_bytes) = (reader.varint()?, reader.varint()?);
+                self.data_blocks = reader.varint()?;
+            }
+            9 => self.protection = reader.u8()?,
+            10 => self.providers = bytes.to_vec(),
+            11 => self.columns = bytes.to_vec(),
+            12 => self.created_micros = reader.varint()?,
+            13 => self.creator = text(bytes)?,
+            14 => self.seal_algorithm = reader.varint()?,
+            15 => {
+                while !reader.is_empty() {
+                    self.collected.push((reader.varint()?, reader.length_prefixed()?.to_vec()));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<String> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| Error::structural("a name that is not text"))
+}
+
+fn varints(values: &[u64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    values.iter().for_each(|value| put_varint(&mut out, *value));
+    out
+}
+
+/// The kind byte that stands for all kinds but puts and tombstones.
+const OTHERS: u8 = 0;
+
+fn encode_ledger(ledger: &Ledger) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (kind, entry) in [(Kind::Put as u8, ledger.puts), (Kind::Delete as u8, ledger.deletes), (OTHERS, ledger.others)]
+    {
+        out.push(kind);
+        put_varint(&mut out, entry.count);
+        out.extend_from_slice(&entry.sum.to_le_bytes());
+    }
+    out
+}
+
+fn decode_ledger(reader: &mut Reader<'_>) -> Result<Ledger> {
+    let mut ledger = Ledger::default();
+    while !reader.is_empty() {
+        let kind = reader.u8()?;
+        let entry = Entry { count: reader.varint()?, sum: reader.u64()? };
+        let slot = match kind {
+            OTHERS => &mut ledger.others,
+            kind if kind == Kind::Put as u8 => &mut ledger.puts,
+            kind if kind == Kind::Delete as u8 => &mut ledger.deletes,
+            _ => return Err(Error::structural("a ledger of an unknown kind")),
+        };
+        *slot = entry;
+    }
+    Ok(ledger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn properties_come_back(
+            family: u32,
+            names: (String, Option<String>, String),
+            keys: (Vec<u8>, Vec<u8>),
+            seqnos in (0..=MAX_SEQNO, 0..=MAX_SEQNO),
+            numbers: [u64; 5],
+            opaque: (Vec<u8>, Vec<u8>),
+            collected: Vec<(u64, Vec<u8>)>,
+            protection: u8,
+        ) {
+            let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
+            let properties = Properties {
+                family,
+                comparator: names.0,
+                filter: names.1,
+                ledger: Ledger { puts: entry(0), deletes: entry(1), others: entry(3) },
+                smallest: keys.0,
+                largest: keys.1,
+                least_seqno: seqnos.0.min(seqnos.1),
+                greatest_seqno: seqnos.0.max(seqnos.1),
+                key_bytes: numbers[0],
+                value_bytes: numbers[1],
+                data_blocks: numbers[2],
+                protection,
+                providers: opaque.0,
+                columns: opaque.1,
+                created_micros: numbers[3],
+                creator: names.2,
+                seal_algorithm: numbers[4],
+                collected,
+            };
+            let mut bytes = properties.encode();
+            prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);
+            // What a later version adds is skipped.
+            put_varint(&mut bytes, 77);
+            put_bytes(&mut bytes, b"later");
+            prop_assert_eq!(Properties::decode(&bytes).unwrap(), properties);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = Properties::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_body_that_lacks_a_property_is_refused() {
+        assert!(Properties::decode(&[]).is_err());
+        let bytes = Properties::default().encode();
+        assert!(Properties::decode(&bytes).is_ok());
+        assert!(Properties::decode(&bytes[3..]).is_err()); // without the family
+    }
+}

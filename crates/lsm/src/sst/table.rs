@@ -1,0 +1,426 @@
+//! The reader: one open table file.
+//!
+//! In:    a file and what the manifest says of it.
+//! Out:   point reads and cursors. Index and filter are pinned at open, data blocks go through the cache.
+//! Holds: nothing is believed before its sum was checked, and no length before it was held against the file's (I10).
+//!        Corruption names the file and the offset of the block that is hit; the rest of the table goes on.
+//!
+//! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
+//! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
+
+use std::cmp::Ordering;
+use std::io;
+use std::sync::Arc;
+
+use super::block::Block;
+use super::cache::{Cache, Slots};
+use super::cursor::TableCursor;
+use super::entry::{Keys, walk};
+use super::filter::{self, Filter};
+use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
+use super::index::Index;
+use super::properties::Properties;
+use super::writer::checked_term;
+use crate::checksum::{Role, Uid, hash};
+use crate::env::{File, read_exact};
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::ledger::Ledger;
+use crate::order::Order;
+use crate::record::{Record, Seqno};
+use crate::seam::Companions;
+
+/// What the manifest says of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The file's own name.
+    pub uid: Uid,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its digest.
+    pub digest: u64,
+}
+
+/// One open table. Shared by all readers; the file is closed with the last of them.
+pub struct Table {
+    pub(super) name: String,
+    pub(super) file: Arc<dyn File>,
+    pub(super) slots: Arc<Slots>,
+    pub(super) order: Order,
+    pub(super) index: Index,
+    filter: Option<Filter>,
+    expected: Expected,
+    base: Seqno,
+    properties: Properties,
+}
+
+/// What one block says to a point read.
+enum Outcome {
+    Found,
+    Absent,
+    /// The block ends with newer versions of the key; older ones may stand in the next.
+    Further,
+}
+
+/// Everything of a table but its records.
+struct Parts {
+    base: Seqno,
+    properties: Properties,
+    filter: Option<Filter>,
+    index: Index,
+}
+
+impl Table {
+    /// Opens a table: checks header, footer, identity and digest, loads index and filter. `name` is for errors.
+    pub fn open(
+        name: String,
+        file: Arc<dyn File>,
+        expected: Expected,
+        order: Order,
+        cache: Arc<Cache>,
+    ) -> Result<Arc<Table>> {
+        let Parts { base, properties, filter, index } = read_parts(&name, &*file, expected, &order)?;
+        let slots = Arc::new(Slots::new(index.len(), cache));
+        Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties }))
+    }
+
+    /// What a file says of itself, for those who have no manifest (salvage, tools). Header and footer are checked.
+    pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
+        let size = file.len().map_err(|error| read_error(name, 0, error))?;
+        let (uid, footer) = read_ends(name, file, size)?;
+        Ok(Expected { uid, size, digest: footer.digest })
+    }
+
+    /// The newest version of `key` not above `seqno`, handed to `visit`, at most once; false if there is none here.
+    /// `key_hash` is `checksum::hash(key)`.
+    #[inline]
+    pub fn get(&self, key: &[u8], key_hash: u64, seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        if !self.may_contain(key_hash) {
+            return Ok(false);
+        }
+        let mut number = self.index.find(key, &self.order);
+        while number < self.index.len() {
+            let cached = self.slots.slot(number).load();
+            let outcome = match &*cached {
+                Some(block) => {
+                    block.touch();
+                    self.look(block, key, seqno, visit)
+                }
+                None => {
+                    drop(cached);
+                    let block = self.slots.keep(number, self.read_block(number, true)?);
+                    self.look(&block, key, seqno, visit)
+                }
+            };
+            match outcome.map_err(|error| self.at_block(error, number))? {
+                Outcome::Found => return Ok(true),
+                Outcome::Absent => return Ok(false),
+                Outcome::Further => number += 1,
+            }
+        }
+        Ok(false)
+    }
+
+    /// False if no version of a key with this hash is here.
+    #[inline]
+    pub fn may_contain(&self, key_hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
+    }
+
+    /// A cursor over the table. Without `fill_cache` (compaction, backup) blocks in the cache are used, others are read in
+    /// large pieces and not kept.
+    pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
+        TableCursor::new(self.clone(), fill_cache)
+    }
+
+    /// About how many bytes of the file stand before a key.
+    pub fn approximate_offset(&self, key: &[u8]) -> u64 {
+        let number = self.index.find(key, &self.order);
+        self.index.handle(number).map_or(self.index.data_end(), |handle| handle.offset)
+    }
+
+    /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work.
+    pub fn separator(&self, block: usize) -> Option<Vec<u8>> {
+        (block < self.index.len()).then(|| self.index.separator(block))
+    }
+
+    /// Number of data blocks.
+    pub fn blocks(&self) -> usize {
+        self.index.len()
+    }
+
+    /// What the table says of itself.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// What the manifest says of it.
+    pub fn expected(&self) -> &Expected {
+        &self.expected
+    }
+
+    /// The name that errors use.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file, for backups.
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Bytes that index, filter and slots take in memory, outside of the cache.
+    pub fn pinned_bytes(&self) -> usize {
+        self.index.memory() + self.slots.memory() + self.filter.as_ref().map_or(0, Filter::memory)
+    }
+
+    /// How often a damaged filter line was met; such a line never hides a record.
+    pub fn damaged_filter_lines(&self) -> u64 {
+        self.filter.as_ref().map_or(0, Filter::damaged)
+    }
+
+    /// Reads the whole file past the cache: sums, order, separators, filter, companions, counts. `progress` gets the bytes read
+    /// since its last call; its error ends the walk. Answers the ledger of what is there.
+    pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
+        let parts = read_parts(&self.name, &*self.file, self.expected, &self.order)?;
+        let mut walked = Walked::new(self, keeper, parts.filter.as_ref());
+        for (number, handle) in parts.index.handles().iter().enumerate() {
+            walked
+                .block(handle, &parts.index.separator(number))
+                .map_err(|error| error.in_file(&self.name, handle.offset))?;
+            progress(handle.bytes() as u64)?;
+        }
+        walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
+        progress(self.expected.size.saturating_sub(parts.index.data_end()))?;
+        Ok(walked.ledger)
+    }
+
+    fn look(&self, block: &Block, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> Result<Outcome> {
+        let place = block.search(key, seqno, &self.order)?;
+        if place.at == block.len() {
+            return Ok(if block.ends_with(key, &self.order)? { Outcome::Further } else { Outcome::Absent });
+        }
+        let Some(entry) = place.equal else { return Ok(Outcome::Absent) };
+        if self.order.is_hashable() {
+            visit(&block.record(place.at, &entry, key));
+        } else {
+            // Equal keys may differ in their bytes: the record is the one that was stored.
+            let mut stored = Vec::new();
+            block.key_into(place.at, &mut stored)?;
+            visit(&block.record(place.at, &entry, &stored));
+        }
+        Ok(Outcome::Found)
+    }
+
+    /// Reads a block from the file, past the cache.
+    pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
+        let Some(handle) = self.index.handle(number) else {
+            return Err(Error::structural("a block that the index does not name"));
+        };
+        let buffer = read_framed(&self.name, &*self.file, handle)?;
+        self.load(buffer, handle, searched)
+    }
+
+    /// Checks a framed block and makes it ready.
+    pub(super) fn load(&self, buffer: Vec<u8>, handle: &Handle, searched: bool) -> Result<Block> {
+        let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
+        codec
+            .and_then(|codec| Block::load(buffer, codec, handle, self.base, &self.order, searched))
+            .map_err(|error| error.in_file(&self.name, handle.offset))
+    }
+
+    /// Names the file and the block in an error.
+    #[cold]
+    pub(super) fn at_block(&self, error: Error, number: usize) -> Error {
+        error.in_file(&self.name, self.index.handle(number).map_or(0, |handle| handle.offset))
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("name", &self.name).field("blocks", &self.blocks()).finish_non_exhaustive()
+    }
+}
+
+/// An error of the operating system while reading; an early end is damage, since lengths are checked before.
+pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return Error::structural("the file ends too early").in_file(name, offset);
+    }
+    Error::io(format_args!("reading {name} at {offset}"), error)
+}
+
+/// Reads a block with its trailer. Its handle was checked against the file's length.
+fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
+    read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
+}
+
+/// Reads and checks header and footer.
+fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
+    let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
+        return Err(Error::structural("the file is too short for a table").in_file(name, 0));
+    };
+    let read = |offset, length| read_exact(file, offset, length).map_err(|error| read_error(name, offset, error));
+    let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
+    let footer = Footer::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
+    Ok((header.uid, footer.map_err(|error| error.in_file(name, footer_at))?))
+}
+
+/// Reads and checks everything but the data blocks.
+fn read_parts(name: &str, file: &dyn File, expected: Expected, order: &Order) -> Result<Parts> {
+    let size = file.len().map_err(|error| read_error(name, 0, error))?;
+    if size != expected.size {
+        let message = format!("the file has {size} bytes, not {}", expected.size);
+        return Err(Error::corruption(Damage::default(), message).in_file(name, size.min(expected.size)));
+    }
+    let (uid, footer) = read_ends(name, file, size)?;
+    let footer_at = size - FOOTER_BYTES as u64;
+    if uid != expected.uid {
+        return Err(misplaced("another file stands under this name").in_file(name, 0));
+    }
+    if footer.digest != expected.digest {
+        return Err(misplaced("another state of the file than the manifest names").in_file(name, footer_at));
+    }
+    if !footer.range_deletes.is_absent() {
+        return Err(Error::of(
+            ErrorKind::FormatTooNew,
+            format!("{name} has range deletes, which this version cannot read"),
+        ));
+    }
+    let blocks = Blocks { name, file, uid, end: footer_at };
+    let properties = blocks.read(&footer.properties, Role::Properties, Properties::decode)?;
+    if properties.comparator != order.name() {
+        let (kept, given) = (&properties.comparator, order.name());
+        return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
+    }
+    let data_end = [&footer.index, &footer.filter, &footer.properties].map(|handle| handle.offset).into_iter();
+    let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(footer_at);
+    let index = blocks.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
+    let in_index = |error: Error| error.in_file(name, footer.index.offset);
+    if properties.data_blocks != index.len() as u64 || index.data_end() != data_end {
+        return Err(in_index(Error::structural("the index does not name the blocks that are there")));
+    }
+    let filter = match properties.filter.as_deref() {
+        Some(filter::NAME) => {
+            let filter = blocks.read(&footer.filter, Role::Filter, Filter::decode)?;
+            order.is_hashable().then_some(filter)
+        }
+        _ => None,
+    };
+    let sides = [&footer.filter, &footer.properties, &footer.index].into_iter().filter(|handle| !handle.is_absent());
+    let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
+    if found != footer.digest {
+        return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
+    }
+    Ok(Parts { base: footer.base_seqno, properties, filter, index })
+}
+
+/// The blocks of a file that are not data.
+struct Blocks<'a> {
+    name: &'a str,
+    file: &'a dyn File,
+    uid: Uid,
+    end: u64,
+}
+
+impl Blocks<'_> {
+    fn read<T>(&self, handle: &Handle, role: Role, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let decoded = handle.check_within(self.end).and_then(|()| {
+            let block = read_framed(self.name, self.file, handle)?;
+            let (stored, codec) = check(&block, &self.uid, role, handle)?;
+            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new())?)
+        });
+        decoded.map_err(|error| error.in_file(self.name, handle.offset))
+    }
+}
+
+/// A walk over all data blocks.
+struct Walked<'a> {
+    table: &'a Table,
+    keeper: &'a dyn Companions,
+    filter: Option<&'a Filter>,
+    ledger: Ledger,
+    keys: Keys,
+    scratch: Vec<u8>,
+    first: Option<Vec<u8>>,
+    /// Last key and seqno of the block before, and its separator.
+    before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
+    seqnos: (Seqno, Seqno),
+}
+
+impl<'a> Walked<'a> {
+    fn new(table: &'a Table, keeper: &'a dyn Companions, filter: Option<&'a Filter>) -> Walked<'a> {
+        Walked {
+            table,
+            keeper,
+            filter,
+            ledger: Ledger::default(),
+            keys: Keys::default(),
+            scratch: Vec::new(),
+            first: None,
+            before: None,
+            seqnos: (Seqno::MAX, 0),
+        }
+    }
+
+    fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
+        let Table { name, file, order, expected, base, .. } = self.table;
+        let framed = read_framed(name, &**file, handle)?;
+        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
+        let stored = Stored::split(stored, codec)?;
+        let body = stored.body(handle.raw_len, &mut self.scratch)?;
+        let (before, first) = (self.before.take(), &mut self.first);
+        let (ledger, seqnos, keeper, filter) = (&mut self.ledger, &mut self.seqnos, self.keeper, self.filter);
+        let mut last_seqno = None;
+        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
+            if last_seqno.is_none() {
+                first.get_or_insert_with(|| record.key.to_vec());
+                follows(order, before.as_ref(), record)?;
+            }
+            last_seqno = Some(record.seqno);
+            *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
+            if filter.is_some_and(|filter| !filter.may_contain(hash(record.key))) {
+                return Err(Error::structural("the filter denies a key of the table"));
+            }
+            ledger.add(record.kind, checked_term(keeper, record)?);
+            Ok(())
+        })?;
+        if order.compare(&self.keys.last, separator) == Ordering::Greater {
+            return Err(Error::structural("a block reaches beyond its separator"));
+        }
+        self.before = Some((self.keys.last.clone(), last_seqno.unwrap_or(0), separator.to_vec()));
+        Ok(())
+    }
+
+    /// Whether what was walked is what the properties say. Sums speak only where a keeper made them and one is there to redo them.
+    fn closes(&self, properties: &Properties) -> Result<()> {
+        let (found, kept) = (&self.ledger, &properties.ledger);
+        let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
+        let summed = self.keeper.protection() > 0 && pairs.iter().any(|(_, kept)| kept.sum != 0);
+        if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
+            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+            return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
+        }
+        let largest = self.before.as_ref().map(|(key, ..)| key);
+        if self.first.as_ref() != Some(&properties.smallest)
+            || largest != Some(&properties.largest)
+            || self.seqnos != (properties.least_seqno, properties.greatest_seqno)
+        {
+            return Err(Error::structural("the bounds in the properties are not those of the records"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the first record of a block may follow the last one, and the separator, of the block before.
+fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
+    let Some((key, seqno, separator)) = before else { return Ok(()) };
+    let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;
+    let spilled = order.compare(key, record.key) == Ordering::Equal;
+    let separated = match order.compare(separator, record.key) {
+        Ordering::Less => true,
+        Ordering::Equal => spilled,
+        Ordering::Greater => false,
+    };
+    if in_order && separated { Ok(()) } else { Err(Error::structural("a block does not follow the one before")) }
+}

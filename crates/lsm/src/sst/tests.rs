@@ -1,0 +1,318 @@
+//! Tables as a whole: what goes in comes out, in every shape; what is damaged says so.
+
+mod cache;
+mod damage;
+mod golden;
+mod oracle;
+
+use std::cmp::Ordering;
+use std::io;
+use std::sync::{Arc, RwLock};
+
+use super::*;
+use crate::checksum::{Uid, hash, mix};
+use crate::env::{File, Mapped};
+use crate::error::Result;
+use crate::ledger::Ledger;
+use crate::options::Compression;
+use crate::order::{Comparator, Order};
+use crate::record::{Kind, Record, Seqno, companion};
+use crate::seam::{Build, Check, Collector, Companions, DropReason, Emitted};
+
+pub(super) const UID: Uid = Uid(*b"uid of a table..");
+pub(super) const NAME: &str = "000007.tbl";
+
+/// A file in memory.
+#[derive(Debug, Default)]
+pub(super) struct Memory(pub(super) RwLock<Vec<u8>>);
+
+impl Memory {
+    pub(super) fn of(bytes: Vec<u8>) -> Arc<Memory> {
+        Arc::new(Memory(RwLock::new(bytes)))
+    }
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.0.read().unwrap().clone()
+    }
+}
+
+impl File for Memory {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = self.0.read().unwrap();
+        let rest = bytes.get(offset as usize..).unwrap_or_default();
+        let length = rest.len().min(buf.len());
+        buf[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut all = self.0.write().unwrap();
+        let end = offset as usize + bytes.len();
+        if all.len() < end {
+            all.resize(end, 0);
+        }
+        all[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.read().unwrap().len() as u64)
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.write().unwrap().resize(length as usize, 0);
+        Ok(())
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+    fn map(&self, _: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        Ok(None)
+    }
+}
+
+/// A record that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    pub(super) key: Vec<u8>,
+    pub(super) seqno: Seqno,
+    pub(super) kind: Kind,
+    pub(super) value: Vec<u8>,
+    pub(super) companion: Vec<u8>,
+}
+
+impl Owned {
+    pub(super) fn put(key: &[u8], seqno: Seqno, value: &[u8]) -> Owned {
+        Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion: Vec::new() }
+    }
+    /// With the test keeper's word.
+    pub(super) fn sealed(mut self) -> Owned {
+        let word = word(&self.borrow());
+        self.companion = [&[companion::WORD8][..], &word.to_le_bytes()].concat();
+        self
+    }
+    pub(super) fn of(record: &Record<'_>) -> Owned {
+        Owned {
+            key: record.key.to_vec(),
+            seqno: record.seqno,
+            kind: record.kind,
+            value: record.value.to_vec(),
+            companion: record.companion.to_vec(),
+        }
+    }
+    pub(super) fn borrow(&self) -> Record<'_> {
+        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
+    }
+}
+
+/// A key that orders like its number.
+pub(super) fn numbered(n: u32) -> Vec<u8> {
+    format!("{n:08}").into_bytes()
+}
+
+fn word(record: &Record<'_>) -> u64 {
+    mix(hash(record.key) ^ mix(hash(record.value) ^ mix(record.seqno ^ (record.kind as u64) << 56)))
+}
+
+/// A keeper of one-word companions; a record without one is unverified.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sealer;
+
+struct Counting(u64);
+
+impl Collector for Counting {
+    fn add(&mut self, _: &Record<'_>) {
+        self.0 += 1;
+    }
+    fn finish(&mut self) -> Vec<(u16, Vec<u8>)> {
+        vec![(9, self.0.to_le_bytes().to_vec())]
+    }
+}
+
+impl Companions for Sealer {
+    fn on_write(&self, _: u32, _: Kind, _: &[u8], _: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn on_build(&self, _: &Record<'_>, _: &mut Vec<u8>) -> Build {
+        Build::Keep
+    }
+    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn verify(&self, record: &Record<'_>) -> Check {
+        match record.companion.get(1..9) {
+            Some(kept) if record.companion[0] == companion::WORD8 => {
+                if kept == word(record).to_le_bytes() {
+                    Check::Validated
+                } else {
+                    Check::Corrupted
+                }
+            }
+            _ => Check::Unverified,
+        }
+    }
+    fn term(&self, record: &Record<'_>) -> u64 {
+        if self.verify(record) == Check::Validated { word(record) } else { 0 }
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        Some(Box::new(Counting(0)))
+    }
+    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn protection(&self) -> u8 {
+        1
+    }
+}
+
+/// Backwards.
+pub(super) struct Reverse;
+
+impl Comparator for Reverse {
+    fn name(&self) -> &str {
+        "reverse"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+/// Upper and lower case are the same key.
+pub(super) struct Caseless;
+
+impl Comparator for Caseless {
+    fn name(&self) -> &str {
+        "caseless"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+    fn equal_means_same_bytes(&self) -> bool {
+        false
+    }
+}
+
+pub(super) fn settings() -> WriterSettings {
+    WriterSettings {
+        order: Order::bytewise(),
+        family: 3,
+        block_bytes: 4096,
+        restart_interval: 16,
+        filter_bits: 10,
+        compression: Compression::None,
+        base_seqno: 0,
+        seal_column: false,
+        created_micros: 1_700_000_000_000_000,
+    }
+}
+
+/// Writes records, which are in order, and checks what the writer says of them.
+pub(super) fn written(records: &[Owned], settings: &WriterSettings) -> (Arc<Memory>, Finished) {
+    let file = Memory::of(Vec::new());
+    let mut writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(Sealer)).created_by("golden");
+    for record in records {
+        writer.add(&record.borrow()).unwrap();
+    }
+    assert_eq!(writer.records(), records.len() as u64);
+    assert!(writer.file_bytes() > 64);
+    let finished = writer.finish().unwrap();
+    let mut ledger = Ledger::default();
+    records.iter().for_each(|record| ledger.add(record.kind, Sealer.term(&record.borrow())));
+    assert_eq!(finished.ledger, ledger);
+    assert_eq!(finished.size, file.len().unwrap());
+    assert_eq!(finished.smallest, records[0].key);
+    assert_eq!(finished.largest, records[records.len() - 1].key);
+    assert_eq!(finished.least_seqno, records.iter().map(|record| record.seqno).min().unwrap());
+    assert_eq!(finished.greatest_seqno, records.iter().map(|record| record.seqno).max().unwrap());
+    (file, finished)
+}
+
+pub(super) fn expected(finished: &Finished) -> Expected {
+    Expected { uid: UID, size: finished.size, digest: finished.digest }
+}
+
+pub(super) fn opened(file: Arc<Memory>, finished: &Finished, order: &Order, cache: &Arc<Cache>) -> Arc<Table> {
+    Table::open(NAME.into(), file, expected(finished), order.clone(), cache.clone()).unwrap()
+}
+
+pub(super) fn got(table: &Table, key: &[u8], seqno: Seqno) -> Result<Option<Owned>> {
+    let mut found = None;
+    let hit = table.get(key, hash(key), seqno, &mut |record| {
+        assert!(found.is_none(), "visited twice");
+        found = Some(Owned::of(record));
+    })?;
+    assert_eq!(hit, found.is_some());
+    Ok(found)
+}
+
+#[test]
+fn what_cannot_stand_in_a_table_is_refused() {
+    let start =
+        || Writer::new(Memory::of(Vec::new()), UID, WriterSettings { base_seqno: 5, ..settings() }, Arc::new(Sealer));
+    let put = |writer: &mut Writer, key: &[u8], seqno| writer.add(&Owned::put(key, seqno, b"v").borrow());
+    let mut writer = start();
+    assert!(put(&mut writer, b"b", 4).is_err(), "below the base");
+    assert!(put(&mut writer, b"b", 1 << 56).is_err(), "no seqno");
+    put(&mut writer, b"b", 6).unwrap();
+    assert!(put(&mut writer, b"a", 7).is_err(), "before");
+    assert!(put(&mut writer, b"b", 6).is_err(), "twice");
+    assert!(put(&mut writer, b"b", 7).is_err(), "newer after older");
+    put(&mut writer, b"b", 0).unwrap();
+    assert!(start().finish().is_err(), "nothing");
+    let mut writer = start();
+    assert!(put(&mut writer, &[1; 65_536], 6).is_err());
+    put(&mut writer, &[1; 65_535], 6).unwrap();
+    // A companion that is none would make a hole in the block: the verifying pass finds it.
+    let mut writer = start();
+    let bad = Owned { companion: vec![0x33, 1, 2], ..Owned::put(b"a", 9, b"v") };
+    writer.add(&bad.borrow()).unwrap();
+    assert!(writer.finish().unwrap_err().is_corruption());
+    // So does it find a record that is not what its companion says.
+    let mut writer = start();
+    let bad = Owned { value: b"w".to_vec(), ..Owned::put(b"a", 9, b"v").sealed() };
+    writer.add(&bad.borrow()).unwrap();
+    assert_eq!(writer.finish().unwrap_err().damage().unwrap().verdict, crate::error::Verdict::Seal);
+}
+
+#[test]
+fn a_table_says_what_it_is() {
+    let records: Vec<Owned> =
+        (0..1000u32).map(|n| Owned::put(&numbered(n), 100 + n as u64, &[n as u8; 20]).sealed()).collect();
+    let settings = WriterSettings { base_seqno: 100, ..settings() };
+    let (file, finished) = written(&records, &settings);
+    let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(1 << 20)));
+    let properties = table.properties();
+    assert_eq!((properties.family, properties.protection, properties.comparator.as_str()), (3, 2, "wax.bytewise"));
+    assert_eq!((properties.key_bytes, properties.value_bytes), (8000, 20_000));
+    assert_eq!(properties.data_blocks, table.blocks() as u64);
+    assert_eq!(properties.collected, [(9, 1000u64.to_le_bytes().to_vec())]);
+    assert_eq!(properties.ledger, finished.ledger);
+    assert_eq!(Table::identify(NAME, &*file).unwrap(), expected(&finished));
+    let mut read = 64;
+    let ledger = table.verify(&Sealer, &mut |bytes| {
+        read += bytes;
+        Ok(())
+    });
+    assert_eq!((ledger.unwrap(), read), (finished.ledger, finished.size));
+    let offsets: Vec<u64> = (0..=1000u32).step_by(50).map(|n| table.approximate_offset(&numbered(n))).collect();
+    assert!(offsets.is_sorted() && offsets[0] == 64 && *offsets.last().unwrap() > finished.size * 3 / 4);
+    assert!(table.pinned_bytes() > 1000 && table.damaged_filter_lines() == 0);
+}
+
+#[test]
+fn another_file_or_state_or_order_is_refused() {
+    let (file, finished) = written(&[Owned::put(b"a", 1, b"v")], &settings());
+    let cache = Arc::new(Cache::new(0));
+    let open = |expected, order| Table::open(NAME.into(), file.clone(), expected, order, cache.clone());
+    let right = expected(&finished);
+    assert!(open(right, Order::bytewise()).is_ok());
+    for wrong in [
+        Expected { uid: Uid([0; 16]), ..right },
+        Expected { size: right.size + 1, ..right },
+        Expected { digest: right.digest ^ 1, ..right },
+    ] {
+        let error = open(wrong, Order::bytewise()).unwrap_err();
+        assert_eq!(error.damage().unwrap().file, NAME, "{error}");
+    }
+    let error = open(right, Order::custom(Arc::new(Reverse))).unwrap_err();
+    assert_eq!(*error.kind(), crate::error::ErrorKind::Invalid);
+}

@@ -1,0 +1,124 @@
+//! The cache: its budget, what a scan leaves alone, what a closed table gives back.
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::env::work;
+use crate::record::MAX_SEQNO;
+
+fn table(blocks: u32, cache: &Arc<Cache>) -> Arc<Table> {
+    // One record a block.
+    let records: Vec<Owned> = (0..blocks).map(|n| Owned::put(&numbered(n), 1, &[7; 900])).collect();
+    let settings = WriterSettings { block_bytes: 1000, ..settings() };
+    let (file, finished) = written(&records, &settings);
+    let table = opened(file, &finished, &settings.order, cache);
+    assert_eq!(table.blocks(), blocks as usize);
+    table
+}
+
+fn read(table: &Table, n: u32) {
+    assert!(got(table, &numbered(n), MAX_SEQNO).unwrap().is_some());
+}
+
+fn scan(table: &Arc<Table>) {
+    let mut cursor = table.cursor(true);
+    cursor.first().unwrap();
+    while cursor.valid() {
+        cursor.next().unwrap();
+    }
+}
+
+#[test]
+fn cached_blocks_are_not_read_again() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let table = table(100, &cache);
+    scan(&table);
+    scan(&table);
+    (0..100).for_each(|n| read(&table, n));
+    let metrics = cache.metrics();
+    assert_eq!((metrics.loads, metrics.blocks, metrics.evictions, metrics.refused), (100, 100, 0, 0));
+}
+
+#[test]
+fn the_budget_holds() {
+    for budget in [0, 1, 1500, 10_000, 100_000] {
+        let cache = Arc::new(Cache::new(budget));
+        let tables = [table(200, &cache), table(50, &cache)];
+        let mut n = 1u32;
+        for _ in 0..2000 {
+            n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            read(&tables[(n >> 30) as usize % 2], (n >> 8) % 50);
+            assert!(cache.metrics().used_bytes <= budget as u64);
+        }
+        let metrics = cache.metrics();
+        assert_eq!(metrics.blocks, metrics.loads - metrics.evictions - metrics.refused, "{metrics:?}");
+    }
+}
+
+#[test]
+fn a_scan_leaves_hot_blocks_alone() {
+    let cache = Arc::new(Cache::new(200 << 10));
+    let hot = table(100, &cache);
+    let cold = table(2000, &cache);
+    for _ in 0..3 {
+        (0..100).for_each(|n| read(&hot, n));
+    }
+    scan(&cold);
+    let before = cache.metrics().loads;
+    (0..100).for_each(|n| read(&hot, n));
+    let again = cache.metrics().loads - before;
+    assert!(again <= 10, "{again} of 100 hot blocks were lost to a scan");
+}
+
+#[test]
+fn a_cursor_that_fills_no_cache_leaves_it_as_it_was() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let table = table(100, &cache);
+    read(&table, 50);
+    let mut cursor = table.cursor(false);
+    cursor.first().unwrap();
+    let mut count = 0;
+    while cursor.valid() {
+        count += 1;
+        cursor.next().unwrap();
+    }
+    assert_eq!((count, cache.metrics().loads), (100, 1));
+}
+
+#[test]
+fn a_closed_table_gives_its_bytes_back() {
+    let cache = Arc::new(Cache::new(50_000));
+    let kept = table(10, &cache);
+    scan(&kept);
+    let before = cache.metrics();
+    for _ in 0..100 {
+        scan(&table(20, &cache));
+        assert_eq!(cache.metrics().used_bytes, before.used_bytes);
+    }
+    drop(kept);
+    assert_eq!((cache.metrics().used_bytes, cache.metrics().blocks), (0, 0));
+}
+
+#[test]
+fn threads_share_a_cache_that_is_too_small() {
+    let cache = Arc::new(Cache::new(20_000));
+    let table = table(200, &cache);
+    let threads: Vec<_> = (0..4u32)
+        .map(|seed| {
+            let table = table.clone();
+            work::spawn("reader", false, move || {
+                let mut n = seed;
+                for _ in 0..5000 {
+                    n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let key = numbered((n >> 8) % 200);
+                    assert_eq!(got(&table, &key, 9).unwrap().unwrap().key, key);
+                }
+            })
+            .unwrap()
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let metrics = cache.metrics();
+    assert!(metrics.used_bytes <= 20_000 && metrics.evictions > 0);
+    drop(table);
+    assert_eq!((cache.metrics().used_bytes, cache.metrics().blocks), (0, 0));
+}

@@ -1,0 +1,64 @@
+//! The bytes of a small table, beside their meaning. When this fails, the format has changed: that is a new format level.
+//! `BLESS=1 cargo test -p waxseal-lsm golden` writes the file anew.
+
+use super::*;
+use std::fmt::Write;
+
+fn dump(bytes: &[u8], table: &Table) -> String {
+    let mut out = String::new();
+    let mut section = |name: &str, from: u64, to: u64| {
+        writeln!(out, "# {name}").unwrap();
+        for (row, line) in bytes[from as usize..to as usize].chunks(16).enumerate() {
+            let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+            let text: String =
+                line.iter().map(|byte| if (32..127).contains(byte) { *byte as char } else { '.' }).collect();
+            writeln!(out, "{:06x}  {:<47}  {text}", from as usize + row * 16, hex.join(" ")).unwrap();
+        }
+    };
+    section("header", 0, 64);
+    for (number, handle) in table.index.handles().iter().enumerate() {
+        section(&format!("data block {number}"), handle.offset, handle.end() - 5);
+        section("codec and crc", handle.end() - 5, handle.end());
+    }
+    let size = bytes.len() as u64;
+    let handle = |at: u64| u64::from_le_bytes(bytes[(size - 136 + at) as usize..][..8].try_into().unwrap());
+    section("filter, with codec and crc", handle(20), handle(40));
+    section("properties, with codec and crc", handle(40), handle(0));
+    section("index, with codec and crc", handle(0), size - 136);
+    section("handles: index, filter, properties, range deletes, side", size - 136, size - 36);
+    section("zero, base seqno, digest", size - 36, size - 16);
+    section("check, magic", size - 16, size);
+    out
+}
+
+fn small() -> Vec<Owned> {
+    vec![
+        Owned::put(b"", 1000, b"the empty key").sealed(),
+        Owned::put(b"apple", 1003, b"red").sealed(),
+        Owned { kind: Kind::Delete, ..Owned::put(b"apple", 1001, b"") }.sealed(),
+        Owned::put(b"applet", 0, b"seqno 0").sealed(),
+        Owned { companion: vec![0xF0, 1, 2, 3, 4, 0x0F, 2, 8, 9], ..Owned::put(b"banana", 1002, b"yellow") },
+        Owned::put(b"cherry", 1300, &[b'x'; 80]).sealed(),
+    ]
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a golden file is no file of a store")]
+fn the_bytes_of_a_small_table() {
+    let mut text = String::new();
+    for (title, seal_column) in [("companions inline", false), ("companions in a column where they can be", true)] {
+        let settings =
+            WriterSettings { base_seqno: 1000, restart_interval: 2, block_bytes: 160, seal_column, ..settings() };
+        let (file, finished) = written(&small(), &settings);
+        let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
+        writeln!(text, "## {title}").unwrap();
+        text.push_str(&dump(&file.bytes(), &table));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/table.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden")).unwrap();
+        std::fs::write(path, &text).unwrap();
+    }
+    let kept = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(text, kept, "the format has changed");
+}

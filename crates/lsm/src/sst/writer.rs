@@ -1,0 +1,431 @@
+//! The writer: records in internal order become a table file.
+//!
+//! Path:  records -> block body -> packed, CRC taken -> verifying pass over those very bytes -> large writes -> filter,
+//!        properties, index, footer.
+//! Holds: a record and its companions never part (I07). The CRC of a block is taken first and its records are checked
+//!        afterwards in the bytes it covers, unpacked again if they are packed: damage before is found by the check, damage
+//!        after by the CRC. The ledger (I11) is counted in that pass, never from what came in.
+//! Crash: an unfinished file has no footer; nothing names it, and it is swept at open (I04, I06). Nothing here syncs.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::entry::{self, Keys, walk};
+use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
+use super::properties::Properties;
+use super::{filter, index};
+use crate::checksum::{Role, Uid, hash};
+use crate::env::File;
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::header::{FileKind, Header};
+use crate::ledger::{Entry, Ledger};
+use crate::options::{Compression, KIB};
+use crate::order::Order;
+use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
+use crate::seam::{Check, Collector, Companions};
+
+/// Finished blocks are gathered until there are this many bytes, then written at once.
+const WRITE_BYTES: usize = 512 * KIB;
+
+/// Written into the properties.
+const CREATOR: &str = concat!("waxseal ", env!("CARGO_PKG_VERSION"));
+
+/// How a table is written.
+#[derive(Clone, Debug)]
+pub struct WriterSettings {
+    /// The order of keys.
+    pub order: Order,
+    /// The family's id.
+    pub family: u32,
+    /// Target size of a block before packing, in bytes. A larger record gets a block of its own.
+    pub block_bytes: usize,
+    /// Records between restart points, 1 to 255.
+    pub restart_interval: usize,
+    /// Filter bits per key; 0: no filter.
+    pub filter_bits: usize,
+    /// How data blocks are packed.
+    pub compression: Compression,
+    /// Not above any seqno but 0 in the table; seqnos are kept relative to it.
+    pub base_seqno: Seqno,
+    /// Keep 8-byte companions as one column per block, outside of the codec, where every record of the block has exactly one.
+    pub seal_column: bool,
+    /// The time, in microseconds since 1970.
+    pub created_micros: u64,
+}
+
+/// A finished table, before anything is synced or named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Length of the file.
+    pub size: u64,
+    /// Smallest user key.
+    pub smallest: Vec<u8>,
+    /// Largest user key.
+    pub largest: Vec<u8>,
+    /// Least seqno.
+    pub least_seqno: Seqno,
+    /// Greatest seqno.
+    pub greatest_seqno: Seqno,
+    /// The digest that the manifest repeats.
+    pub digest: u64,
+    /// Counts and sums of what stands in the finished blocks.
+    pub ledger: Ledger,
+}
+
+/// Writes one table. After an error it is of no more use.
+pub struct Writer {
+    file: Arc<dyn File>,
+    uid: Uid,
+    settings: WriterSettings,
+    keeper: Arc<dyn Companions>,
+    creator: &'static str,
+    /// Bytes that are in the file; `out` goes behind them.
+    written: u64,
+    out: Vec<u8>,
+    block: entry::Builder,
+    /// Companions of the block so far, if all are of one word and a column is wanted.
+    column: Option<Vec<u8>>,
+    index: index::Builder,
+    /// The block before, which gets its separator once the next key is known.
+    pending: Option<Handle>,
+    crcs: Vec<u32>,
+    hashes: Vec<u64>,
+    last_key: Vec<u8>,
+    last_seqno: Seqno,
+    /// What came in.
+    added: Ledger,
+    seen: Seen,
+    checked: Checked,
+}
+
+/// Facts about what came in.
+#[derive(Debug, Default)]
+struct Seen {
+    smallest: Vec<u8>,
+    least_seqno: Seqno,
+    greatest_seqno: Seqno,
+    key_bytes: u64,
+    value_bytes: u64,
+    with_companion: u64,
+}
+
+/// The verifying pass: what it has counted, and its memory.
+struct Checked {
+    ledger: Ledger,
+    collector: Option<Box<dyn Collector>>,
+    keys: Keys,
+    scratch: Vec<u8>,
+}
+
+impl Writer {
+    /// A writer to an empty file.
+    pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
+        let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
+        out.extend_from_slice(&Header { kind: FileKind::Table, uid }.encode());
+        let collector = keeper.collector();
+        Writer {
+            file,
+            uid,
+            keeper,
+            creator: CREATOR,
+            written: 0,
+            out,
+            block: entry::Builder::new(settings.restart_interval, settings.base_seqno),
+            column: settings.seal_column.then(Vec::new),
+            index: index::Builder::new(),
+            pending: None,
+            crcs: Vec::new(),
+            hashes: Vec::new(),
+            last_key: Vec::new(),
+            last_seqno: MAX_SEQNO,
+            added: Ledger::default(),
+            seen: Seen::default(),
+            checked: Checked { ledger: Ledger::default(), collector, keys: Keys::default(), scratch: Vec::new() },
+            settings,
+        }
+    }
+
+    /// Writes another name for the creator, so that golden files do not change with every version.
+    #[cfg(test)]
+    pub(super) fn created_by(mut self, creator: &'static str) -> Writer {
+        self.creator = creator;
+        self
+    }
+
+    /// Adds a record, which must come behind the one before in internal order.
+    pub fn add(&mut self, record: &Record<'_>) -> Result<()> {
+        let new_key = self.check(record)?;
+        let column = self.column.as_ref().map_or(0, |column| column.len() + 4);
+        if self.block.count() > 0
+            && self.block.bytes() + column + entry::Builder::grows_by(record) > self.settings.block_bytes
+        {
+            self.end_block()?;
+        }
+        if let Some(handle) = self.pending.take() {
+            let separator = separator(&self.settings.order, &self.last_key, record.key);
+            self.index.add(&separator, &handle);
+        }
+        if self.records() == 0 {
+            self.seen.smallest = record.key.to_vec();
+        }
+        if new_key {
+            if self.settings.filter_bits > 0 && self.settings.order.is_hashable() {
+                self.hashes.push(hash(record.key));
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(record.key);
+        }
+        self.note(record);
+        self.put(record)
+    }
+
+    /// Bytes of the file so far, with what is still in memory.
+    pub fn file_bytes(&self) -> u64 {
+        self.offset() + self.block.bytes() as u64 + self.column.as_ref().map_or(0, |column| column.len() as u64)
+    }
+
+    /// Records so far.
+    pub fn records(&self) -> u64 {
+        self.added.count()
+    }
+
+    /// Ends the last block and writes filter, properties, index and footer. Does not sync.
+    pub fn finish(mut self) -> Result<Finished> {
+        if self.records() == 0 {
+            return Err(Error::invalid("a table without records"));
+        }
+        self.end_block()?;
+        if let Some(handle) = self.pending.take() {
+            // The largest key as it is: a shorter one above it would cost the index the bytes its separators share.
+            self.index.add(&self.last_key, &handle);
+        }
+        self.check_counts()?;
+        let filter = self.put_filter()?;
+        let properties = self.properties(!filter.is_absent()).encode();
+        let properties = self.put_side(&properties, Role::Properties)?;
+        let index = std::mem::replace(&mut self.index, index::Builder::new()).finish();
+        let index = self.put_side(&index, Role::Index)?;
+        let digest = digest(self.crcs.iter().copied());
+        let footer =
+            Footer { index, filter, properties, base_seqno: self.settings.base_seqno, digest, ..Footer::default() };
+        self.out.extend_from_slice(&footer.encode(&self.uid));
+        self.write_out()?;
+        Ok(Finished {
+            size: self.written,
+            smallest: self.seen.smallest,
+            largest: self.last_key,
+            least_seqno: self.seen.least_seqno,
+            greatest_seqno: self.seen.greatest_seqno,
+            digest,
+            ledger: self.checked.ledger,
+        })
+    }
+
+    /// Refuses what must not come; answers whether the key is another than the one before.
+    fn check(&self, record: &Record<'_>) -> Result<bool> {
+        let within = record.key.len() <= MAX_KEY_BYTES
+            && record.value.len() <= MAX_VALUE_BYTES
+            && record.companion.len() <= companion::MAX_BYTES;
+        if !within {
+            return Err(Error::invalid("a record beyond the limits reaches a table"));
+        }
+        if record.seqno > MAX_SEQNO || (record.seqno != 0 && record.seqno < self.settings.base_seqno) {
+            return Err(internal("a seqno outside of its table's reaches a table"));
+        }
+        if self.records() == 0 {
+            return Ok(true);
+        }
+        match self.settings.order.compare(&self.last_key, record.key) {
+            Ordering::Less => Ok(true),
+            Ordering::Equal if self.last_seqno > record.seqno => Ok(self.last_key != record.key),
+            _ => Err(internal("records reach a table out of order")),
+        }
+    }
+
+    fn note(&mut self, record: &Record<'_>) {
+        let first = self.records() == 0;
+        let seen = &mut self.seen;
+        seen.least_seqno = if first { record.seqno } else { seen.least_seqno.min(record.seqno) };
+        seen.greatest_seqno = seen.greatest_seqno.max(record.seqno);
+        seen.key_bytes += record.key.len() as u64;
+        seen.value_bytes += record.value.len() as u64;
+        seen.with_companion += !record.companion.is_empty() as u64;
+        self.last_seqno = record.seqno;
+        self.added.add(record.kind, 0);
+    }
+
+    /// Puts a record into the block, its companion into the column or behind it.
+    fn put(&mut self, record: &Record<'_>) -> Result<()> {
+        match (&mut self.column, word_of(record.companion)) {
+            (Some(column), Some(word)) => {
+                column.extend_from_slice(word);
+                self.block.add(record, &[]);
+            }
+            (Some(_), None) => {
+                self.leave_column()?;
+                self.block.add(record, record.companion);
+            }
+            (None, _) => self.block.add(record, record.companion),
+        }
+        Ok(())
+    }
+
+    /// A record without exactly one word has come: writes the block so far anew, with its companions inline.
+    fn leave_column(&mut self) -> Result<()> {
+        let column = self.column.take().unwrap_or_default();
+        if self.block.count() == 0 {
+            return Ok(());
+        }
+        let WriterSettings { restart_interval, base_seqno, ref order, .. } = self.settings;
+        let mut inline = entry::Builder::new(restart_interval, base_seqno);
+        walk(self.block.finish(), Some(&column), base_seqno, order, &mut self.checked.keys, |_, record| {
+            inline.add(record, record.companion);
+            Ok(())
+        })?;
+        self.block = inline;
+        Ok(())
+    }
+
+    fn offset(&self) -> u64 {
+        self.written + self.out.len() as u64
+    }
+
+    /// Frames the block, takes its CRC, then checks every record in the bytes that the CRC covers.
+    fn end_block(&mut self) -> Result<()> {
+        let (at, start) = (self.offset(), self.out.len());
+        let body = self.block.finish();
+        let seed = (&self.uid, Role::Data);
+        let handle = put_block(&mut self.out, body, self.column.as_deref(), self.settings.compression, seed, at)?;
+        self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper)?;
+        self.crcs.push(handle.crc);
+        self.pending = Some(handle);
+        self.block.clear();
+        match &mut self.column {
+            Some(column) => column.clear(),
+            None => self.column = self.settings.seal_column.then(Vec::new),
+        }
+        if self.out.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+    }
+
+    fn put_filter(&mut self) -> Result<Handle> {
+        if self.hashes.is_empty() {
+            return Ok(Handle::default());
+        }
+        let body = filter::build(&std::mem::take(&mut self.hashes), self.settings.filter_bits);
+        self.put_side(&body, Role::Filter)
+    }
+
+    /// Writes a block that is not data, never packed.
+    fn put_side(&mut self, body: &[u8], role: Role) -> Result<Handle> {
+        let at = self.offset();
+        let handle = put_block(&mut self.out, body, None, Compression::None, (&self.uid, role), at)?;
+        self.crcs.push(handle.crc);
+        Ok(handle)
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write_at(&self.out, self.written).during(|| "writing a table")?;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// I11 in small: as many records of each kind stand in the finished blocks as came in.
+    fn check_counts(&self) -> Result<()> {
+        let count = |ledger: &Ledger| [ledger.puts, ledger.deletes, ledger.others].map(|entry: Entry| entry.count);
+        if count(&self.added) != count(&self.checked.ledger) {
+            return Err(internal("a table holds other records than reached it"));
+        }
+        Ok(())
+    }
+
+    fn properties(&mut self, has_filter: bool) -> Properties {
+        let seen = &self.seen;
+        let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
+        Properties {
+            family: self.settings.family,
+            comparator: self.settings.order.name().to_owned(),
+            filter: has_filter.then(|| filter::NAME.to_owned()),
+            ledger: self.checked.ledger,
+            smallest: seen.smallest.clone(),
+            largest: self.last_key.clone(),
+            least_seqno: seen.least_seqno,
+            greatest_seqno: seen.greatest_seqno,
+            key_bytes: seen.key_bytes,
+            value_bytes: seen.value_bytes,
+            data_blocks: self.index.count().into(),
+            protection: match seen.with_companion {
+                0 => 0,
+                all if all == self.added.count() => 2,
+                _ => 1,
+            },
+            created_micros: self.settings.created_micros,
+            creator: self.creator.to_owned(),
+            collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
+            ..Properties::default()
+        }
+    }
+}
+
+impl Checked {
+    /// The verifying pass over one framed block.
+    fn pass(
+        &mut self,
+        block: &[u8],
+        handle: &Handle,
+        settings: &WriterSettings,
+        keeper: &dyn Companions,
+    ) -> Result<()> {
+        let (stored, behind) = block.split_at(handle.stored_len as usize);
+        let stored = Stored::split(stored, behind[0])?;
+        let body = stored.body(handle.raw_len, &mut self.scratch)?;
+        let (ledger, collector) = (&mut self.ledger, &mut self.collector);
+        walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
+            ledger.add(record.kind, checked_term(keeper, record)?);
+            if let Some(collector) = collector {
+                collector.add(record);
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+/// A record's term in the ledger, after its companion has spoken for it.
+pub(super) fn checked_term(keeper: &dyn Companions, record: &Record<'_>) -> Result<u64> {
+    if keeper.verify(record) == Check::Corrupted {
+        let damage = Damage {
+            verdict: Verdict::Seal,
+            key_range: Some((record.key.to_vec(), record.key.to_vec())),
+            ..Damage::default()
+        };
+        return Err(Error::corruption(damage, "a record does not match its companion"));
+    }
+    Ok(keeper.term(record))
+}
+
+/// A key that separates two blocks: the shortest the order knows, or the last key itself where that is not one
+/// (versions of one key on both sides; a comparator that answers out of turn).
+fn separator(order: &Order, last: &[u8], next: &[u8]) -> Vec<u8> {
+    if order.compare(last, next) == Ordering::Less {
+        let separator = order.separator(last, next);
+        if separator.len() <= last.len().max(next.len())
+            && order.compare(last, &separator) != Ordering::Greater
+            && order.compare(&separator, next) == Ordering::Less
+        {
+            return separator;
+        }
+    }
+    last.to_vec()
+}
+
+/// The engine itself has lost its way.
+fn internal(message: &str) -> Error {
+    Error::corruption(Damage { verdict: Verdict::Ledger, ..Damage::default() }, message)
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("uid", &self.uid).field("records", &self.records()).finish_non_exhaustive()
+    }
+}

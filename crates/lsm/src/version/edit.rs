@@ -1,0 +1,508 @@
+//! Edits: what one flush, compaction or change of families does to the store, encoded. docs/format.md, section 6.
+//!
+//! An edit is a list of changes, applied in order and all at once. Each is `tag varint | bytes`. An even tag that this version
+//! does not know changes what the store holds, so it is refused; an odd one may be skipped.
+
+use std::sync::Arc;
+
+use super::LEVELS;
+use crate::checksum::Uid;
+use crate::codec::{Reader, put_bytes, put_varint};
+use crate::error::{Error, ErrorKind, Result};
+use crate::frame::Mark;
+use crate::ledger::{Entry, Ledger};
+use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::wal::Place;
+
+/// Changes that hold together: all of them or none survive a crash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// In the order in which they apply: a table that moves is removed before it is added.
+    pub changes: Vec<Change>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A column family begins.
+    FamilyCreated {
+        /// Its id, never used again.
+        id: u32,
+        /// Its name.
+        name: String,
+        /// The name of its order.
+        comparator: String,
+        /// Its options, as `family::encode` made them.
+        options: Vec<u8>,
+    },
+    /// A column family ends, with all its tables.
+    FamilyDropped {
+        /// Its id.
+        id: u32,
+    },
+    /// A table belongs to a level from now on.
+    TableAdded {
+        /// The family.
+        family: u32,
+        /// The level, 0 to 6.
+        level: u8,
+        /// The table.
+        table: Arc<TableMeta>,
+    },
+    /// A table does not belong to a level any more.
+    TableRemoved {
+        /// The family.
+        family: u32,
+        /// The level it was in.
+        level: u8,
+        /// Its number.
+        number: u64,
+    },
+    /// Everything of a family up to a seqno is in tables.
+    Flushed {
+        /// The family.
+        family: u32,
+        /// The seqno.
+        seqno: Seqno,
+    },
+    /// Where reading of the log begins.
+    LogStart {
+        /// The first segment, its nonce, its first logical offset, and the link before it.
+        place: Place,
+        /// The ring's number.
+        ring: u64,
+        /// The ring's nonce.
+        ring_nonce: u64,
+    },
+    /// A segment is whole and durable up to its end.
+    SegmentSealed(Place),
+    /// The log was durable up to here before this edit (I15).
+    Permanent {
+        /// The logical offset.
+        offset: u64,
+        /// The greatest seqno below it.
+        seqno: Seqno,
+    },
+    /// The counters; they never go back.
+    Counters {
+        /// The next file's number.
+        next_file: u64,
+        /// The last seqno given out.
+        last_seqno: Seqno,
+        /// The next family's id.
+        next_family: u32,
+    },
+    /// A segment is not needed any more.
+    SegmentRetired {
+        /// Its number.
+        segment: u64,
+    },
+    /// The log was seen to be durable up to here.
+    LogWitness {
+        /// The logical offset, a multiple of 8.
+        offset: u64,
+    },
+    /// Recovery cut the log.
+    Cut {
+        /// The logical offset where it ends now.
+        offset: u64,
+        /// How many bytes were set aside.
+        bytes: u64,
+        /// The number of the `.cut` file that holds them.
+        file: u64,
+    },
+    /// Something that a later version wrote and this one may ignore.
+    Skipped {
+        /// An odd tag.
+        tag: u64,
+        /// What it carries.
+        bytes: Vec<u8>,
+    },
+}
+
+/// What the manifest says of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableMeta {
+    /// The number in its file name.
+    pub number: u64,
+    /// The file's own name, for ever.
+    pub uid: Uid,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// Smallest user key.
+    pub smallest: Vec<u8>,
+    /// Largest user key.
+    pub largest: Vec<u8>,
+    /// Least seqno of a record.
+    pub least_seqno: Seqno,
+    /// Greatest seqno of a record.
+    pub greatest_seqno: Seqno,
+    /// Hash of its block sums, so that an old copy does not pass.
+    pub digest: u64,
+    /// The seqno of all its records if it was ingested, else 0.
+    pub ingest_seqno: Seqno,
+    /// Counts and sums of its records.
+    pub ledger: Ledger,
+}
+
+impl TableMeta {
+    /// The seqno by which tables of level 0 are ordered.
+    pub fn newest_seqno(&self) -> Seqno {
+        if self.ingest_seqno != 0 { self.ingest_seqno } else { self.greatest_seqno }
+    }
+}
+
+const FAMILY_CREATED: u64 = 2;
+const FAMILY_DROPPED: u64 = 4;
+const TABLE_ADDED: u64 = 6;
+const TABLE_REMOVED: u64 = 8;
+const FLUSHED: u64 = 10;
+const LOG_START: u64 = 12;
+const SEGMENT_SEALED: u64 = 14;
+const PERMANENT: u64 = 16;
+const COUNTERS: u64 = 18;
+const SEGMENT_RETIRED: u64 = 20;
+const LOG_WITNESS: u64 = 23;
+const CUT: u64 = 25;
+
+impl Edit {
+    /// The body of the edit's frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Vec::new();
+        for change in &self.changes {
+            body.clear();
+            let tag = change.encode(&mut body);
+            put_varint(&mut out, tag);
+            put_bytes(&mut out, &body);
+        }
+        out
+    }
+
+    /// Reads the body of an edit's frame.
+    pub fn decode(bytes: &[u8]) -> Result<Edit> {
+        let mut reader = Reader::new(bytes);
+        let mut changes = Vec::new();
+        while !reader.is_empty() {
+            let tag = reader.varint()?;
+            changes.push(Change::decode(tag, reader.length_prefixed()?)?);
+        }
+        Ok(Edit { changes })
+    }
+}
+
+impl From<Vec<Change>> for Edit {
+    fn from(changes: Vec<Change>) -> Edit {
+        Edit { changes }
+    }
+}
+
+impl Change {
+    /// Appends the change's bytes and returns its tag.
+    fn encode(&self, out: &mut Vec<u8>) -> u64 {
+        match self {
+            Change::FamilyCreated { id, name, comparator, options } => {
+                put_varint(out, *id as u64);
+                put_bytes(out, name.as_bytes());
+                put_bytes(out, comparator.as_bytes());
+                put_bytes(out, options);
+                FAMILY_CREATED
+            }
+            Change::FamilyDropped { id } => {
+                put_varint(out, *id as u64);
+                FAMILY_DROPPED
+            }
+            Change::TableAdded { family, level, table } => {
+                put_varint(out, *family as u64);
+                put_varint(out, *level as u64);
+                put_table(out, table);
+                TABLE_ADDED
+            }
+            Change::TableRemoved { family, level, number } => {
+                put_varints(out, [*family as u64, *level as u64, *number]);
+                TABLE_REMOVED
+            }
+            Change::Flushed { family, seqno } => {
+                put_varints(out, [*family as u64, *seqno]);
+                FLUSHED
+            }
+            Change::LogStart { place, ring, ring_nonce } => {
+                put_place(out, place);
+                put_varint(out, *ring);
+                out.extend_from_slice(&ring_nonce.to_le_bytes());
+                LOG_START
+            }
+            Change::SegmentSealed(place) => {
+                put_place(out, place);
+                SEGMENT_SEALED
+            }
+            Change::Permanent { offset, seqno } => {
+                put_varints(out, [*offset, *seqno]);
+                PERMANENT
+            }
+            Change::Counters { next_file, last_seqno, next_family } => {
+                put_varints(out, [*next_file, *last_seqno, *next_family as u64]);
+                COUNTERS
+            }
+            Change::SegmentRetired { segment } => {
+                put_varint(out, *segment);
+                SEGMENT_RETIRED
+            }
+            Change::LogWitness { offset } => {
+                out.extend_from_slice(&Mark::Synced.encode(0, *offset).to_le_bytes());
+                LOG_WITNESS
+            }
+            Change::Cut { offset, bytes, file } => {
+                put_varints(out, [*offset, *bytes, *file]);
+                CUT
+            }
+            Change::Skipped { tag, bytes } => {
+                out.extend_from_slice(bytes);
+                *tag
+            }
+        }
+    }
+
+    /// Reads one change. What is left over behind a known one is refused: it would mean something.
+    fn decode(tag: u64, bytes: &[u8]) -> Result<Change> {
+        let reader = &mut Reader::new(bytes);
+        let change = match tag {
+            FAMILY_CREATED => Change::FamilyCreated {
+                id: family(reader)?,
+                name: text(reader)?,
+                comparator: text(reader)?,
+                options: reader.length_prefixed()?.to_vec(),
+            },
+            FAMILY_DROPPED => Change::FamilyDropped { id: family(reader)? },
+            TABLE_ADDED => {
+                Change::TableAdded { family: family(reader)?, level: level(reader)?, table: Arc::new(table(reader)?) }
+            }
+            TABLE_REMOVED => {
+                Change::TableRemoved { family: family(reader)?, level: level(reader)?, number: reader.varint()? }
+            }
+            FLUSHED => Change::Flushed { family: family(reader)?, seqno: seqno(reader)? },
+            LOG_START => Change::LogStart { place: place(reader)?, ring: reader.varint()?, ring_nonce: reader.u64()? },
+            SEGMENT_SEALED => Change::SegmentSealed(place(reader)?),
+            PERMANENT => Change::Permanent { offset: reader.varint()?, seqno: seqno(reader)? },
+            COUNTERS => Change::Counters {
+                next_file: reader.varint()?,
+                last_seqno: seqno(reader)?,
+                next_family: family(reader)?,
+            },
+            SEGMENT_RETIRED => Change::SegmentRetired { segment: reader.varint()? },
+            LOG_WITNESS => {
+                let offset = Mark::Synced.decode(0, reader.u64()?);
+                Change::LogWitness { offset: offset.ok_or_else(|| Error::structural("log witness does not check"))? }
+            }
+            CUT => Change::Cut { offset: reader.varint()?, bytes: reader.varint()?, file: reader.varint()? },
+            _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
+            _ => {
+                let what = format!("edit with a change of kind {tag}: written by a newer version");
+                return Err(Error::of(ErrorKind::FormatTooNew, what));
+            }
+        };
+        if !reader.is_empty() {
+            return Err(Error::structural("change is longer than its kind"));
+        }
+        Ok(change)
+    }
+}
+
+fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
+    values.iter().for_each(|value| put_varint(out, *value));
+}
+
+fn put_place(out: &mut Vec<u8>, place: &Place) {
+    put_varint(out, place.segment);
+    out.extend_from_slice(&place.nonce.to_le_bytes());
+    put_varint(out, place.offset);
+    out.extend_from_slice(&place.link.to_le_bytes());
+}
+
+fn place(reader: &mut Reader<'_>) -> Result<Place> {
+    Ok(Place { segment: reader.varint()?, nonce: reader.u64()?, offset: reader.varint()?, link: reader.u64()? })
+}
+
+fn put_table(out: &mut Vec<u8>, table: &TableMeta) {
+    put_varint(out, table.number);
+    out.extend_from_slice(&table.uid.0);
+    put_varint(out, table.size);
+    put_bytes(out, &table.smallest);
+    put_bytes(out, &table.largest);
+    put_varints(out, [table.least_seqno, table.greatest_seqno]);
+    out.extend_from_slice(&table.digest.to_le_bytes());
+    put_varint(out, table.ingest_seqno);
+    for (kind, entry) in [(0x33, &table.ledger.puts), (0x5A, &table.ledger.deletes), (0x00, &table.ledger.others)] {
+        out.push(kind);
+        put_varint(out, entry.count);
+        out.extend_from_slice(&entry.sum.to_le_bytes());
+    }
+}
+
+fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
+    Ok(TableMeta {
+        number: reader.varint()?,
+        uid: Uid(reader.array()?),
+        size: reader.varint()?,
+        smallest: key(reader)?,
+        largest: key(reader)?,
+        least_seqno: seqno(reader)?,
+        greatest_seqno: seqno(reader)?,
+        digest: reader.u64()?,
+        ingest_seqno: seqno(reader)?,
+        ledger: Ledger { puts: entry(reader, 0x33)?, deletes: entry(reader, 0x5A)?, others: entry(reader, 0x00)? },
+    })
+}
+
+fn entry(reader: &mut Reader<'_>, kind: u8) -> Result<Entry> {
+    if reader.u8()? != kind {
+        return Err(Error::structural("ledger entry of another kind"));
+    }
+    Ok(Entry { count: reader.varint()?, sum: reader.u64()? })
+}
+
+fn key(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
+    let key = reader.length_prefixed()?;
+    if key.len() > MAX_KEY_BYTES {
+        return Err(Error::structural("key is too long"));
+    }
+    Ok(key.to_vec())
+}
+
+fn text(reader: &mut Reader<'_>) -> Result<String> {
+    let text = std::str::from_utf8(reader.length_prefixed()?);
+    Ok(text.map_err(|_| Error::structural("name is not UTF-8"))?.to_owned())
+}
+
+fn family(reader: &mut Reader<'_>) -> Result<u32> {
+    u32::try_from(reader.varint()?).map_err(|_| Error::structural("family id is too large"))
+}
+
+fn level(reader: &mut Reader<'_>) -> Result<u8> {
+    match reader.varint()? {
+        level if level < LEVELS as u64 => Ok(level as u8),
+        _ => Err(Error::structural("no such level")),
+    }
+}
+
+fn seqno(reader: &mut Reader<'_>) -> Result<Seqno> {
+    match reader.varint()? {
+        seqno if seqno <= MAX_SEQNO => Ok(seqno),
+        _ => Err(Error::structural("seqno is too large")),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn metas() -> impl Strategy<Value = TableMeta> {
+        let words = (any::<u64>(), any::<[u8; 16]>(), any::<u64>(), any::<u64>(), 0..=MAX_SEQNO, 0..=MAX_SEQNO);
+        let entries = any::<[(u64, u64); 3]>();
+        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), 0..=MAX_SEQNO, entries).prop_map(
+            |((number, uid, size, digest, least_seqno, greatest_seqno), smallest, largest, ingest_seqno, entries)| {
+                let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
+                TableMeta {
+                    number,
+                    uid: Uid(uid),
+                    size,
+                    smallest,
+                    largest,
+                    least_seqno,
+                    greatest_seqno,
+                    digest,
+                    ingest_seqno,
+                    ledger: Ledger { puts, deletes, others },
+                }
+            },
+        )
+    }
+
+    fn places() -> impl Strategy<Value = Place> {
+        any::<(u64, u64, u64, u64)>().prop_map(|(segment, nonce, offset, link)| Place { segment, nonce, offset, link })
+    }
+
+    fn changes() -> impl Strategy<Value = Change> {
+        prop_oneof![
+            (any::<u32>(), ".{0,5}", ".{0,5}", any::<Vec<u8>>()).prop_map(|(id, name, comparator, options)| {
+                Change::FamilyCreated { id, name, comparator, options }
+            }),
+            any::<u32>().prop_map(|id| Change::FamilyDropped { id }),
+            (any::<u32>(), 0u8..7, metas()).prop_map(|(family, level, table)| Change::TableAdded {
+                family,
+                level,
+                table: Arc::new(table)
+            }),
+            (any::<u32>(), 0u8..7, any::<u64>()).prop_map(|(family, level, number)| Change::TableRemoved {
+                family,
+                level,
+                number
+            }),
+            (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| Change::Flushed { family, seqno }),
+            (places(), any::<u64>(), any::<u64>()).prop_map(|(place, ring, ring_nonce)| Change::LogStart {
+                place,
+                ring,
+                ring_nonce
+            }),
+            places().prop_map(Change::SegmentSealed),
+            (any::<u64>(), 0..=MAX_SEQNO).prop_map(|(offset, seqno)| Change::Permanent { offset, seqno }),
+            (any::<u64>(), 0..=MAX_SEQNO, any::<u32>()).prop_map(|(next_file, last_seqno, next_family)| {
+                Change::Counters { next_file, last_seqno, next_family }
+            }),
+            any::<u64>().prop_map(|segment| Change::SegmentRetired { segment }),
+            (0u64..1 << 48).prop_map(|eighth| Change::LogWitness { offset: eighth * 8 }),
+            any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| Change::Cut { offset, bytes, file }),
+            (13u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn edits_come_back(changes in vec(changes(), 0..5)) {
+            let edit = Edit { changes };
+            prop_assert_eq!(Edit::decode(&edit.encode()).unwrap(), edit);
+        }
+
+        #[test]
+        fn any_bytes_are_an_edit_or_refused(bytes in vec(any::<u8>(), 0..200)) {
+            if let Ok(edit) = Edit::decode(&bytes) {
+                prop_assert_eq!(Edit::decode(&edit.encode()).unwrap(), edit);
+            }
+        }
+
+        #[test]
+        fn an_edit_that_is_cut_or_bent_never_panics(changes in vec(changes(), 1..4), at: prop::sample::Index, to: u8) {
+            let mut bytes = Edit { changes }.encode();
+            let at = at.index(bytes.len());
+            let _ = Edit::decode(&bytes[..at]);
+            bytes[at] = to;
+            let _ = Edit::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
+        assert_eq!(*Edit::decode(&[22, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        let kept = Edit::decode(&[27, 1, 7]).unwrap();
+        assert_eq!(kept.changes, [Change::Skipped { tag: 27, bytes: vec![7] }]);
+    }
+
+    #[test]
+    fn a_change_with_something_behind_it_is_refused() {
+        assert!(Edit::decode(&[4, 1, 7]).is_ok());
+        assert!(Edit::decode(&[4, 2, 7, 0]).unwrap_err().is_corruption());
+    }
+
+    #[test]
+    fn a_level_or_seqno_that_cannot_be_is_refused() {
+        assert!(Edit::decode(&[8, 3, 1, 6, 9]).is_ok());
+        assert!(Edit::decode(&[8, 3, 1, 7, 9]).unwrap_err().is_corruption());
+        let mut body = vec![1];
+        put_varint(&mut body, MAX_SEQNO + 1);
+        let mut bytes = vec![10];
+        put_bytes(&mut bytes, &body);
+        assert!(Edit::decode(&bytes).unwrap_err().is_corruption());
+    }
+}

@@ -1,0 +1,131 @@
+//! The options of a family, as the manifest keeps them. docs/format.md, section 6.1.
+//!
+//! What is not written has its default; what a later version adds is skipped. The order is not among them: it has its own
+//! field in the edit, and only its name is kept.
+
+use crate::codec::{Reader, put_bytes, put_varint, varint_bytes};
+use crate::error::{Error, Result};
+use crate::options::{CfOptions, Compression};
+use crate::order::Order;
+
+const BLOCK_BYTES: u64 = 1;
+const RESTART_INTERVAL: u64 = 2;
+const FILTER_BITS: u64 = 3;
+const COMPRESSION: u64 = 4;
+const TABLE_BYTES: u64 = 5;
+const LEVEL_BASE_BYTES: u64 = 6;
+const FANOUT: u64 = 7;
+const LEVEL0_TABLES: u64 = 8;
+
+/// The level of zstd when only "zstd" is written.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The bytes kept for `options`.
+pub fn encode(options: &CfOptions) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (tag, value) in [
+        (BLOCK_BYTES, options.block_bytes as u64),
+        (RESTART_INTERVAL, options.restart_interval as u64),
+        (FILTER_BITS, options.filter_bits as u64),
+    ] {
+        put_number(&mut out, tag, value);
+    }
+    put_varint(&mut out, COMPRESSION);
+    let compression = match options.compression {
+        Compression::None => 0,
+        Compression::Lz4 => 1,
+        Compression::Zstd(_) => 2,
+    };
+    put_bytes(&mut out, &[compression]);
+    for (tag, value) in [
+        (TABLE_BYTES, options.table_bytes),
+        (LEVEL_BASE_BYTES, options.level_base_bytes),
+        (FANOUT, options.fanout),
+        (LEVEL0_TABLES, options.level0_tables as u64),
+    ] {
+        put_number(&mut out, tag, value);
+    }
+    out
+}
+
+/// Reads options back; the caller brings the order. They may still be ones that cannot work here: see `CfOptions::validate`.
+pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
+    let mut options = CfOptions { order, ..CfOptions::default() };
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let tag = reader.varint()?;
+        let mut value = Reader::new(reader.length_prefixed()?);
+        match tag {
+            BLOCK_BYTES => options.block_bytes = size(&mut value)?,
+            RESTART_INTERVAL => options.restart_interval = size(&mut value)?,
+            FILTER_BITS => options.filter_bits = size(&mut value)?,
+            COMPRESSION => {
+                options.compression = match value.u8()? {
+                    0 => Compression::None,
+                    1 => Compression::Lz4,
+                    2 => Compression::Zstd(ZSTD_LEVEL),
+                    _ => return Err(Error::structural("unknown compression")),
+                }
+            }
+            TABLE_BYTES => options.table_bytes = value.varint()?,
+            LEVEL_BASE_BYTES => options.level_base_bytes = value.varint()?,
+            FANOUT => options.fanout = value.varint()?,
+            LEVEL0_TABLES => options.level0_tables = size(&mut value)?,
+            _ => {}
+        }
+    }
+    Ok(options)
+}
+
+fn put_number(out: &mut Vec<u8>, tag: u64, value: u64) {
+    put_varint(out, tag);
+    put_varint(out, varint_bytes(value) as u64);
+    put_varint(out, value);
+}
+
+fn size(reader: &mut Reader<'_>) -> Result<usize> {
+    usize::try_from(reader.varint()?).map_err(|_| Error::structural("option is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn numbers(options: &CfOptions) -> ([u64; 7], Compression) {
+        let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
+        let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
+        let [a, b, c, d] = sizes;
+        ([a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout], options.compression)
+    }
+
+    proptest! {
+        #[test]
+        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3) {
+            let options = CfOptions {
+                block_bytes: sizes[0],
+                restart_interval: sizes[1],
+                filter_bits: sizes[2],
+                level0_tables: sizes[3],
+                table_bytes: words[0],
+                level_base_bytes: words[1],
+                fanout: words[2],
+                compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
+                order: Order::bytewise(),
+            };
+            let back = decode(&encode(&options), Order::bytewise()).unwrap();
+            prop_assert_eq!(numbers(&back), numbers(&options));
+        }
+
+        #[test]
+        fn any_bytes_are_options_or_refused(bytes: Vec<u8>) {
+            let _ = decode(&bytes, Order::bytewise());
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_has_its_default_and_what_is_not_known_is_skipped() {
+        let options = decode(&[99, 2, 1, 2, 7, 1, 12], Order::bytewise()).unwrap();
+        assert_eq!(numbers(&options), numbers(&CfOptions { fanout: 12, ..CfOptions::default() }));
+    }
+}

@@ -1,0 +1,360 @@
+//! The picture of one family's tables that readers pin. Immutable: a change makes a new picture that shares all untouched levels.
+//!
+//! Level 0 is ordered newest first, its tables may overlap. Levels 1 to 6 are sorted by key and disjoint, and no user key lies
+//! in two tables of a level (I05), so that one binary search finds the only table that may hold a key.
+//!
+//! In bytewise order the search runs over eight bytes of each bound, taken after the bytes that all keys of the level share, in
+//! two arrays; only equal heads cost a look at whole keys.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use super::LEVELS;
+use super::edit::TableMeta;
+use super::handle::Handle;
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::order::{Order, common_prefix, head};
+
+/// All levels of one family.
+pub struct Levels<T> {
+    order: Order,
+    levels: [Arc<Level<T>>; LEVELS],
+}
+
+/// One level.
+pub struct Level<T> {
+    tables: Vec<Arc<Handle<T>>>,
+    /// For levels >= 1 in bytewise order.
+    heads: Option<Heads>,
+    bytes: u64,
+}
+
+/// Bounds of the tables of a level as numbers.
+struct Heads {
+    prefix: Vec<u8>,
+    smallest: Vec<u64>,
+    largest: Vec<u64>,
+}
+
+impl<T> Levels<T> {
+    /// No tables.
+    pub fn empty(order: Order) -> Levels<T> {
+        Levels { order, levels: std::array::from_fn(|_| Arc::new(Level::empty())) }
+    }
+
+    /// The picture of these tables, each with its level.
+    pub fn new(order: Order, tables: impl IntoIterator<Item = (usize, Arc<Handle<T>>)>) -> Result<Levels<T>> {
+        let tables: Vec<_> = tables.into_iter().collect();
+        Levels::empty(order).apply(&[], &tables)
+    }
+
+    /// The picture after some tables went and others came, each with its level. A table that moves goes and comes with the
+    /// same handle. A table that goes must be there, and what comes must leave every level disjoint (I05).
+    pub fn apply(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<Handle<T>>)]) -> Result<Levels<T>> {
+        let mut levels = self.levels.clone();
+        for (number, level) in levels.iter_mut().enumerate() {
+            let goes = |table: u64| removes.contains(&(number, table));
+            let coming = adds.iter().filter(|(to, _)| *to == number).map(|(_, handle)| Arc::clone(handle));
+            let going = removes.iter().filter(|(from, _)| *from == number).count();
+            let mut tables: Vec<_> =
+                level.tables.iter().filter(|handle| !goes(handle.meta().number)).cloned().collect();
+            if tables.len() + going != level.tables.len() {
+                return Err(out_of_place(format!("level {number}: a table that goes is not there")));
+            }
+            tables.extend(coming);
+            if going > 0 || tables.len() != level.tables.len() {
+                *level = Arc::new(Level::new(&self.order, number, tables)?);
+            }
+        }
+        let all = adds.iter().all(|(level, _)| *level < LEVELS) && removes.iter().all(|(level, _)| *level < LEVELS);
+        all.then(|| Levels { order: self.order.clone(), levels }).ok_or_else(|| out_of_place("no such level".into()))
+    }
+
+    /// The order of keys.
+    #[inline]
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// One level; `level` is below `LEVELS`.
+    #[inline]
+    pub fn level(&self, level: usize) -> &Level<T> {
+        &self.levels[level]
+    }
+
+    /// All levels from 0 on.
+    pub fn iter(&self) -> impl Iterator<Item = &Level<T>> {
+        self.levels.iter().map(|level| &**level)
+    }
+
+    /// Tables of level 0 that may hold `key`, newest first.
+    #[inline]
+    pub fn newest_holding<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
+        self.levels[0].tables.iter().filter(move |handle| holds(&self.order, handle.meta(), key))
+    }
+
+    /// The one table of a level >= 1 that may hold `key`.
+    #[inline]
+    pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<Handle<T>>> {
+        debug_assert!(level >= 1);
+        self.levels[level].find(&self.order, key)
+    }
+
+    /// In a level >= 1: the index of the first table that ends at or after `key`, the number of tables if there is none.
+    #[inline]
+    pub fn seek(&self, level: usize, key: &[u8]) -> usize {
+        self.levels[level].seek(&self.order, key)
+    }
+
+    /// Tables of a level that hold something between `low` and `high`, both included; none means open.
+    pub fn overlapping<'a>(
+        &'a self,
+        level: usize,
+        low: Option<&'a [u8]>,
+        high: Option<&'a [u8]>,
+    ) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
+        self.levels[level].tables.iter().filter(move |handle| {
+            let meta = handle.meta();
+            low.is_none_or(|low| self.order.compare(&meta.largest, low).is_ge())
+                && high.is_none_or(|high| self.order.compare(&meta.smallest, high).is_le())
+        })
+    }
+
+    /// True if no level below `level` may hold `key`: a tombstone that goes there has nothing left to hide.
+    pub fn is_bottom_for(&self, level: usize, key: &[u8]) -> bool {
+        (level + 1..LEVELS).all(|deeper| self.find(deeper, key).is_none())
+    }
+
+    /// The table with this number.
+    pub fn get(&self, level: usize, number: u64) -> Option<&Arc<Handle<T>>> {
+        self.levels.get(level)?.tables.iter().find(|handle| handle.meta().number == number)
+    }
+
+    /// Largest key and size of each table of a level, in its order; nothing below the bottom.
+    pub fn ends(&self, level: usize) -> Vec<(Vec<u8>, u64)> {
+        let tables = self.levels.get(level).map_or(&[][..], |level| level.tables());
+        tables.iter().map(|handle| (handle.meta().largest.clone(), handle.meta().size)).collect()
+    }
+
+    /// How many tables there are.
+    pub fn tables(&self) -> usize {
+        self.levels.iter().map(|level| level.tables.len()).sum()
+    }
+}
+
+impl<T> Clone for Levels<T> {
+    fn clone(&self) -> Self {
+        Levels { order: self.order.clone(), levels: self.levels.clone() }
+    }
+}
+
+impl<T> Level<T> {
+    fn empty() -> Level<T> {
+        Level { tables: Vec::new(), heads: None, bytes: 0 }
+    }
+
+    /// Sorts the tables as the level wants them and checks I05.
+    fn new(order: &Order, level: usize, mut tables: Vec<Arc<Handle<T>>>) -> Result<Level<T>> {
+        let bytes = tables.iter().map(|handle| handle.meta().size).fold(0, u64::saturating_add);
+        if let Some(handle) = tables.iter().find(|handle| inverted(order, handle.meta())) {
+            return Err(out_of_place(format!("{handle:?} ends before it begins")));
+        }
+        if level == 0 {
+            let age = |handle: &Arc<Handle<T>>| (handle.meta().newest_seqno(), handle.meta().number);
+            tables.sort_by_key(|handle| std::cmp::Reverse(age(handle)));
+            return Ok(Level { tables, heads: None, bytes });
+        }
+        tables.sort_by(|a, b| order.compare(&a.meta().smallest, &b.meta().smallest));
+        for pair in tables.windows(2) {
+            if order.compare(&pair[0].meta().largest, &pair[1].meta().smallest).is_ge() {
+                return Err(out_of_place(format!("level {level}: {:?} overlaps {:?} (I05)", pair[0], pair[1])));
+            }
+        }
+        let heads = order.is_bytewise().then(|| Heads::new(&tables));
+        Ok(Level { tables, heads, bytes })
+    }
+
+    /// Its tables: level 0 newest first, others by key.
+    #[inline]
+    pub fn tables(&self) -> &[Arc<Handle<T>>] {
+        &self.tables
+    }
+
+    /// Total length of its files.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn find(&self, order: &Order, key: &[u8]) -> Option<&Arc<Handle<T>>> {
+        let at = self.seek(order, key);
+        let handle = self.tables.get(at)?;
+        let starts = match &self.heads {
+            // `seek` has found the key to begin with the prefix, or to lie before all tables.
+            Some(heads) if !key.starts_with(&heads.prefix) => return None,
+            Some(heads) => heads.smallest[at].cmp(&head(key, heads.prefix.len())),
+            None => Ordering::Equal,
+        };
+        let begins = match starts {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => order.compare(&handle.meta().smallest, key).is_le(),
+        };
+        begins.then_some(handle)
+    }
+
+    fn seek(&self, order: &Order, key: &[u8]) -> usize {
+        let ends_before = |handle: &Arc<Handle<T>>| order.compare(&handle.meta().largest, key).is_lt();
+        let Some(heads) = &self.heads else { return self.tables.partition_point(ends_before) };
+        if !key.starts_with(&heads.prefix) {
+            return if key < &heads.prefix[..] { 0 } else { self.tables.len() };
+        }
+        let wanted = head(key, heads.prefix.len());
+        let first = heads.largest.partition_point(|largest| *largest < wanted);
+        let equal = heads.largest[first..].iter().take_while(|largest| **largest == wanted).count();
+        first + self.tables[first..first + equal].partition_point(ends_before)
+    }
+}
+
+impl Heads {
+    fn new<T>(tables: &[Arc<Handle<T>>]) -> Heads {
+        let prefix = match (tables.first(), tables.last()) {
+            (Some(first), Some(last)) => {
+                let (low, high) = (&first.meta().smallest, &last.meta().largest);
+                low[..common_prefix(low, high)].to_vec()
+            }
+            _ => Vec::new(),
+        };
+        let of = |bound: fn(&TableMeta) -> &[u8]| {
+            tables.iter().map(|handle| head(bound(handle.meta()), prefix.len())).collect()
+        };
+        let (smallest, largest) = (of(|meta| &meta.smallest), of(|meta| &meta.largest));
+        Heads { prefix, smallest, largest }
+    }
+}
+
+#[inline]
+fn holds(order: &Order, meta: &TableMeta, key: &[u8]) -> bool {
+    order.compare(&meta.smallest, key).is_le() && order.compare(key, &meta.largest).is_le()
+}
+
+fn inverted(order: &Order, meta: &TableMeta) -> bool {
+    order.compare(&meta.smallest, &meta.largest).is_gt()
+}
+
+#[cold]
+fn out_of_place(message: String) -> Error {
+    Error::corruption(Damage { verdict: Verdict::Misplaced, ..Damage::default() }, message)
+}
+
+impl<T> fmt::Display for Levels<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, level) in self.levels.iter().enumerate() {
+            for handle in &level.tables {
+                let TableMeta { number: table, smallest, largest, size, .. } = &**handle.meta();
+                let (low, high) = (smallest.escape_ascii(), largest.escape_ascii());
+                writeln!(f, "L{number} {table:06} {low}..{high} seqno {} {size} B", handle.meta().newest_seqno())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T> fmt::Debug for Levels<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Comparator;
+    use crate::version::Shelf;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    /// Bytewise, but not known to be.
+    struct Slow;
+
+    impl Comparator for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            a.cmp(b)
+        }
+    }
+
+    fn table(number: u64, low: &[u8], high: &[u8], seqno: u64) -> Arc<Handle<()>> {
+        let meta = TableMeta {
+            number,
+            smallest: low.to_vec(),
+            largest: high.to_vec(),
+            greatest_seqno: seqno,
+            size: 10,
+            ..TableMeta::default()
+        };
+        Handle::new(Arc::new(meta), Shelf::new("f", Arc::default(), |_| Ok(())))
+    }
+
+    fn keys() -> impl Strategy<Value = Vec<u8>> {
+        vec(proptest::sample::select(vec![0u8, 1, 0xff]), 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_finds_what_a_walk_finds(
+            bounds in btree_set(keys(), 0..12), probes in vec(keys(), 20), prefix in vec(any::<u8>(), 0..10), level in 1usize..7
+        ) {
+            let bounds: Vec<Vec<u8>> = bounds.into_iter().map(|key| [&prefix[..], &key].concat()).collect();
+            let tables = bounds.chunks_exact(2).enumerate().map(|(n, pair)| (level, table(n as u64, &pair[0], &pair[1], 1)));
+            let tables: Vec<_> = tables.collect();
+            let fast = Levels::new(Order::bytewise(), tables.clone()).unwrap();
+            let slow = Levels::new(Order::custom(Arc::new(Slow)), tables).unwrap();
+            for probe in probes.iter().map(|key| [&prefix[..], key].concat()).chain(probes.clone()).chain(bounds) {
+                let number = |handle: &Arc<Handle<()>>| handle.meta().number;
+                let walked = fast.level(level).tables().iter().find(|handle| holds(fast.order(), handle.meta(), &probe));
+                let seek = fast.level(level).tables().iter().take_while(|handle| handle.meta().largest < probe).count();
+                for levels in [&fast, &slow] {
+                    prop_assert_eq!(levels.find(level, &probe).map(number), walked.map(number), "{:?}", probe);
+                    prop_assert_eq!(levels.seek(level, &probe), seek);
+                    let range = levels.overlapping(level, Some(&probe), Some(&probe)).next();
+                    prop_assert_eq!(range.map(number), walked.map(number));
+                    prop_assert_eq!(levels.is_bottom_for(level - 1, &probe), walked.is_none());
+                    prop_assert!(levels.is_bottom_for(level, &probe));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables_that_overlap_are_refused_below_level_0_only() {
+        let pair = |level| [(level, table(1, b"a", b"m", 1)), (level, table(2, b"m", b"z", 2))];
+        assert!(Levels::new(Order::bytewise(), pair(0)).is_ok());
+        let error = Levels::new(Order::bytewise(), pair(3)).unwrap_err();
+        assert!(error.to_string().contains("(I05)"), "{error}");
+        assert!(Levels::new(Order::bytewise(), [(1, table(1, b"b", b"a", 1))]).is_err());
+        assert!(Levels::new(Order::bytewise(), [(7, table(1, b"a", b"b", 1))]).is_err());
+    }
+
+    #[test]
+    fn a_table_that_is_not_there_cannot_go_and_a_move_keeps_the_handle() {
+        let moved = table(1, b"a", b"m", 1);
+        let levels = Levels::new(Order::bytewise(), [(1, Arc::clone(&moved))]).unwrap();
+        assert!(levels.apply(&[(1, 2)], &[]).is_err());
+        assert!(levels.apply(&[(2, 1)], &[]).is_err());
+        let after = levels.apply(&[(1, 1)], &[(2, Arc::clone(&moved))]).unwrap();
+        assert!(Arc::ptr_eq(after.get(2, 1).unwrap(), &moved));
+        assert_eq!((after.level(1).bytes(), after.level(2).bytes(), after.tables()), (0, 10, 1));
+    }
+
+    #[test]
+    fn level_0_is_newest_first() {
+        let tables = [(4, 9), (1, 3), (2, 9)].map(|(number, seqno)| (0, table(number, b"a", b"c", seqno)));
+        let levels = Levels::new(Order::bytewise(), tables).unwrap();
+        let numbers: Vec<u64> = levels.newest_holding(b"b").map(|handle| handle.meta().number).collect();
+        assert_eq!(numbers, [4, 2, 1]);
+        assert_eq!(levels.newest_holding(b"d").count(), 0);
+    }
+}

@@ -1,0 +1,311 @@
+//! The manifest: a chain of edits, and a pointer to it. docs/format.md, section 6.
+//!
+//! Path:   Edit -> chained frame -> write -> sync -> witness (not synced: the next sync takes it along)
+//! Before: every file that the edit names is durable (I04), and the log through what it makes permanent (I15).
+//! After:  the edit is durable; only then may its files be relied on, or those it removes be deleted.
+//! Fails:  a failed sync, or a write that failed for another reason than want of space, ends it: every later call answers
+//!         `Halted` until the store is opened again (I09). After *any* error neither the files that the edit adds nor those
+//!         it removes may be touched: whether it holds is known at the next open. Only want of space leaves it as it was.
+//! Crash:  the edit is there as a whole or not at all; one that was never confirmed is left out by `recover`.
+//!
+//! Rotation writes a fresh manifest that begins with the whole state, syncs it and the directory, and only then lets CURRENT
+//! name it: manifest first, then the pointer. The old one goes last; a crash leaves at worst a file that nobody names.
+//!
+//! One owner, behind a lock that no reader takes (I14).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::current::Current;
+use super::edit::Edit;
+use super::recover::{CHECK_AT, EDITS_AT, Recovered, WITNESS_AT};
+use super::state::State;
+use crate::checksum::{Uid, hash};
+use crate::env::{Env, File, Open};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
+use crate::header::{FileKind, Header};
+use crate::names::Name;
+use crate::planted::{Bug, active};
+
+/// The open manifest of a store.
+#[derive(Debug)]
+pub struct Manifest {
+    env: Env,
+    dir: PathBuf,
+    store: Uid,
+    state: State,
+    chain: Chain,
+    /// Why nothing is written any more.
+    ended: Option<Error>,
+}
+
+/// One manifest file and the place where its next edit goes.
+#[derive(Debug)]
+struct Chain {
+    file: Arc<dyn File>,
+    number: u64,
+    nonce: u64,
+    /// Length of the edits.
+    end: u64,
+    /// Length of the first edit, the whole state.
+    first: u64,
+    /// The link before the next edit.
+    link: u64,
+    /// How many edits there are.
+    edits: u64,
+}
+
+/// An error, and whether it is known that nothing came of what failed.
+struct Failure {
+    error: Error,
+    harmless: bool,
+}
+
+type Attempt<T> = std::result::Result<T, Failure>;
+
+fn harmless(error: Error) -> Failure {
+    Failure { error, harmless: true }
+}
+
+fn fatal(error: Error) -> Failure {
+    Failure { error, harmless: false }
+}
+
+impl Manifest {
+    /// The manifest of a new store. To be made before any other numbered file: `recover` takes a directory with tables or
+    /// log files and without CURRENT for a damaged store. An interrupted creation leaves no store.
+    pub fn create(env: &Env, dir: &Path, number: u64, store: Uid, first: &Edit) -> Result<Manifest> {
+        let mut state = State::default();
+        state.apply(first).map_err(refused)?;
+        if Current::read(env, dir)?.is_some() {
+            return Err(Error::invalid("the directory holds a store"));
+        }
+        // What an interrupted creation left behind: nobody names it.
+        remove_leftover(env, &dir.join(Name::Manifest(number).to_string()))?;
+        Manifest::begin(env, dir, number, store, state)
+    }
+
+    /// Goes on after a recovery: the state that was read, and one edit with what came of it, begin a fresh manifest, and
+    /// CURRENT moves to it (I16). Until that moment the store is as it was found; after it the old manifest is gone.
+    /// `number` is at least `Recovered::next_file`.
+    pub fn resume(env: &Env, dir: &Path, found: &Recovered, number: u64, edit: &Edit) -> Result<Manifest> {
+        let mut state = found.state.clone();
+        state.apply(edit).map_err(refused)?;
+        let manifest = Manifest::begin(env, dir, number, found.store, state)?;
+        manifest.discard(found.number);
+        Ok(manifest)
+    }
+
+    fn begin(env: &Env, dir: &Path, number: u64, store: Uid, mut state: State) -> Result<Manifest> {
+        state.next_file = state.next_file.max(number.saturating_add(1));
+        let chain = publish(env, dir, number, store, &state).map_err(|failure| failure.error)?;
+        Ok(Manifest { env: env.clone(), dir: dir.to_owned(), store, state, chain, ended: None })
+    }
+
+    /// Appends one edit and makes it durable. An edit that cannot follow is `Invalid` and nothing is written.
+    pub fn append(&mut self, edit: &Edit) -> Result<()> {
+        self.alive()?;
+        let mut next = self.state.clone();
+        next.apply(edit).map_err(refused)?;
+        let written = self.chain.append(&edit.encode());
+        written.map_err(|failure| self.note(failure))?;
+        self.state = next;
+        let marked = self.chain.mark();
+        marked.map_err(|failure| self.note(failure))
+    }
+
+    /// True when it is time to rotate: more than `manifest_bytes`, and at least as much again as the state itself takes.
+    pub fn is_full(&self, manifest_bytes: u64) -> bool {
+        self.bytes() > manifest_bytes && self.chain.end >= 2 * self.chain.first
+    }
+
+    /// Goes over to a fresh manifest with this number. If there is no room for it (or no file can be made), the error says
+    /// so and the old one goes on.
+    pub fn rotate(&mut self, number: u64) -> Result<()> {
+        self.alive()?;
+        self.state.next_file = self.state.next_file.max(number.saturating_add(1));
+        let published = publish(&self.env, &self.dir, number, self.store, &self.state);
+        let fresh = published.map_err(|failure| self.note(failure))?;
+        let old = std::mem::replace(&mut self.chain, fresh);
+        self.discard(old.number);
+        Ok(())
+    }
+
+    /// Makes the witness durable. Nothing can be appended afterwards.
+    pub fn close(&mut self) -> Result<()> {
+        self.alive()?;
+        let synced = self.chain.file.sync_data().during(|| format!("sync {}", self.chain.name()));
+        synced.map_err(|error| self.note(fatal(error)))?;
+        self.ended = Some(Error::closed());
+        Ok(())
+    }
+
+    /// True after a failure that nobody can see through, or `close`: nothing can be appended until reopen (I09).
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// What all edits add up to.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The store's uid.
+    pub fn store(&self) -> Uid {
+        self.store
+    }
+
+    /// The number in its file name.
+    pub fn number(&self) -> u64 {
+        self.chain.number
+    }
+
+    /// Length of its file in bytes.
+    pub fn bytes(&self) -> u64 {
+        EDITS_AT + self.chain.end
+    }
+
+    /// True if nothing can be appended any more: after a failure that reopening has to clear up, or after `close`.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn alive(&self) -> Result<()> {
+        match &self.ended {
+            None => Ok(()),
+            Some(error) if *error.kind() == ErrorKind::Closed => Err(error.clone()),
+            Some(error) => {
+                Err(Error::of(ErrorKind::Halted, format!("the manifest ended with an earlier error: {error}")))
+            }
+        }
+    }
+
+    fn note(&mut self, failure: Failure) -> Error {
+        if !failure.harmless {
+            self.ended.get_or_insert_with(|| failure.error.clone());
+        }
+        failure.error
+    }
+
+    /// Removes a manifest that CURRENT does not name any more. If that fails, it is swept at the next open.
+    fn discard(&self, number: u64) {
+        let _ = self.env.fs.remove(&self.dir.join(Name::Manifest(number).to_string()));
+    }
+}
+
+impl Chain {
+    fn name(&self) -> String {
+        Name::Manifest(self.number).to_string()
+    }
+
+    /// Writes the next edit behind the last and syncs. What a write without room left there is cut off again, so that no
+    /// two of them together look like a whole edit that the caller was told had failed.
+    fn append(&mut self, body: &[u8]) -> Attempt<()> {
+        let (frame, link) = framed(self.link, self.end, self.edits, body).map_err(harmless)?;
+        let at = EDITS_AT + self.end;
+        if let Err(error) = self.file.write_at(&frame, at).during(|| format!("write {}", self.name())) {
+            let can_go_on = error.is_out_of_space() && self.file.set_len(at).is_ok();
+            return Err(Failure { error, harmless: can_go_on });
+        }
+        self.file.sync_data().during(|| format!("sync {}", self.name())).map_err(fatal)?;
+        (self.end, self.link, self.edits) = (self.end + frame.len() as u64, link, self.edits + 1);
+        Ok(())
+    }
+
+    /// Stores the witness: the edits are durable up to their end.
+    fn mark(&self) -> Attempt<()> {
+        let word = Mark::Edited.encode(self.nonce, self.end).to_le_bytes();
+        for at in WITNESS_AT {
+            self.file.write_at(&word, at as u64).during(|| format!("mark {}", self.name())).map_err(fatal)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a manifest that begins with the whole state, makes it durable, and lets CURRENT name it.
+fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
+    let name = Name::Manifest(number).to_string();
+    let path = dir.join(&name);
+    let file = env.fs.open(&path, Open::Create).during(|| format!("create {name}")).map_err(harmless)?;
+    let published = fill(env, Arc::clone(&file), number, store, state).and_then(|chain| {
+        // Manifest first: CURRENT must not name what a crash could take away.
+        let sync = || file.sync_data().during(|| format!("sync {name}")).map_err(fatal);
+        let early = active(Bug::CurrentBeforeManifestSync);
+        if !early {
+            sync()?;
+        }
+        env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)?;
+        point(env, dir, Current { manifest: number, store })?;
+        if early {
+            sync()?;
+        }
+        Ok(chain)
+    });
+    published.inspect_err(|failure| {
+        if failure.harmless {
+            let _ = env.fs.remove(&path);
+        }
+    })
+}
+
+/// Writes the first page, which already counts the first edit as witnessed: nobody reads it before it is synced.
+fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
+    let nonce = env.random.next_u64();
+    let (frame, link) = framed(nonce, 0, 0, &state.snapshot().encode()).map_err(harmless)?;
+    let end = frame.len() as u64;
+    let mut bytes = first_page(number, nonce, store, end);
+    bytes.extend_from_slice(&frame);
+    file.write_at(&bytes, 0).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
+    Ok(Chain { file, number, nonce, end, first: end, link, edits: 1 })
+}
+
+/// Replaces CURRENT. Nothing came of a failure before the rename; from then on it may name either.
+fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
+    let temporary = dir.join(Name::Temporary.to_string());
+    remove_leftover(env, &temporary).map_err(harmless)?;
+    let file = env.fs.open(&temporary, Open::Create).during(|| "create CURRENT.tmp").map_err(harmless)?;
+    file.write_at(current.encode().as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
+    file.sync_data().during(|| "sync CURRENT.tmp").map_err(fatal)?;
+    env.fs.rename(&temporary, &dir.join(Name::Current.to_string())).during(|| "rename CURRENT.tmp").map_err(fatal)?;
+    env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)
+}
+
+fn remove_leftover(env: &Env, path: &Path) -> Result<()> {
+    match env.fs.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io(format!("remove {}", path.display()), error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn first_page(number: u64, nonce: u64, store: Uid, end: u64) -> Vec<u8> {
+    let mut page = Header { kind: FileKind::Manifest, uid: store }.encode().to_vec();
+    page.extend_from_slice(&number.to_le_bytes());
+    page.extend_from_slice(&nonce.to_le_bytes());
+    debug_assert_eq!(page.len(), CHECK_AT);
+    let check = hash(&page);
+    page.extend_from_slice(&check.to_le_bytes());
+    page.resize(PAGE_BYTES, 0);
+    for at in WITNESS_AT {
+        page[at..at + 8].copy_from_slice(&Mark::Edited.encode(nonce, end).to_le_bytes());
+    }
+    page
+}
+
+/// A frame with its zeros, and its link.
+fn framed(previous: u64, offset: u64, number: u64, body: &[u8]) -> Result<(Vec<u8>, u64)> {
+    let length = u32::try_from(body.len()).map_err(|_| Error::invalid("an edit of 4 GiB or more"))?;
+    let header = FrameHeader::chained(previous, offset, FrameKind::Batch, number, length, hash(body));
+    let mut frame = Vec::with_capacity(FRAME_HEADER_BYTES + body.len() + 8);
+    frame.extend_from_slice(&header.encode());
+    frame.extend_from_slice(body);
+    frame.resize(header.extent() as usize, 0);
+    Ok((frame, header.link))
+}
+
+fn refused(what: &'static str) -> Error {
+    Error::invalid(format!("an edit that cannot follow: it {what}"))
+}

@@ -1,0 +1,202 @@
+//! Everything the edits so far add up to: what the first edit of a fresh manifest says, and what a reopened store begins with.
+//!
+//! Pure. An edit that cannot follow is refused; a state that refused one is not to be used any more (work on a clone).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::edit::{Change, Edit, TableMeta};
+use crate::record::Seqno;
+use crate::wal::{LogStart, Place};
+
+/// The store, as far as the manifest knows it. Clones share what they do not change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The column families by id.
+    pub families: BTreeMap<u32, Arc<Family>>,
+    /// Where reading of the log begins; none before the first log was named.
+    pub log: Option<LogStart>,
+    /// Sealed segments that are still needed, by number; each with its end.
+    pub sealed: BTreeMap<u64, Place>,
+    /// The log offset below which edits made commits permanent.
+    pub permanent_offset: u64,
+    /// The seqno up to which edits made commits permanent.
+    pub permanent_seqno: Seqno,
+    /// The greatest log offset that was seen to be durable.
+    pub log_witness: u64,
+    /// A number above every file that was named.
+    pub next_file: u64,
+    /// The greatest seqno that was named; the log may hold greater ones.
+    pub last_seqno: Seqno,
+    /// An id above every family there ever was.
+    pub next_family: u32,
+    /// What recoveries cut from the log.
+    pub cuts: Vec<Cut>,
+}
+
+/// One column family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The name of its order.
+    pub comparator: String,
+    /// Its options, for `family::decode`.
+    pub options: Vec<u8>,
+    /// Everything up to this seqno is in tables.
+    pub flushed: Seqno,
+    /// Its tables by number, each with its level.
+    pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
+}
+
+/// What a recovery cut from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The logical offset where the log ended from then on.
+    pub offset: u64,
+    /// How many bytes were set aside.
+    pub bytes: u64,
+    /// The number of the `.cut` file that holds them.
+    pub file: u64,
+}
+
+impl State {
+    /// Applies one edit. If it cannot follow, says what is wrong with it; the state is half changed then.
+    pub fn apply(&mut self, edit: &Edit) -> Result<(), &'static str> {
+        edit.changes.iter().try_for_each(|change| self.change(change))
+    }
+
+    /// An edit that makes an empty state equal to this one.
+    pub fn snapshot(&self) -> Edit {
+        let mut changes = vec![Change::Counters {
+            next_file: self.next_file,
+            last_seqno: self.last_seqno,
+            next_family: self.next_family,
+        }];
+        for family in self.families.values() {
+            changes.push(Change::FamilyCreated {
+                id: family.id,
+                name: family.name.clone(),
+                comparator: family.comparator.clone(),
+                options: family.options.clone(),
+            });
+            changes.push(Change::Flushed { family: family.id, seqno: family.flushed });
+            changes.extend(family.tables.values().map(|(level, table)| Change::TableAdded {
+                family: family.id,
+                level: *level,
+                table: Arc::clone(table),
+            }));
+        }
+        if let Some(LogStart { place, ring, ring_nonce }) = self.log {
+            changes.push(Change::LogStart { place, ring, ring_nonce });
+        }
+        changes.extend(self.sealed.values().copied().map(Change::SegmentSealed));
+        changes.push(Change::Permanent { offset: self.permanent_offset, seqno: self.permanent_seqno });
+        changes.push(Change::LogWitness { offset: self.log_witness });
+        changes.extend(self.cuts.iter().map(|Cut { offset, bytes, file }| Change::Cut {
+            offset: *offset,
+            bytes: *bytes,
+            file: *file,
+        }));
+        Edit { changes }
+    }
+
+    /// The same tables without any log: what a copy of the store begins with. Its log begins anew.
+    pub fn without_log(&self) -> State {
+        State {
+            log: None,
+            sealed: BTreeMap::new(),
+            permanent_offset: 0,
+            log_witness: 0,
+            cuts: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The family of this name.
+    pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
+        self.families.values().find(|family| family.name == name)
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), &'static str> {
+        match change {
+            Change::FamilyCreated { id, name, comparator, options } => {
+                if self.families.contains_key(id) || self.family(name).is_some() {
+                    return Err("creates a family that exists");
+                }
+                let family = Family {
+                    id: *id,
+                    name: name.clone(),
+                    comparator: comparator.clone(),
+                    options: options.clone(),
+                    flushed: 0,
+                    tables: BTreeMap::new(),
+                };
+                self.families.insert(*id, Arc::new(family));
+                self.next_family = self.next_family.max(id.saturating_add(1));
+            }
+            Change::FamilyDropped { id } => {
+                self.families.remove(id).ok_or("drops a family that does not exist")?;
+            }
+            Change::TableAdded { family, level, table } => {
+                if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
+                    return Err("adds a table that exists");
+                }
+                self.saw_file(table.number);
+                self.last_seqno = self.last_seqno.max(table.newest_seqno());
+            }
+            Change::TableRemoved { family, level, number } => {
+                let removed = self.named(*family)?.tables.remove(number);
+                if removed.is_none_or(|(was, _)| was != *level) {
+                    return Err("removes a table that does not exist");
+                }
+            }
+            Change::Flushed { family, seqno } => {
+                let family = self.named(*family)?;
+                family.flushed = family.flushed.max(*seqno);
+                self.last_seqno = self.last_seqno.max(*seqno);
+            }
+            Change::LogStart { place, ring, ring_nonce } => {
+                self.log = Some(LogStart { place: *place, ring: *ring, ring_nonce: *ring_nonce });
+                self.sealed.retain(|_, end| end.offset > place.offset);
+                self.saw_file(place.segment);
+                self.saw_file(*ring);
+            }
+            Change::SegmentSealed(place) => {
+                self.sealed.insert(place.segment, *place);
+                self.saw_file(place.segment);
+            }
+            Change::Permanent { offset, seqno } => {
+                self.permanent_offset = self.permanent_offset.max(*offset);
+                self.permanent_seqno = self.permanent_seqno.max(*seqno);
+                self.last_seqno = self.last_seqno.max(*seqno);
+            }
+            Change::Counters { next_file, last_seqno, next_family } => {
+                self.next_file = self.next_file.max(*next_file);
+                self.last_seqno = self.last_seqno.max(*last_seqno);
+                self.next_family = self.next_family.max(*next_family);
+            }
+            Change::SegmentRetired { segment } => {
+                self.sealed.remove(segment);
+            }
+            Change::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
+            Change::Cut { offset, bytes, file } => {
+                self.cuts.push(Cut { offset: *offset, bytes: *bytes, file: *file });
+                self.saw_file(*file);
+            }
+            Change::Skipped { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn named(&mut self, family: u32) -> Result<&mut Family, &'static str> {
+        let family = self.families.get_mut(&family);
+        family.map(Arc::make_mut).ok_or("names a family that does not exist")
+    }
+
+    fn saw_file(&mut self, number: u64) {
+        self.next_file = self.next_file.max(number.saturating_add(1));
+    }
+}

@@ -1,0 +1,354 @@
+//! Manifests on a real file system, and what states add up to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::edit::{Change, Edit, TableMeta};
+use super::manifest::Manifest;
+use super::recover::{Recovered, recover};
+use super::state::State;
+use crate::checksum::Uid;
+use crate::env::{Env, Open};
+use crate::error::{ErrorKind, Verdict};
+use crate::wal::Place;
+
+const STORE: Uid = Uid([7; 16]);
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn table(number: u64) -> Arc<TableMeta> {
+    Arc::new(TableMeta { number, smallest: b"a".to_vec(), largest: b"z".to_vec(), ..TableMeta::default() })
+}
+
+fn added(number: u64) -> Edit {
+    vec![Change::TableAdded { family: 0, level: 0, table: table(number) }].into()
+}
+
+fn family(id: u32, name: &str) -> Change {
+    Change::FamilyCreated { id, name: name.into(), comparator: "wax.bytewise".into(), options: vec![] }
+}
+
+fn create(env: &Env, dir: &Path) -> Manifest {
+    Manifest::create(env, dir, 1, STORE, &vec![family(0, "default")].into()).unwrap()
+}
+
+fn reopened(env: &Env, dir: &Path) -> Recovered {
+    recover(env, dir).unwrap().unwrap()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names = Env::real().fs.list(dir).unwrap();
+    names.sort();
+    names
+}
+
+fn bytes(dir: &Path, name: &str) -> Vec<u8> {
+    let file = Env::real().fs.open(&dir.join(name), Open::Read).unwrap();
+    crate::env::read_exact(&*file, 0, file.len().unwrap() as usize).unwrap()
+}
+
+/// Replaces a file.
+fn put(dir: &Path, name: &str, bytes: &[u8]) {
+    let path = dir.join(name);
+    let _ = Env::real().fs.remove(&path);
+    Env::real().fs.open(&path, Open::Create).unwrap().write_at(bytes, 0).unwrap();
+}
+
+#[test]
+fn edits_are_there_after_reopening_without_a_close() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    for number in 5..9 {
+        manifest.append(&added(number)).unwrap();
+    }
+    let found = reopened(&env, dir.path());
+    assert_eq!((&found.state, found.store, found.torn), (manifest.state(), STORE, None));
+    assert_eq!((found.state.families[&0].tables.len(), found.next_file), (4, 9));
+}
+
+#[test]
+fn a_rotation_keeps_everything_and_leaves_one_manifest() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    let mut next = 10;
+    for number in 100..140 {
+        manifest.append(&added(number)).unwrap();
+        if manifest.is_full(5000) {
+            manifest.rotate(next).unwrap();
+            next += 1;
+        }
+    }
+    assert!((12..30).contains(&next), "rotated {} times", next - 10);
+    assert_eq!(names(dir.path()), ["CURRENT".to_owned(), format!("MANIFEST-{:06}", next - 1)]);
+    manifest.close().unwrap();
+    assert_eq!(*manifest.append(&added(1)).unwrap_err().kind(), ErrorKind::Closed);
+    let found = reopened(&env, dir.path());
+    assert_eq!((&found.state, found.number), (manifest.state(), next - 1));
+}
+
+#[test]
+fn resuming_begins_a_fresh_manifest_with_what_recovery_did() {
+    let (env, dir) = (Env::real(), dir());
+    create(&env, dir.path()).append(&added(5)).unwrap();
+    let found = reopened(&env, dir.path());
+    let mut manifest = Manifest::resume(&env, dir.path(), &found, found.next_file, &added(6)).unwrap();
+    assert_eq!(names(dir.path()), ["CURRENT", "MANIFEST-000006"]);
+    manifest.append(&added(7)).unwrap();
+    let tables: Vec<u64> = reopened(&env, dir.path()).state.families[&0].tables.keys().copied().collect();
+    assert_eq!(tables, [5, 6, 7]);
+}
+
+#[test]
+fn an_edit_that_cannot_follow_changes_nothing() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    let before = bytes(dir.path(), "MANIFEST-000001");
+    for change in [
+        Change::TableRemoved { family: 0, level: 0, number: 5 },
+        Change::FamilyDropped { id: 3 },
+        family(0, "again"),
+        family(1, "default"),
+    ] {
+        let edit = vec![family(9, "other"), change].into();
+        assert_eq!(*manifest.append(&edit).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    assert_eq!(bytes(dir.path(), "MANIFEST-000001"), before);
+    manifest.append(&added(5)).unwrap();
+}
+
+#[test]
+fn no_directory_or_an_interrupted_creation_is_no_store_and_a_lost_pointer_is_damage() {
+    let (env, dir) = (Env::real(), dir());
+    assert!(recover(&env, &dir.path().join("nowhere")).unwrap().is_none());
+    assert!(recover(&env, dir.path()).unwrap().is_none());
+    drop(create(&env, dir.path()));
+    env.fs.remove(&dir.path().join("CURRENT")).unwrap();
+    assert!(recover(&env, dir.path()).unwrap().is_none());
+    put(dir.path(), "000002.log", b"");
+    let error = recover(&env, dir.path()).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((damage.file.as_str(), damage.verdict), ("CURRENT", Verdict::Missing));
+}
+
+#[test]
+fn a_missing_manifest_or_one_of_another_store_is_named() {
+    let (env, dir) = (Env::real(), dir());
+    drop(create(&env, dir.path()));
+    let other = self::dir();
+    drop(Manifest::create(&env, other.path(), 1, Uid([8; 16]), &Edit::default()).unwrap());
+    put(dir.path(), "MANIFEST-000001", &bytes(other.path(), "MANIFEST-000001"));
+    let error = recover(&env, dir.path()).unwrap_err();
+    assert_eq!(error.damage().map(|damage| damage.verdict), Some(Verdict::Misplaced));
+    env.fs.remove(&dir.path().join("MANIFEST-000001")).unwrap();
+    let error = recover(&env, dir.path()).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((damage.file.as_str(), damage.verdict), ("MANIFEST-000001", Verdict::Missing));
+}
+
+#[test]
+fn every_flipped_bit_is_named_or_changes_nothing() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    manifest.append(&added(5)).unwrap();
+    manifest.append(&added(6)).unwrap();
+    let whole = bytes(dir.path(), "MANIFEST-000001");
+    let mut named = 0;
+    for bit in (0..whole.len() * 8).filter(|bit| bit / 8 < 88 || bit / 8 >= 4096 || (504..528).contains(&(bit / 8))) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        match replay(&flipped) {
+            Ok(state) => assert_eq!(state, *manifest.state(), "bit {bit}"),
+            Err(error) => {
+                assert_eq!(error.damage().unwrap().file, "MANIFEST-000001", "bit {bit}: {error}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > (whole.len() - 4096) * 7, "{named}");
+}
+
+/// A manifest from bytes.
+fn replay(bytes: &[u8]) -> crate::error::Result<State> {
+    let read = |offset: u64, length: usize| Ok(bytes[offset as usize..offset as usize + length].to_vec());
+    super::recover::replay("MANIFEST-000001", bytes.len() as u64, read).map(|replay| replay.state)
+}
+
+#[test]
+fn a_file_cut_anywhere_keeps_what_was_confirmed_or_says_so() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    manifest.append(&added(5)).unwrap();
+    let confirmed = bytes(dir.path(), "MANIFEST-000001");
+    let page = confirmed[..4096].to_vec();
+    let before = manifest.state().clone();
+    manifest.append(&added(6)).unwrap();
+    let mut whole = bytes(dir.path(), "MANIFEST-000001");
+    for cut in 0..whole.len() {
+        assert!(replay(&whole[..cut]).unwrap_err().is_corruption(), "{cut}");
+    }
+    // A crash before the second edit was confirmed: the page is the old one, the edit whole, torn or missing.
+    whole[..4096].copy_from_slice(&page);
+    assert_eq!(replay(&whole).unwrap(), *manifest.state());
+    for cut in 0..whole.len() {
+        match replay(&whole[..cut]) {
+            Ok(state) => assert!(cut >= confirmed.len() && state == before, "{cut}"),
+            Err(error) => assert!(cut < confirmed.len() && error.is_corruption(), "{cut}"),
+        }
+    }
+}
+
+#[test]
+fn one_copy_of_the_witness_is_enough_and_none_is_damage() {
+    let (env, dir) = (Env::real(), dir());
+    drop(create(&env, dir.path()));
+    let mut page = bytes(dir.path(), "MANIFEST-000001");
+    page[512..520].fill(0xff);
+    assert!(replay(&page).is_ok());
+    page[1536..1544].fill(0xff);
+    assert_eq!(replay(&page).unwrap_err().damage().map(|damage| damage.offset), Some(512));
+}
+
+/// Operations on a state that can always follow.
+fn states() -> impl Strategy<Value = State> {
+    vec((0u8..10, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
+        let mut state = State::default();
+        for (what, n, word) in steps {
+            let place = Place { segment: n, nonce: word as u64, offset: word as u64, link: 9 };
+            let change = match what {
+                0 => family(n as u32, &format!("family {n}")),
+                1 => Change::FamilyDropped { id: n as u32 },
+                2 | 3 => {
+                    Change::TableAdded { family: n as u32, level: (word % 7) as u8, table: table(word as u64 % 50) }
+                }
+                4 => Change::TableRemoved { family: n as u32, level: (word % 7) as u8, number: word as u64 % 50 },
+                5 => Change::Flushed { family: n as u32, seqno: word as u64 },
+                6 => Change::LogStart { place, ring: n, ring_nonce: 5 },
+                7 => Change::SegmentSealed(place),
+                8 => Change::Permanent { offset: word as u64, seqno: n },
+                _ => Change::Cut { offset: word as u64, bytes: n, file: n },
+            };
+            let mut next = state.clone();
+            if next.apply(&vec![change].into()).is_ok() {
+                state = next;
+            }
+        }
+        state
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_snapshot_tells_the_whole_state(state in states()) {
+        let mut told = State::default();
+        told.apply(&Edit::decode(&state.snapshot().encode()).unwrap()).unwrap();
+        prop_assert_eq!(told, state);
+    }
+
+    #[test]
+    fn any_bytes_are_a_manifest_or_refused(bytes in vec(any::<u8>(), 0..9000)) {
+        super::fuzzing::manifest(&bytes);
+    }
+}
+
+/// `create`, `family`, `add`, `move`, `remove`, `flushed`, `log`, `seal`, `retire`, `rotate`, `reopen`: the manifest of one store.
+#[test]
+fn scripts_tell_what_a_manifest_does() {
+    struct Store {
+        env: Env,
+        dir: tempfile::TempDir,
+        manifest: Manifest,
+    }
+    let fresh = || {
+        let (env, dir) = (Env::real(), dir());
+        let manifest = Manifest::create(&env, dir.path(), 1, STORE, &Edit::default()).unwrap();
+        Store { env, dir, manifest }
+    };
+    super::scripts::run("version", fresh, |store, input| {
+        let mut out = String::new();
+        for line in input.lines() {
+            let outcome = match line {
+                "show" => {
+                    out += &show(store.manifest.state());
+                    Ok(())
+                }
+                "files" => {
+                    out += &(names(store.dir.path()).join(" ") + "\n");
+                    Ok(())
+                }
+                "rotate" => store.manifest.rotate(store.manifest.state().next_file),
+                "reopen" => recover(&store.env, store.dir.path()).and_then(|found| {
+                    let found = found.unwrap();
+                    let number = found.next_file;
+                    store.manifest = Manifest::resume(&store.env, store.dir.path(), &found, number, &Edit::default())?;
+                    Ok(())
+                }),
+                _ => store.manifest.append(&Edit { changes: line.split("; ").map(change).collect() }),
+            };
+            if let Err(error) = outcome {
+                out += &format!("{line}: {error}\n");
+            }
+        }
+        out
+    });
+}
+
+/// One change from its line in a script.
+fn change(line: &str) -> Change {
+    use super::scripts::{number, word};
+    let n = |name: &str| number(line, name, 0);
+    let family = n("family") as u32;
+    let place = Place { segment: n("segment"), nonce: n("nonce"), offset: n("offset"), link: n("link") };
+    match line.split_whitespace().next().unwrap() {
+        "create" => self::family(family, word(line, "name").unwrap()),
+        "drop" => Change::FamilyDropped { id: family },
+        "add" => {
+            let (low, high) = word(line, "keys").unwrap().split_once("..").unwrap();
+            let meta = TableMeta {
+                number: n("table"),
+                smallest: low.into(),
+                largest: high.into(),
+                greatest_seqno: n("seqno"),
+                ..TableMeta::default()
+            };
+            Change::TableAdded { family, level: n("level") as u8, table: Arc::new(meta) }
+        }
+        "remove" => Change::TableRemoved { family, level: n("level") as u8, number: n("table") },
+        "flushed" => Change::Flushed { family, seqno: n("seqno") },
+        "log" => Change::LogStart { place, ring: n("ring"), ring_nonce: n("ring_nonce") },
+        "sealed" => Change::SegmentSealed(place),
+        "retired" => Change::SegmentRetired { segment: n("segment") },
+        "permanent" => Change::Permanent { offset: n("offset"), seqno: n("seqno") },
+        "cut" => Change::Cut { offset: n("offset"), bytes: n("bytes"), file: n("file") },
+        other => panic!("no such change: {other}"),
+    }
+}
+
+fn show(state: &State) -> String {
+    let mut out = String::new();
+    for family in state.families.values() {
+        out += &format!("family {} {:?} flushed={}\n", family.id, family.name, family.flushed);
+        for (number, (level, meta)) in &family.tables {
+            let (low, high) = (meta.smallest.escape_ascii(), meta.largest.escape_ascii());
+            out += &format!("  L{level} {number:06} {low}..{high}\n");
+        }
+    }
+    if let Some(log) = &state.log {
+        out += &format!("log starts in segment {} at {}, ring {}\n", log.place.segment, log.place.offset, log.ring);
+    }
+    for (segment, end) in &state.sealed {
+        out += &format!("segment {segment} is sealed at {}\n", end.offset);
+    }
+    if state.permanent_offset > 0 {
+        out += &format!("permanent below {}, seqno {}\n", state.permanent_offset, state.permanent_seqno);
+    }
+    for cut in &state.cuts {
+        out += &format!("cut at {}: {} bytes in {:06}.cut\n", cut.offset, cut.bytes, cut.file);
+    }
+    let State { next_file, last_seqno, next_family, .. } = state;
+    out + &format!("next file {next_file}, next family {next_family}, last seqno {last_seqno}\n")
+}

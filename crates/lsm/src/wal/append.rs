@@ -1,0 +1,247 @@
+//! Appending: order, copy, take, acknowledge. The path of every commit.
+//!
+//! ```text
+//! let ticket = wal.order(&body, payload)?;   // may wait, before it is ordered
+//! wal.copy(&ticket, &body)?;                 // beside other threads' copies
+//! wal.take_whole(&mut group);                // under the db's apply lock: whole frames, in order
+//! wal.acknowledge(group.last().end)?;        // the mark, before the commits return
+//! ```
+//!
+//! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails its place can never be
+//! whole, so the log halts (I09).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::batch::Body;
+use crate::env::work::Mode;
+use crate::error::{Error, IoContext, Result};
+use crate::frame::{FRAME_HEADER_BYTES, FrameKind, Mark};
+use crate::planted::{self, Bug};
+use crate::record::Seqno;
+
+use super::order::{FILLER_BODY_BYTES, Filler, Order, Spot, Step};
+use super::segment::PAGE;
+use super::{DEPTH, Wal};
+
+/// Whoever waits looks again after this time, should a wake-up have missed it.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// A frame up to this long is put together in memory and written at once (plain mode).
+const JOINED_BYTES: usize = 64 * 1024;
+
+/// A batch that has its seqnos and its place, and waits to be copied there.
+#[must_use = "a frame that was ordered must be copied: all behind it wait for it"]
+pub struct Ticket {
+    /// Seqno of its first operation.
+    pub seqno: Seqno,
+    /// Operations, one seqno each.
+    pub count: u64,
+    /// Logical offset behind its frame.
+    pub end: u64,
+    spot: Spot,
+}
+
+/// A batch that is whole in the log, with everything before it.
+#[derive(Debug)]
+pub struct Whole<T> {
+    /// Seqno of its first operation.
+    pub seqno: Seqno,
+    /// Operations, one seqno each.
+    pub count: u64,
+    /// Logical offset of its frame.
+    pub offset: u64,
+    /// Logical offset behind it.
+    pub end: u64,
+    /// What was ordered with it.
+    pub payload: T,
+}
+
+impl<T> Wal<T> {
+    /// Gives a batch its seqnos and its place, after waiting for room if need be. An error leaves the log as it was.
+    pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
+        let length = body.bytes.len() as u64;
+        let mut filler: Option<Filler> = None;
+        let mut waited = false;
+        let mut order = self.order.lock();
+        let kind = loop {
+            if self.failed.get().is_some() || order.closed {
+                drop(order);
+                self.check()?;
+                return Err(Error::closed());
+            }
+            match order.next_step(length, self.limits) {
+                Step::Place(kind) => break kind,
+                Step::Pad(until) if filler.is_none() => {
+                    let witness = self.witness_word();
+                    filler = Some(order.pad(until, witness, self.limits));
+                }
+                Step::Turn(until) if filler.is_none() => {
+                    filler = order.turn(until, self.limits);
+                    self.metrics.turnovers.fetch_add(1, Ordering::Relaxed);
+                }
+                step => {
+                    // Another filler, or a wait: what is ordered already must not wait with us.
+                    drop(order);
+                    match filler.take() {
+                        Some(filler) => self.copy_filler(&filler)?,
+                        None => self.await_step(step, !std::mem::replace(&mut waited, true))?,
+                    }
+                    order = self.order.lock();
+                }
+            }
+        };
+        let spot = order.place(kind, body.count, length as u32, body.hash, payload, self.limits);
+        let end = order.end;
+        if planted::active(Bug::MarkBeforeFrame) {
+            let _ = self.store_acknowledged(end);
+        }
+        drop(order);
+        if let Some(filler) = &filler {
+            self.copy_filler(filler)?;
+        }
+        self.metrics.frames.fetch_add(1, Ordering::Relaxed);
+        self.metrics.frame_bytes.fetch_add(spot.header.extent(), Ordering::Relaxed);
+        if kind == FrameKind::LargeBatch {
+            self.metrics.large_frames.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Ticket { seqno: spot.header.seqno, count: body.count, end, spot })
+    }
+
+    /// Copies the frame to its place: into the ring, or with a write to the segment. Beside other threads' copies, in any order.
+    pub fn copy(&self, ticket: &Ticket, body: &Body) -> Result<()> {
+        self.copy_frame(&ticket.spot, &body.bytes)
+    }
+
+    /// Takes all frames that are whole, in order, behind what was taken before. One thread at a time (the db's apply lock).
+    pub fn take_whole(&self, group: &mut Vec<Whole<T>>) {
+        let mut order = self.order.lock();
+        self.look(&mut order);
+        while let Some(entry) = order.take() {
+            if let Some(payload) = entry.payload {
+                let end = entry.after.offset;
+                group.push(Whole { seqno: entry.seqno, count: entry.count, offset: entry.offset, end, payload });
+            }
+        }
+        if order.waiting > 0 {
+            self.order.notify_all();
+        }
+    }
+
+    /// Stores the acknowledged mark: commits up to `end` are applied and about to return. In plain mode two small writes.
+    pub fn acknowledge(&self, end: u64) -> Result<()> {
+        self.check()?;
+        self.store_acknowledged(end).map_err(|error| self.halt(error))
+    }
+
+    fn store_acknowledged(&self, end: u64) -> Result<()> {
+        let mut stored = crate::env::work::lock(&self.acknowledged);
+        if end > *stored {
+            self.ring.mark(Mark::Acknowledged, end)?;
+            *stored = end;
+        }
+        Ok(())
+    }
+
+    /// Looks how far frames are whole and written, and publishes it.
+    pub(super) fn look(&self, order: &mut Order<T>) {
+        order.advance(|sequence| self.slots[sequence as usize % DEPTH].load(Ordering::Acquire) == sequence + 1);
+        self.whole.store(order.whole.offset, Ordering::Release);
+        self.drained.store(order.drained, Ordering::Release);
+    }
+
+    pub(super) fn copy_filler(&self, filler: &Filler) -> Result<()> {
+        let mut body = [0; FILLER_BODY_BYTES];
+        let length = filler.spot.header.length as usize;
+        let headed = length.min(filler.head.len());
+        body[..headed].copy_from_slice(&filler.head[..headed]);
+        self.metrics.filler_bytes.fetch_add(filler.spot.header.extent(), Ordering::Relaxed);
+        self.copy_frame(&filler.spot, &body[..length])
+    }
+
+    fn copy_frame(&self, spot: &Spot, body: &[u8]) -> Result<()> {
+        if spot.direct {
+            self.check()?;
+            write_frame(spot, body)
+                .during(|| format!("write a frame to {}", spot.segment.name()))
+                .map_err(|error| self.halt(error))?;
+        } else {
+            self.ring.store_frame(spot.offset, &spot.header.encode(), body);
+        }
+        self.slots[spot.sequence as usize % DEPTH].store(spot.sequence + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits for what a step asks for, by doing it unless another thread is at it.
+    fn await_step(&self, step: Step, first_time: bool) -> Result<()> {
+        let count = |counter: &AtomicU64| counter.fetch_add(first_time as u64, Ordering::Relaxed);
+        match step {
+            Step::Place(_) | Step::Pad(_) | Step::Turn(_) => Ok(()),
+            Step::AwaitSegment(length) => {
+                count(&self.metrics.waits_for_segment);
+                self.prepare_at_least(length).map(drop)
+            }
+            Step::AwaitDrain(_) => {
+                count(&self.metrics.waits_for_room);
+                let draining = self.order.lock().draining;
+                let moved = !draining && self.drain()?;
+                if moved { Ok(()) } else { self.sleep("frames that were ordered are not copied") }
+            }
+            Step::AwaitTake => {
+                count(&self.metrics.waits_for_queue);
+                self.sleep("frames that are whole are not taken")
+            }
+        }
+    }
+
+    /// Sleeps until something changed, or a moment. With one thread nothing would ever change: that is the caller's mistake.
+    fn sleep(&self, mistake: &str) -> Result<()> {
+        if self.env.work == Mode::Stepped {
+            return Err(Error::invalid(format!("the log waits for its only thread: {mistake}")));
+        }
+        let mut order = self.order.lock();
+        order.waiting += 1;
+        order = self.order.wait(order, Some(LOOK_AGAIN));
+        order.waiting -= 1;
+        Ok(())
+    }
+}
+
+/// Writes a frame to its segment: at once if it is short, else header, body and tail without a copy of the body.
+fn write_frame(spot: &Spot, body: &[u8]) -> std::io::Result<()> {
+    let header = spot.header.encode();
+    let extent = spot.header.extent();
+    if extent <= JOINED_BYTES as u64 {
+        let mut bytes = Vec::with_capacity(extent as usize);
+        bytes.extend_from_slice(&header);
+        bytes.extend_from_slice(body);
+        bytes.resize(extent as usize, 0);
+        return spot.segment.write(spot.offset, &bytes);
+    }
+    // Cut at page boundaries of the frame: the first page has the header, the last one the zeros behind the body.
+    let first = PAGE as usize - FRAME_HEADER_BYTES;
+    let middle = first + (body.len() - first) / PAGE as usize * PAGE as usize;
+    let mut page = Vec::with_capacity(2 * PAGE as usize);
+    page.extend_from_slice(&header);
+    page.extend_from_slice(&body[..first]);
+    spot.segment.write(spot.offset, &page)?;
+    spot.segment.write(spot.offset + PAGE, &body[first..middle])?;
+    let written = (FRAME_HEADER_BYTES + middle) as u64;
+    if written < extent {
+        page.clear();
+        page.extend_from_slice(&body[middle..]);
+        page.resize((extent - written) as usize, 0);
+        spot.segment.write(spot.offset + written, &page)?;
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ticket")
+            .field("seqno", &self.seqno)
+            .field("count", &self.count)
+            .field("end", &self.end)
+            .finish()
+    }
+}

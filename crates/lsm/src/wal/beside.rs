@@ -1,0 +1,73 @@
+//! Reading the log beside the process that writes it: no lock, nothing written, nothing cut.
+//!
+//! `read_marks` comes first; the caller then reads the manifest, and `recover_beside` the ring, then the segments. A frame below
+//! the first mark is in the picture of the ring, or was drained before the ring was overwritten and is in the segment that is
+//! read afterwards. What lies above that mark is the end. At last the nonces of everything that was read and the marks are
+//! read again: a segment that was used again meanwhile, or another ring, means that all must be read again from the manifest on.
+
+use std::path::Path;
+
+use crate::env::{Env, Machine, read_exact};
+use crate::error::Result;
+use crate::frame::PAGE_BYTES;
+
+use super::LogStart;
+use super::recover::{Facts, LogEnd, Reading, Replayed};
+use super::ring::{Marks, RingHeader};
+use super::segment::SegmentHeader;
+use super::source::RingSource;
+
+/// What reading beside a writer came to.
+#[derive(Debug)]
+pub enum Beside {
+    /// The log up to the first mark.
+    Read(LogEnd),
+    /// Files were used again meanwhile: what was visited is void, begin again with the manifest. If the manifest then names the
+    /// same log and it moves again and again, it is damaged: `recover` tells how.
+    Moved,
+}
+
+/// The marks of a log that may be written to now.
+pub fn read_marks(env: &Env, dir: &Path, from: &LogStart) -> Result<Marks> {
+    RingSource::open(env, dir, from).map(|ring| ring.marks)
+}
+
+/// Reads the log up to the marks that were read first.
+pub fn recover_beside(
+    env: &Env,
+    dir: &Path,
+    from: &LogStart,
+    facts: &Facts,
+    machine: Machine,
+    first: Marks,
+    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+) -> Result<Beside> {
+    // The manifest may be newer than the marks; a log that began meanwhile has nothing to be read yet.
+    let stop = first.acknowledged.max(from.place.offset);
+    let mut reading = Reading::begin(env, dir, from, facts, Some(stop))?;
+    reading.run(env, dir, visit)?;
+    if has_moved(&reading) {
+        return Ok(Beside::Moved);
+    }
+    reading.judge(machine, false).map(Beside::Read)
+}
+
+/// True if a file that was read is not any more what it was.
+fn has_moved(reading: &Reading<'_>) -> bool {
+    if reading.is_file_gone() {
+        return true;
+    }
+    let changed = |segment: &super::source::SegmentSource| {
+        read_exact(&*segment.file, 0, PAGE_BYTES).is_ok_and(|page| {
+            SegmentHeader::decode(&page)
+                .is_ok_and(|now| (now.number, now.nonce) != (segment.header.number, segment.header.nonce))
+        })
+    };
+    if reading.segments.iter().any(changed) {
+        return true;
+    }
+    let Ok(ring) = &reading.ring else { return false };
+    let Ok(page) = read_exact(&*ring.file, 0, PAGE_BYTES) else { return false };
+    let Ok(now) = RingHeader::decode(&page) else { return false };
+    now != ring.header || now.marks(&page, "").is_ok_and(|marks| marks.acknowledged < ring.marks.acknowledged)
+}

@@ -1,0 +1,430 @@
+//! The ordered section: every frame's seqno, place and link, decided under one short mutex.
+//!
+//! Nothing here faults, allocates or calls the system. What a frame may have to wait for (room in the ring, the next segment)
+//! it waits for before it is ordered; `next_step` decides which, from values alone. Fillers (padding before a large frame,
+//! the turnover at a segment's end) are frames of the log's own, ordered by whoever needs them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::checksum::hash;
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, extent};
+use crate::planted::{self, Bug};
+use crate::record::Seqno;
+
+use super::segment::{PAGE, Place, Segment};
+use super::{DEPTH, Limits};
+
+/// The least that a turnover frame takes; every frame leaves this much room behind it in its segment.
+const TURNOVER_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 24;
+
+/// The least that a padding frame takes.
+const PADDING_BYTES: u64 = FRAME_HEADER_BYTES as u64 + 8;
+
+/// The longest body of a filler.
+pub(super) const FILLER_BODY_BYTES: usize = PAGE_BYTES + TURNOVER_BYTES as usize;
+
+/// Pieces that may wait to be drained; one more for each large frame and turnover.
+const PIECES: usize = 64;
+
+/// One frame that is ordered and not taken yet.
+pub(super) struct Entry<T> {
+    pub seqno: Seqno,
+    pub count: u64,
+    pub offset: u64,
+    /// Behind the frame: its end, or the start of the next segment behind a turnover.
+    pub after: Place,
+    /// None: a filler.
+    pub payload: Option<T>,
+}
+
+/// A run of bytes in one segment: through the ring, or written to the segment by the committing threads.
+pub(super) struct Piece {
+    pub segment: Arc<Segment>,
+    pub start: u64,
+    pub end: u64,
+    pub direct: bool,
+}
+
+/// What a frame got in the ordered section.
+pub(super) struct Spot {
+    pub sequence: u64,
+    pub header: FrameHeader,
+    pub offset: u64,
+    pub segment: Arc<Segment>,
+    pub direct: bool,
+}
+
+/// A frame of the log's own, still to be copied.
+pub(super) struct Filler {
+    pub spot: Spot,
+    /// The body's first bytes; zeros follow.
+    pub head: [u8; 24],
+}
+
+/// Everything that is ordered.
+pub(super) struct Order<T> {
+    pub next_seqno: Seqno,
+    /// Where the next frame begins.
+    pub end: u64,
+    link: u64,
+    pub current: Arc<Segment>,
+    /// The next segment, durable and empty.
+    pub next: Option<Arc<Segment>>,
+    /// Every segment that is not retired, oldest first, the next one last.
+    pub live: VecDeque<Arc<Segment>>,
+    queue: VecDeque<Entry<T>>,
+    /// Frames ordered, seen whole, and taken, since the log was created.
+    pub ordered: u64,
+    whole_count: u64,
+    taken: u64,
+    /// Behind the last whole frame.
+    pub whole: Place,
+    pub pieces: VecDeque<Piece>,
+    /// Everything below is in the segments.
+    pub drained: u64,
+    /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
+    pub kept: u64,
+    /// Someone drains.
+    pub draining: bool,
+    /// Threads that wait for a change here.
+    pub waiting: usize,
+    pub closed: bool,
+    /// A filler's body is put together here, to be hashed.
+    scratch: Box<[u8]>,
+}
+
+/// What has to happen before a frame can be ordered, or that it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The frame goes to `end`, in its kind.
+    Place(FrameKind),
+    /// A padding frame first, up to this offset.
+    Pad(u64),
+    /// A turnover first, up to this offset.
+    Turn(u64),
+    /// Wait until this much of the log is drained.
+    AwaitDrain(u64),
+    /// Wait until the next segment is there, with a file at least this long.
+    AwaitSegment(u64),
+    /// Wait until frames are taken.
+    AwaitTake,
+}
+
+/// The end of a filler that begins at `from`: a page boundary, at least `least` bytes on.
+pub(super) fn filler_end(from: u64, least: u64) -> u64 {
+    (from + least).next_multiple_of(PAGE)
+}
+
+/// The values that decide where a frame goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Situation {
+    pub end: u64,
+    /// The ring keeps what stands from here on, a page boundary.
+    pub kept: u64,
+    /// First offset and limit of the current segment.
+    pub first: u64,
+    pub limit: u64,
+    /// Length of the next segment's file, if there is one.
+    pub next_length: Option<u64>,
+    pub limits: Limits,
+}
+
+impl Situation {
+    /// What comes next for a batch of `length` bytes.
+    pub(super) fn next_step(&self, length: u64) -> Step {
+        let small = extent(FrameKind::Batch, length);
+        let alone = small > self.limits.segment_bytes / 4;
+        let large = alone || (self.limits.ring_bytes > 0 && small > self.limits.ring_bytes / 4);
+        let kind = if large { FrameKind::LargeBatch } else { FrameKind::Batch };
+        let bytes = extent(kind, length);
+        let fits = |start: u64| start + bytes + TURNOVER_BYTES <= self.limit;
+
+        if (alone && self.end != self.first) || !fits(self.end) {
+            return self.turn(bytes);
+        }
+        if large && !self.end.is_multiple_of(PAGE) {
+            let padded = filler_end(self.end, PADDING_BYTES);
+            return match fits(padded) {
+                true => self.with_room(padded, Step::Pad(padded)),
+                false => self.turn(bytes),
+            };
+        }
+        if large { Step::Place(kind) } else { self.with_room(self.end + bytes, Step::Place(kind)) }
+    }
+
+    /// The end of a padding frame that may be ordered now without waiting, if the log does not end at a page boundary.
+    pub(super) fn padding(&self) -> Option<u64> {
+        let padded = filler_end(self.end, PADDING_BYTES);
+        let fits = padded + TURNOVER_BYTES <= self.limit;
+        (!self.end.is_multiple_of(PAGE) && fits && self.with_room(padded, Step::Pad(padded)) == Step::Pad(padded))
+            .then_some(padded)
+    }
+
+    fn turn(&self, bytes: u64) -> Step {
+        let least = PAGE + bytes + PAGE;
+        match self.next_length {
+            Some(length) if length >= least => {
+                let end = filler_end(self.end, TURNOVER_BYTES);
+                self.with_room(end, Step::Turn(end))
+            }
+            _ => Step::AwaitSegment(least),
+        }
+    }
+
+    /// The step, once the ring has room up to `end` without overwriting what it keeps.
+    fn with_room(&self, end: u64, step: Step) -> Step {
+        let ring = self.limits.ring_bytes;
+        if ring == 0 || end <= self.kept + ring || planted::active(Bug::RingOverwritten) {
+            return step;
+        }
+        Step::AwaitDrain(end - ring)
+    }
+}
+
+impl<T> Order<T> {
+    pub(super) fn new(first: Arc<Segment>, seqno: Seqno) -> Order<T> {
+        let mut pieces = VecDeque::with_capacity(PIECES);
+        pieces.push_back(Piece { segment: first.clone(), start: first.first, end: first.first, direct: false });
+        Order {
+            next_seqno: seqno,
+            end: first.first,
+            link: first.nonce,
+            whole: first.start(),
+            drained: first.first,
+            kept: first.first,
+            live: VecDeque::from([first.clone()]),
+            current: first,
+            next: None,
+            queue: VecDeque::with_capacity(DEPTH),
+            ordered: 0,
+            whole_count: 0,
+            taken: 0,
+            pieces,
+            draining: false,
+            waiting: 0,
+            closed: false,
+            scratch: vec![0; FILLER_BODY_BYTES].into(),
+        }
+    }
+
+    pub(super) fn situation(&self, limits: Limits) -> Situation {
+        Situation {
+            end: self.end,
+            kept: self.kept,
+            first: self.current.first,
+            limit: self.current.limit(),
+            next_length: self.next.as_ref().map(|next| next.length()),
+            limits,
+        }
+    }
+
+    /// What comes next for a batch of `length` bytes.
+    pub(super) fn next_step(&self, length: u64, limits: Limits) -> Step {
+        // Two entries and two pieces are left for the fillers that one batch may need.
+        if self.queue.len() + 2 >= DEPTH {
+            return Step::AwaitTake;
+        }
+        if self.pieces.len() + 2 >= PIECES {
+            return Step::AwaitDrain(self.end);
+        }
+        self.situation(limits).next_step(length)
+    }
+
+    /// True if the queue takes one more filler.
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.len() + 2 < DEPTH && self.pieces.len() + 2 < PIECES
+    }
+
+    /// True if every frame that was ordered is whole.
+    pub(super) fn all_whole(&self) -> bool {
+        self.whole_count == self.ordered
+    }
+
+    /// Gives a batch its seqnos, place and link.
+    pub(super) fn place(
+        &mut self,
+        kind: FrameKind,
+        count: u64,
+        length: u32,
+        body_hash: u64,
+        payload: T,
+        limits: Limits,
+    ) -> Spot {
+        let direct = limits.ring_bytes == 0 || kind == FrameKind::LargeBatch;
+        self.push(kind, count, length, body_hash, Some(payload), direct)
+    }
+
+    /// Orders a padding frame up to `until`. It carries the witness.
+    pub(super) fn pad(&mut self, until: u64, witness: u64, limits: Limits) -> Filler {
+        let mut head = [0; 24];
+        head[..8].copy_from_slice(&witness.to_le_bytes());
+        self.fill(FrameKind::Padding, head, until, limits)
+    }
+
+    /// Orders the turnover frame, up to `until`, and goes on in the next segment.
+    pub(super) fn turn(&mut self, until: u64, limits: Limits) -> Option<Filler> {
+        let next = self.next.take()?;
+        let mut head = [0; 24];
+        head[..8].copy_from_slice(&next.number.to_le_bytes());
+        head[8..16].copy_from_slice(&next.nonce.to_le_bytes());
+        head[16..].copy_from_slice(&next.first.to_le_bytes());
+        let filler = self.fill(FrameKind::Turnover, head, until, limits);
+        let _ = self.current.closed.set((self.end, self.link));
+        if let Some(entry) = self.queue.back_mut() {
+            entry.after = next.start();
+        }
+        self.end = next.first;
+        self.link = next.nonce;
+        self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
+        self.current = next;
+        Some(filler)
+    }
+
+    fn fill(&mut self, kind: FrameKind, head: [u8; 24], until: u64, limits: Limits) -> Filler {
+        let length = (until - self.end) as usize - FRAME_HEADER_BYTES;
+        let headed = length.min(head.len());
+        self.scratch[..headed].copy_from_slice(&head[..headed]);
+        self.scratch[headed..head.len()].fill(0);
+        let body_hash = hash(&self.scratch[..length]);
+        let spot = self.push(kind, 0, length as u32, body_hash, None, limits.ring_bytes == 0);
+        debug_assert_eq!(self.end, until);
+        Filler { spot, head }
+    }
+
+    fn push(
+        &mut self,
+        kind: FrameKind,
+        count: u64,
+        length: u32,
+        body_hash: u64,
+        payload: Option<T>,
+        direct: bool,
+    ) -> Spot {
+        let header = FrameHeader::chained(self.link, self.end, kind, self.next_seqno, length, body_hash);
+        let (offset, end) = (self.end, self.end + header.extent());
+        debug_assert!(end <= self.current.limit());
+        match self.pieces.back_mut() {
+            Some(last) if last.end == offset && (last.direct == direct || last.start == last.end) => {
+                last.end = end;
+                last.direct = direct;
+            }
+            _ => {
+                let segment = self.current.clone();
+                self.pieces.push_back(Piece { segment, start: offset, end, direct });
+            }
+        }
+        let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
+        self.queue.push_back(Entry { seqno: self.next_seqno, count, offset, after, payload });
+        let sequence = self.ordered;
+        self.ordered += 1;
+        self.end = end;
+        self.link = header.link;
+        self.next_seqno += count;
+        Spot { sequence, header, offset, segment: self.current.clone(), direct }
+    }
+
+    /// Looks how far frames are whole now. `is_copied` tells of one frame.
+    pub(super) fn advance(&mut self, is_copied: impl Fn(u64) -> bool) {
+        while self.whole_count < self.ordered && is_copied(self.whole_count) {
+            let at = (self.whole_count - self.taken) as usize;
+            let Some(entry) = self.queue.get(at) else { break };
+            self.whole = entry.after;
+            self.whole_count += 1;
+        }
+        self.skip_written();
+    }
+
+    /// Takes the next frame that is whole.
+    pub(super) fn take(&mut self) -> Option<Entry<T>> {
+        if self.taken == self.whole_count {
+            return None;
+        }
+        self.taken += 1;
+        self.queue.pop_front()
+    }
+
+    /// Counts as drained what was written up to the end of a frame. A frame that is half in the segment needs its other half
+    /// in the ring; the page of the last end is written again later, from the ring.
+    pub(super) fn drained_to(&mut self, offset: u64, is_end: bool) {
+        self.drained = self.drained.max(offset);
+        if is_end {
+            self.kept = self.kept.max(offset / PAGE * PAGE);
+        }
+    }
+
+    /// Counts as drained what committing threads wrote to the segments themselves, and gaps between segments.
+    pub(super) fn skip_written(&mut self) {
+        let whole = self.whole.offset;
+        while let Some((end, direct)) = self.pieces.front().map(|piece| (piece.end, piece.direct)) {
+            if direct {
+                self.drained_to(end.min(whole), true);
+            }
+            match self.pieces.get(1).map(|following| following.start) {
+                Some(start) if self.drained >= end && whole >= start => self.drained_to(start, true),
+                _ => break,
+            }
+            self.pieces.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn limits(ring: u64) -> Limits {
+        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE }
+    }
+
+    proptest! {
+        /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
+        /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
+        #[test]
+        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool) {
+            let limits = limits(if mapped { ring } else { 0 });
+            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, next_length: None, limits };
+            prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
+            let mut fillers = 0;
+            for _ in 0..8 {
+                at.kept = at.end / PAGE * PAGE;
+                match at.next_step(length) {
+                    Step::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
+                    Step::Pad(end) => {
+                        prop_assert!(end >= at.end + PADDING_BYTES && end.is_multiple_of(PAGE) && end < at.end + 2 * PAGE);
+                        at.end = end;
+                        fillers += 1;
+                    }
+                    Step::Turn(end) => {
+                        prop_assert!(end >= at.end + TURNOVER_BYTES && end.is_multiple_of(PAGE) && end <= at.limit);
+                        at.first = at.limit;
+                        at.end = at.limit;
+                        at.limit = at.first + at.next_length.take().unwrap() - PAGE;
+                        fillers += 1;
+                    }
+                    Step::Place(kind) => {
+                        let end = at.end + extent(kind, length);
+                        prop_assert!(end + TURNOVER_BYTES <= at.limit && fillers <= 2);
+                        let large = kind == FrameKind::LargeBatch;
+                        prop_assert!(!large || at.end.is_multiple_of(PAGE));
+                        prop_assert!(large || !mapped || end <= at.kept + limits.ring_bytes);
+                        return Ok(());
+                    }
+                    step => prop_assert!(false, "{:?} with everything drained", step),
+                }
+            }
+            prop_assert!(false, "no place");
+        }
+    }
+
+    #[test]
+    fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
+        let at =
+            Situation { end: 5 * PAGE, kept: PAGE, first: 0, limit: 31 * PAGE, next_length: None, limits: limits(4) };
+        assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
+        assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
+        // A large frame does not go through the ring.
+        assert_eq!(at.next_step(5000), Step::Place(FrameKind::LargeBatch));
+    }
+}

@@ -1,0 +1,449 @@
+//! Recovery: the bodies of all batches in order, and where the log ends. It writes nothing. docs/format.md, section 5.5.
+//!
+//! Frames are taken offset by offset from whichever of segment and ring holds a whole one whose link fits. Where neither does
+//! the log ends, and the end is judged: *damage* if something proves that a frame stood there which cannot be gone, else a
+//! *torn tail*, which is cut and reported. What proves it:
+//!
+//! | proof | reaches to |
+//! |---|---|
+//! | a segment that the manifest has sealed | its end |
+//! | an edit made commits permanent (I15) | the offset it names |
+//! | a witness: ring, manifest, padding frames | the offset it names |
+//! | same kernel and device: no page can have been lost | the acknowledged mark |
+//!
+//! A ring that is missing, or a mark of which no copy checks, takes proofs away, so it is damage too, unless the last segment
+//! is sealed. A page that cannot be read is damage. With `accept_loss` the log is cut at the damage instead, and the damage
+//! is told with the cut.
+
+use std::path::Path;
+
+use crate::batch::Operations;
+use crate::codec::Reader;
+use crate::env::{Env, Machine, Open};
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::frame::{FrameHeader, FrameKind, Mark};
+use crate::names::Name;
+use crate::planted::{self, Bug};
+use crate::record::Seqno;
+
+use super::segment::{PAGE, Place};
+use super::source::{Look, RingSource, SegmentSource, Source};
+use super::{LogStart, scan};
+
+/// What the manifest proves about the log.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Segments that were sealed: where each ends.
+    pub sealed: Vec<Place>,
+    /// The log was durable up to here before an edit made commits permanent.
+    pub permanent: u64,
+    /// The witness that edits carry.
+    pub witness: u64,
+    /// No frame of this log has a lower seqno.
+    pub seqno: Seqno,
+}
+
+/// One batch, read back.
+#[derive(Clone, Copy, Debug)]
+pub struct Replayed<'a> {
+    /// Logical offset of its frame.
+    pub offset: u64,
+    /// Logical offset behind it.
+    pub end: u64,
+    /// Seqno of its first operation.
+    pub seqno: Seqno,
+    /// Count and operations.
+    pub body: &'a [u8],
+}
+
+/// What was cut off the end of the log.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// Logical offset of the first byte that was cut.
+    pub offset: u64,
+    /// Bytes from there to the last sign of a commit.
+    pub bytes: u64,
+    /// The file that holds them, and where.
+    pub file: String,
+    /// Position in the file.
+    pub position: u64,
+    /// Commits above the cut had been acknowledged up to this offset; not above `offset`: none that is known of.
+    pub acknowledged: u64,
+    /// The damage that the operator accepted; None: a torn tail.
+    pub accepted: Option<Error>,
+    /// The ring wraps round at this many bytes behind its first page; 0: the file is a segment.
+    capacity: u64,
+}
+
+/// Where the log ends, and what was found.
+#[derive(Clone, Debug)]
+pub struct LogEnd {
+    /// Behind the last whole frame.
+    pub place: Place,
+    /// The seqno behind the last operation; None if there was no frame.
+    pub next_seqno: Option<Seqno>,
+    /// What was cut, if anything.
+    pub cut: Option<Cut>,
+    /// The acknowledged mark.
+    pub acknowledged: u64,
+    /// A multiple of 4096 above every offset that this log can have used: where the next log begins.
+    pub next_start: u64,
+    /// Numbers of the segments that were read.
+    pub segments: Vec<u64>,
+    /// Batches read.
+    pub batches: u64,
+    /// Frames that were taken from the ring, because the segment did not hold them.
+    pub from_ring: u64,
+    /// True if the last segment was sealed: the store was closed.
+    pub closed: bool,
+}
+
+/// Reads the log that the manifest names. `machine` is the kernel and device now.
+pub fn recover(
+    env: &Env,
+    dir: &Path,
+    from: &LogStart,
+    facts: &Facts,
+    machine: Machine,
+    accept_loss: bool,
+    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+) -> Result<LogEnd> {
+    let mut reading = Reading::begin(env, dir, from, facts, None)?;
+    reading.run(env, dir, visit)?;
+    reading.judge(machine, accept_loss)
+}
+
+/// A log being read.
+pub(super) struct Reading<'a> {
+    from: LogStart,
+    facts: &'a Facts,
+    /// Nothing from this offset on is read or judged (beside a writer).
+    stop: Option<u64>,
+    pub(super) ring: Result<RingSource>,
+    /// Segments opened, the last one is being read.
+    pub(super) segments: Vec<SegmentSource>,
+    place: Place,
+    expected: Option<Seqno>,
+    witness: u64,
+    batches: u64,
+    from_ring: u64,
+    /// What stopped the reading, if it was not just the end.
+    damage: Option<Error>,
+    body: Vec<u8>,
+}
+
+/// Why reading a frame's body stopped.
+enum Stop {
+    /// The frame is not what it must be.
+    Damage(Error),
+    /// The visitor refused.
+    Refused(Error),
+}
+
+impl<'a> Reading<'a> {
+    /// Takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
+    /// An error of the operating system is one; damage is kept to be judged.
+    pub(super) fn begin(
+        env: &Env,
+        dir: &Path,
+        from: &LogStart,
+        facts: &'a Facts,
+        stop: Option<u64>,
+    ) -> Result<Reading<'a>> {
+        let ring = match RingSource::open(env, dir, from) {
+            Err(error) if !error.is_corruption() => return Err(error),
+            opened => opened,
+        };
+        let mut reading = Reading {
+            from: *from,
+            facts,
+            stop,
+            ring,
+            segments: Vec::new(),
+            place: Place { link: from.place.nonce, ..from.place },
+            expected: None,
+            witness: 0,
+            batches: 0,
+            from_ring: 0,
+            damage: None,
+            body: Vec::new(),
+        };
+        match SegmentSource::open(env, dir, from.place.segment, from.place.nonce, from.place.offset) {
+            Ok(segment) => reading.segments.push(segment),
+            Err(error) if error.is_corruption() => reading.damage = Some(error),
+            Err(error) => return Err(error),
+        }
+        Ok(reading)
+    }
+
+    /// Reads frames until there is none that fits.
+    pub(super) fn run(
+        &mut self,
+        env: &Env,
+        dir: &Path,
+        visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        while self.damage.is_none() && self.stop.is_none_or(|stop| self.place.offset < stop) {
+            let (header, in_ring) = match self.next_frame() {
+                (Look::Whole(header), in_ring) => (header, in_ring),
+                (Look::Nothing, _) => break,
+                (Look::Unreadable(error), _) => {
+                    self.damage = Some(error);
+                    break;
+                }
+            };
+            self.from_ring += in_ring as u64;
+            match self.take(env, dir, &header, visit) {
+                Ok(()) => {}
+                Err(Stop::Refused(error)) => return Err(self.in_frame(error, in_ring)),
+                Err(Stop::Damage(error)) if error.is_corruption() => {
+                    self.damage = Some(self.in_frame(error, in_ring));
+                }
+                Err(Stop::Damage(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The frame at the place, from the segment if it is whole there, else from the ring.
+    fn next_frame(&mut self) -> (Look, bool) {
+        let (offset, link) = (self.place.offset, self.place.link);
+        let in_segment = match self.segments.last_mut() {
+            Some(segment) => segment.frame(offset, link, &mut self.body),
+            None => Look::Nothing,
+        };
+        if matches!(in_segment, Look::Whole(_)) {
+            return (in_segment, false);
+        }
+        let in_ring = match &mut self.ring {
+            Ok(ring) => ring.frame(offset, link, &mut self.body),
+            Err(_) => Look::Nothing,
+        };
+        match (in_segment, in_ring) {
+            (_, Look::Whole(header)) => (Look::Whole(header), true),
+            (Look::Unreadable(error), _) => (Look::Unreadable(error), false),
+            (_, in_ring) => (in_ring, true),
+        }
+    }
+
+    /// Takes a whole frame: visits its batch, or follows it to the next segment.
+    fn take(
+        &mut self,
+        env: &Env,
+        dir: &Path,
+        header: &FrameHeader,
+        visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+    ) -> std::result::Result<(), Stop> {
+        let offset = self.place.offset;
+        let end = offset + header.extent();
+        let mut next = Place { offset: end, link: header.link, ..self.place };
+        if self.expected.is_some_and(|expected| header.seqno != expected) {
+            return Err(Stop::Damage(Error::structural("a frame whose seqno does not follow the one before")));
+        }
+        let mut count = 0;
+        match header.kind {
+            FrameKind::Batch | FrameKind::LargeBatch => {
+                count = Operations::new(&self.body).map_err(Stop::Damage)?.remaining();
+                visit(Replayed { offset, end, seqno: header.seqno, body: &self.body }).map_err(Stop::Refused)?;
+                self.batches += 1;
+            }
+            FrameKind::Padding => {
+                let word = Reader::new(&self.body).u64().map_err(Stop::Damage)?;
+                self.witness = self.witness.max(Mark::Synced.decode(0, word).unwrap_or(0));
+            }
+            FrameKind::Turnover => {
+                let mut reader = Reader::new(&self.body);
+                let mut word = || reader.u64().map_err(Stop::Damage);
+                let (segment, nonce, first) = (word()?, word()?, word()?);
+                if first < end {
+                    return Err(Stop::Damage(Error::structural(
+                        "a segment that begins before the one it follows ends",
+                    )));
+                }
+                // Its header and its name were durable before this frame was: a missing one is damage.
+                let source = SegmentSource::open(env, dir, segment, nonce, first).map_err(Stop::Damage)?;
+                self.segments.push(source);
+                next = Place { segment, nonce, offset: first, link: nonce };
+            }
+            FrameKind::Skippable => {}
+        }
+        self.expected = Some(header.seqno + count);
+        self.place = next;
+        Ok(())
+    }
+
+    /// Names file and frame in an error that has none yet.
+    fn in_frame(&self, error: Error, in_ring: bool) -> Error {
+        let source = self.source(in_ring);
+        source.map_or(error.clone(), |source| error.in_file(source.name(), source.position(self.place.offset)))
+    }
+
+    fn source(&self, in_ring: bool) -> Option<&dyn Source> {
+        match &self.ring {
+            Ok(ring) if in_ring => Some(ring),
+            _ => self.segments.last().map(|segment| segment as &dyn Source),
+        }
+    }
+
+    /// True if what is there of the frame at the place is in the ring: what was synced is in the segment, and else it is where
+    /// there is a trace of it.
+    fn is_in_ring(&mut self) -> bool {
+        let (offset, expected) = (self.place.offset, self.expected);
+        let Ok(ring) = &mut self.ring else { return false };
+        if expected.is_none() && offset < ring.marks.synced {
+            return false;
+        }
+        let in_segment = self.segments.last_mut().is_some_and(|segment| scan::is_torn_frame(segment, offset, expected));
+        !in_segment && scan::is_torn_frame(ring, offset, expected)
+    }
+
+    /// The offset up to which frames must be there, and why.
+    fn proof(&self, machine: Machine) -> (u64, &'static str) {
+        let last = self.segments.last();
+        let sealed = self.facts.sealed.iter().map(|seal| seal.offset).max().unwrap_or(0);
+        let mut proofs = vec![
+            (sealed, "in a segment that was sealed"),
+            (self.facts.permanent, "below what an edit of the manifest made permanent"),
+            (self.facts.witness, "below the manifest's witness"),
+            (self.witness, "below the witness in the log"),
+        ];
+        if let Ok(ring) = &self.ring {
+            proofs.push((ring.marks.synced, "below the ring's witness"));
+            let same_kernel = |written: &Machine| machine.is_same_kernel(written);
+            if same_kernel(&ring.header.machine) && last.is_some_and(|last| same_kernel(&last.header.machine)) {
+                proofs.push((ring.marks.acknowledged, "below the acknowledged mark, on the kernel that wrote it"));
+            }
+        }
+        let (reach, why) = proofs.into_iter().max_by_key(|(reach, _)| *reach).unwrap_or_default();
+        (reach.min(self.stop.unwrap_or(u64::MAX)), why)
+    }
+
+    /// The seal of the segment where the reading ended, if it ended exactly there.
+    fn seal(&self) -> Option<&Place> {
+        let at = &self.place;
+        let is_here = |seal: &&Place| (seal.segment, seal.nonce, seal.offset) == (at.segment, at.nonce, at.offset);
+        self.facts.sealed.iter().find(is_here)
+    }
+
+    /// True if a file was not there, or was another one: beside a writer it may have been used again.
+    pub(super) fn is_file_gone(&self) -> bool {
+        let damage = [self.damage.as_ref(), self.ring.as_ref().err()].into_iter().flatten().filter_map(Error::damage);
+        damage.into_iter().any(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
+    }
+
+    /// What is wrong with this end, if anything is.
+    pub(super) fn fault(&mut self, machine: Machine) -> Option<Error> {
+        let at = self.place.offset;
+        if let Some(damage) = self.damage.take() {
+            return Some(damage);
+        }
+        let (reach, why) = self.proof(machine);
+        if at < reach {
+            let in_ring = self.is_in_ring();
+            let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
+            let message = format!("a frame is damaged or missing at offset {at} of the log, {why} ({reach})");
+            return Some(self.in_frame(Error::corruption(damage, message), in_ring));
+        }
+        if let Some(seal) = self.seal() {
+            let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
+            return (seal.link != self.place.link).then(|| {
+                self.in_frame(Error::corruption(damage, "a sealed segment ends with another frame than it had"), false)
+            });
+        }
+        self.ring.as_ref().err().cloned()
+    }
+
+    /// Signs of frames behind the end, and whether the ring has them.
+    fn signs(&mut self) -> (scan::Signs, bool) {
+        let (at, expected) = (self.place.offset, self.expected);
+        let least = expected.unwrap_or(self.facts.seqno);
+        let mut in_segment = scan::Signs::default();
+        if let Some(segment) = self.segments.last_mut() {
+            in_segment = scan::scan(segment, at, expected, least);
+        }
+        let mut in_ring = scan::Signs::default();
+        if let Ok(ring) = &mut self.ring {
+            in_ring = scan::scan(ring, at, expected, least);
+        }
+        let witness = in_segment.witness.max(in_ring.witness);
+        match in_ring.end > in_segment.end {
+            true => (scan::Signs { witness, ..in_ring }, true),
+            false => (scan::Signs { witness, ..in_segment }, false),
+        }
+    }
+
+    /// Judges the end: an error for damage, else where the log ends and what is cut.
+    pub(super) fn judge(mut self, machine: Machine, accept_loss: bool) -> Result<LogEnd> {
+        let mut fault = self.fault(machine);
+        let closed = fault.is_none() && self.seal().is_some();
+        let beside = self.stop.is_some();
+        let at = self.place.offset;
+        let (signs, in_ring) = if closed || beside { Default::default() } else { self.signs() };
+        if fault.is_none() && signs.witness > at {
+            let in_ring = self.is_in_ring();
+            let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
+            let message = format!(
+                "a frame is damaged or missing at offset {at} of the log, a later one proves that it was synced"
+            );
+            fault = Some(self.in_frame(Error::corruption(damage, message), in_ring));
+        }
+        if let Some(error) = fault.take_if(|_| !accept_loss) {
+            return Err(error);
+        }
+        let acknowledged = self.ring.as_ref().map_or(0, |ring| ring.marks.acknowledged);
+        let (reach, _) = self.proof(machine);
+        let lost = acknowledged.max(signs.end).max(if fault.is_some() { reach } else { 0 });
+        let is_cut = !closed && !beside && (lost > at || fault.is_some());
+        let cut = (is_cut && !planted::active(Bug::TornTailNotReported)).then(|| {
+            let source = self.source(in_ring);
+            let capacity = self.ring.as_ref().map_or(0, |ring| ring.header.capacity);
+            Cut {
+                offset: at,
+                bytes: lost.saturating_sub(at),
+                file: source.map_or_else(|| Name::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
+                position: source.map_or(0, |source| source.position(at)),
+                acknowledged,
+                accepted: fault,
+                capacity: if in_ring { capacity } else { 0 },
+            }
+        });
+        let used = [at, lost, reach, signs.end, acknowledged, self.from.place.offset].into_iter().max().unwrap_or(at);
+        Ok(LogEnd {
+            place: self.place,
+            next_seqno: self.expected,
+            cut,
+            acknowledged,
+            next_start: used.next_multiple_of(PAGE),
+            segments: self.segments.iter().map(|segment| segment.header.number).collect(),
+            batches: self.batches,
+            from_ring: self.from_ring,
+            closed,
+        })
+    }
+}
+
+/// Hands out the bytes that were cut, piece by piece, as they stand in the file (zeros where they cannot be read).
+/// Behind the end of a segment's file there is nothing to hand out.
+pub fn set_aside(env: &Env, dir: &Path, cut: &Cut, keep: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let file = match env.fs.open(&dir.join(&cut.file), Open::Read) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.during(|| format!("open {}", cut.file))?,
+    };
+    let length = file.len().during(|| format!("ask for the length of {}", cut.file))?;
+    let end = if cut.capacity > 0 { (PAGE + cut.capacity).min(length) } else { length };
+    let mut left = if cut.capacity > 0 { cut.bytes.min(cut.capacity) } else { cut.bytes };
+    let mut at = cut.position;
+    let mut page = [0; PAGE as usize];
+    while left > 0 && at < end {
+        let piece = left.min(PAGE - at % PAGE).min(end - at) as usize;
+        let read = file.read_at(&mut page[..piece], at).unwrap_or(0);
+        page[read..piece].fill(0);
+        keep(&page[..piece])?;
+        left -= piece as u64;
+        at += piece as u64;
+        if cut.capacity > 0 && at == end {
+            at = PAGE;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! The tail ring: the newest bytes of the log in a mapped file, and the two marks. docs/format.md, section 5.4.
+//!
+//! A frame stored here survives the process without a system call. What the ring holds is written to the segment by the
+//! drain before it is overwritten. Where the file system declines a mapping the file is page 0 alone, for the marks, and
+//! commits write their frames to the segment themselves.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::checksum::{Uid, hash};
+use crate::codec::Reader;
+use crate::env::{Env, File, Machine, Mapped, Open};
+use crate::error::{Error, IoContext, Result};
+use crate::frame::{FRAME_HEADER_BYTES, Mark, PAGE_BYTES};
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::names::Name;
+
+use super::segment::{PAGE, decode_machine, fill};
+
+/// Bytes of page 0 that the check covers; the check follows.
+const CHECKED_BYTES: usize = 112;
+
+/// Where the two copies of each mark stand, in two sectors.
+const ACKNOWLEDGED_AT: [usize; 2] = [512, 1536];
+const SYNCED_AT: [usize; 2] = [520, 1544];
+
+/// Positions of the copies of a mark in page 0.
+pub(super) fn mark_positions(mark: Mark) -> [usize; 2] {
+    match mark {
+        Mark::Synced => SYNCED_AT,
+        _ => ACKNOWLEDGED_AT,
+    }
+}
+
+/// The two marks of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// Commits up to this offset were acknowledged.
+    pub acknowledged: u64,
+    /// The log was durable up to this offset.
+    pub synced: u64,
+}
+
+/// What page 0 of a ring says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RingHeader {
+    pub number: u64,
+    /// Bytes behind page 0; 0: no mapped ring.
+    pub capacity: u64,
+    /// Where it was written.
+    pub machine: Machine,
+    pub nonce: u64,
+}
+
+impl RingHeader {
+    /// Page 0 with both marks at one offset.
+    pub(super) fn encode(&self, uid: Uid, marks: u64) -> [u8; PAGE_BYTES] {
+        let mut page = [0; PAGE_BYTES];
+        page[..HEADER_BYTES].copy_from_slice(&Header { kind: FileKind::Ring, uid }.encode());
+        page[64..72].copy_from_slice(&self.number.to_le_bytes());
+        page[72..80].copy_from_slice(&self.capacity.to_le_bytes());
+        page[80..96].copy_from_slice(&self.machine.boot_id.unwrap_or_default());
+        page[96..104].copy_from_slice(&self.machine.device.to_le_bytes());
+        page[104..112].copy_from_slice(&self.nonce.to_le_bytes());
+        let check = hash(&page[..CHECKED_BYTES]);
+        page[CHECKED_BYTES..CHECKED_BYTES + 8].copy_from_slice(&check.to_le_bytes());
+        for mark in [Mark::Acknowledged, Mark::Synced] {
+            for at in mark_positions(mark) {
+                page[at..at + 8].copy_from_slice(&mark.encode(self.nonce, marks).to_le_bytes());
+            }
+        }
+        page
+    }
+
+    pub(super) fn decode(page: &[u8]) -> Result<RingHeader> {
+        let mut reader = Reader::new(page);
+        let checked = reader.bytes(CHECKED_BYTES)?;
+        let expected = reader.u64()?;
+        Header::decode(checked, FileKind::Ring)?;
+        let found = hash(checked);
+        if expected != found {
+            return Err(Error::mismatch(expected, found, "header of the tail ring"));
+        }
+        let mut reader = Reader::starting_at(checked, HEADER_BYTES);
+        let (number, capacity) = (reader.u64()?, reader.u64()?);
+        let machine = decode_machine(reader.array()?, reader.u64()?);
+        let nonce = reader.u64()?;
+        if !capacity.is_multiple_of(PAGE) {
+            return Err(Error::structural("a ring of this capacity cannot be"));
+        }
+        Ok(RingHeader { number, capacity, machine, nonce })
+    }
+
+    /// The marks in page 0. An error names the position of the mark of which no copy checks.
+    pub(super) fn marks(&self, page: &[u8], file: &str) -> Result<Marks> {
+        let newest = |mark: Mark| {
+            let copies = mark_positions(mark).map(|at| {
+                let word = Reader::starting_at(page, at).u64().ok()?;
+                mark.decode(self.nonce, word)
+            });
+            copies.into_iter().flatten().max().ok_or_else(|| {
+                Error::structural("a mark of which no copy checks").in_file(file, mark_positions(mark)[0] as u64)
+            })
+        };
+        Ok(Marks { acknowledged: newest(Mark::Acknowledged)?, synced: newest(Mark::Synced)? })
+    }
+}
+
+/// The ring of a log that is being written.
+pub(super) struct Ring {
+    pub number: u64,
+    pub nonce: u64,
+    /// Bytes of the ring; 0 without a mapping.
+    pub capacity: u64,
+    file: Arc<dyn File>,
+    mapped: Option<Arc<dyn Mapped>>,
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("number", &self.number).field("capacity", &self.capacity).finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A fresh ring, its header and both marks (at `start`) durable; its directory entry is the caller's to sync.
+    /// `capacity` 0 asks for marks alone; a file system that declines the mapping gives that too.
+    pub(super) fn create(
+        env: &Env,
+        dir: &Path,
+        machine: Machine,
+        number: u64,
+        start: u64,
+        capacity: u64,
+    ) -> Result<Ring> {
+        let name = Name::Ring(number).to_string();
+        let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
+        let nonce = env.random.next_u64();
+        let uid = env.random.uid();
+        let write = |capacity: u64| {
+            let header = RingHeader { number, capacity, machine, nonce };
+            file.write_at(&header.encode(uid, start), 0).during(|| format!("write {name}"))?;
+            file.sync_data().during(|| format!("sync {name}"))
+        };
+        let mut mapped = None;
+        if capacity > 0 {
+            file.allocate(PAGE + capacity).during(|| format!("reserve {capacity} bytes for {name}"))?;
+            fill(&*file, PAGE, PAGE + capacity).during(|| format!("write zeros to {name}"))?;
+            write(capacity)?;
+            mapped = file.map((PAGE + capacity) as usize).unwrap_or(None);
+        }
+        if mapped.is_none() {
+            file.set_len(PAGE).during(|| format!("shorten {name}"))?;
+            write(0)?;
+        }
+        let capacity = if mapped.is_some() { capacity } else { 0 };
+        Ok(Ring { number, nonce, capacity, file, mapped })
+    }
+
+    /// Stores a mark, both copies. Only where there is no mapping can it fail.
+    pub(super) fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
+        let word = mark.encode(self.nonce, offset).to_le_bytes();
+        for at in mark_positions(mark) {
+            match &self.mapped {
+                Some(mapped) => mapped.store(at, &word),
+                None => self
+                    .file
+                    .write_at(&word, at as u64)
+                    .during(|| format!("write a mark to {}", Name::Ring(self.number)))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a frame to its place: header, body, zeros up to whole words. The place is the caller's alone.
+    pub(super) fn store_frame(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
+        self.store(offset, header);
+        let whole = body.len() & !7;
+        self.store(offset + FRAME_HEADER_BYTES as u64, &body[..whole]);
+        if whole < body.len() {
+            let mut word = [0; 8];
+            word[..body.len() - whole].copy_from_slice(&body[whole..]);
+            self.store(offset + (FRAME_HEADER_BYTES + whole) as u64, &word);
+        }
+    }
+
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        let Some(mapped) = &self.mapped else { return };
+        let at = offset % self.capacity;
+        let head = bytes.len().min((self.capacity - at) as usize);
+        if head > 0 {
+            mapped.store((PAGE + at) as usize, &bytes[..head]);
+        }
+        if head < bytes.len() {
+            mapped.store(PAGE_BYTES, &bytes[head..]);
+        }
+    }
+
+    /// Copies log bytes out again; only bytes that are whole and not drained yet.
+    pub(super) fn load(&self, offset: u64, out: &mut [u8]) {
+        let Some(mapped) = &self.mapped else { return };
+        let at = offset % self.capacity;
+        let head = out.len().min((self.capacity - at) as usize);
+        let (front, back) = out.split_at_mut(head);
+        mapped.load((PAGE + at) as usize, front);
+        if !back.is_empty() {
+            mapped.load(PAGE_BYTES, back);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_page_comes_back_and_no_flipped_bit_passes(number: u64, capacity in 0u64..1000, nonce: u64, device: u64, start in 0u64..1 << 40, bit in 0usize..PAGE_BYTES * 8) {
+            let header = RingHeader { number, capacity: capacity * PAGE, machine: Machine { boot_id: None, device }, nonce };
+            let mut page = header.encode(Uid([3; 16]), start * 8);
+            let marks = Marks { acknowledged: start * 8, synced: start * 8 };
+            page[bit / 8] ^= 1 << (bit % 8);
+            match RingHeader::decode(&page) {
+                Ok(read) => {
+                    prop_assert_eq!(read, header);
+                    prop_assert_eq!(read.marks(&page, "ring").unwrap(), marks);
+                }
+                Err(_) => prop_assert!(bit < 120 * 8),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes: Vec<u8>) {
+            if let Ok(header) = RingHeader::decode(&bytes) {
+                let _ = header.marks(&bytes, "ring");
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Signs of frames behind the point where the log stopped making sense.
+//!
+//! Recovery never takes a frame from here. It looks whether commits were lost, so that a cut is reported, and whether a later
+//! frame proves that the point had been synced, so that damage is not taken for a torn tail. Left-over frames of an earlier
+//! life have lower seqnos than any frame that could stand here, and are no sign.
+
+use crate::checksum::hash;
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark};
+use crate::record::{MAX_SEQNO, Seqno};
+
+use super::source::Source;
+
+/// Bytes looked at in one piece.
+const PIECE_BYTES: u64 = 64 * 1024;
+
+/// What was found behind a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// End of the last frame, or of the torn one at the point itself; 0: none.
+    pub end: u64,
+    /// The greatest witness in a padding frame that follows the frame before it.
+    pub witness: u64,
+}
+
+/// True if a frame means that a commit was here. Fillers with the next seqno are none: the last of them stand before the point,
+/// and in the ring they come round again.
+fn is_sign(header: &FrameHeader, least: Seqno) -> bool {
+    matches!(header.kind, FrameKind::Batch | FrameKind::LargeBatch) || header.seqno > least
+}
+
+/// True if the bytes at `offset` look like the frame that was expected there, damaged or torn.
+pub(super) fn is_torn_frame(source: &mut dyn Source, offset: u64, expected: Option<Seqno>) -> bool {
+    let Some(seqno) = seqno_at(source, offset) else { return false };
+    match expected {
+        Some(expected) if expected != 0 && seqno == expected => true,
+        // The seqno itself may be hit.
+        Some(expected) => (seqno ^ expected).count_ones() <= 2 && has_whole_body(source, offset),
+        None => has_whole_body(source, offset),
+    }
+}
+
+/// The seqno in a header at `offset`, whatever else stands there.
+fn seqno_at(source: &mut dyn Source, offset: u64) -> Option<Seqno> {
+    let mut bytes = [0; FRAME_HEADER_BYTES];
+    let room = source.limit(offset).saturating_sub(offset) >= FRAME_HEADER_BYTES as u64;
+    (room && source.read(offset, &mut bytes).is_ok()).then(|| {
+        let (words, _) = bytes.as_chunks::<8>();
+        u64::from_le_bytes(words[1]) & MAX_SEQNO
+    })
+}
+
+/// True if a frame stands at `offset` whose body is as its header says, wherever the frame belongs.
+fn has_whole_body(source: &mut dyn Source, offset: u64) -> bool {
+    match source.header(offset) {
+        Ok(Some(header)) => read_body(source, offset, &header).is_some(),
+        _ => false,
+    }
+}
+
+fn read_body(source: &mut dyn Source, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
+    let mut body = vec![0; header.length as usize];
+    source.read(offset + FRAME_HEADER_BYTES as u64, &mut body).ok()?;
+    (hash(&body) as u32 == header.body_sum).then_some(body)
+}
+
+/// Looks for frames from `from` on with seqnos not below `least`.
+pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, least: Seqno) -> Signs {
+    let mut signs = Signs::default();
+    let limit = source.limit(from);
+    if limit < from + FRAME_HEADER_BYTES as u64 {
+        return signs;
+    }
+    // An operation takes four bytes at least, so no frame here can have a higher seqno.
+    let seqnos = least..=least.saturating_add((limit - from) / 4);
+    // Bodies hashed in all: honest frames lie side by side.
+    let mut budget = 4 * (limit - from);
+    let mut before: Option<(u64, u64)> = None;
+    let mut piece = vec![0; PIECE_BYTES as usize + FRAME_HEADER_BYTES - 8];
+    let mut at = from;
+    while at + FRAME_HEADER_BYTES as u64 <= limit {
+        let length = (limit - at).min(piece.len() as u64) as usize / 8 * 8;
+        let piece = &mut piece[..length];
+        if source.read(at, piece).is_ok() {
+            for start in (0..=length - FRAME_HEADER_BYTES).step_by(8) {
+                let Some(bytes) = piece[start..].first_chunk::<FRAME_HEADER_BYTES>() else { break };
+                let Ok(header) = FrameHeader::decode(bytes) else { continue };
+                let offset = at + start as u64;
+                let extent = header.extent();
+                if !seqnos.contains(&header.seqno) || extent > limit - offset || extent > budget {
+                    continue;
+                }
+                budget -= extent;
+                let Some(body) = read_body(source, offset, &header) else { continue };
+                if is_sign(&header, least) {
+                    signs.end = signs.end.max(offset + extent);
+                }
+                let follows = before.is_some_and(|(end, link)| end == offset && header.fits(link, offset, &body));
+                if let (true, FrameKind::Padding, Some(word)) = (follows, header.kind, body.first_chunk::<8>()) {
+                    let witness = Mark::Synced.decode(0, u64::from_le_bytes(*word)).unwrap_or(0);
+                    signs.witness = signs.witness.max(witness.min(offset));
+                }
+                before = Some((offset + extent, header.link));
+            }
+        }
+        at += PIECE_BYTES;
+    }
+    if expected.is_some_and(|expected| expected != 0 && seqno_at(source, from) == Some(expected)) {
+        let header = source.header(from).ok().flatten();
+        if header.is_none_or(|header| is_sign(&header, least)) {
+            let torn = header.map_or(FRAME_HEADER_BYTES as u64, |header| header.extent());
+            signs.end = signs.end.max(from + torn);
+        }
+    }
+    signs
+}

@@ -1,0 +1,277 @@
+//! A segment: one preallocated file of the log. docs/format.md, section 5.3.
+//!
+//! Its page 0 says which logical offsets it holds and which link comes before its first frame (the nonce). Page 0 and the
+//! directory entry are durable before a frame enters the file, so whatever a turnover frame names is there after any crash.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::checksum::{Uid, hash};
+use crate::codec::Reader;
+use crate::env::{Env, File, Machine, Open};
+use crate::error::{Error, IoContext, Result};
+use crate::frame::PAGE_BYTES;
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::names::Name;
+use crate::planted::{self, Bug};
+
+/// A page as an offset.
+pub(super) const PAGE: u64 = PAGE_BYTES as u64;
+
+/// Bytes of page 0 that the check covers; the check follows.
+const CHECKED_BYTES: usize = 120;
+
+/// Zeros are written to a fresh file in pieces of this many bytes.
+pub(super) const ZERO_BYTES: usize = 256 * 1024;
+
+/// A place in the log: a segment, an offset in it, and the link of the frame that ends there (the nonce at its start).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the segment's file.
+    pub segment: u64,
+    /// The segment's nonce.
+    pub nonce: u64,
+    /// Logical offset.
+    pub offset: u64,
+    /// Link of everything before `offset`.
+    pub link: u64,
+}
+
+/// What page 0 of a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentHeader {
+    pub number: u64,
+    pub nonce: u64,
+    /// Logical offset of the first frame, a multiple of the page.
+    pub first: u64,
+    /// Where it was written.
+    pub machine: Machine,
+    /// Length of the file.
+    pub length: u64,
+}
+
+impl SegmentHeader {
+    pub(super) fn encode(&self, uid: Uid) -> [u8; PAGE_BYTES] {
+        let mut page = [0; PAGE_BYTES];
+        page[..HEADER_BYTES].copy_from_slice(&Header { kind: FileKind::Segment, uid }.encode());
+        page[64..72].copy_from_slice(&self.number.to_le_bytes());
+        page[72..80].copy_from_slice(&self.nonce.to_le_bytes());
+        page[80..88].copy_from_slice(&self.first.to_le_bytes());
+        page[88..104].copy_from_slice(&self.machine.boot_id.unwrap_or_default());
+        page[104..112].copy_from_slice(&self.machine.device.to_le_bytes());
+        page[112..120].copy_from_slice(&self.length.to_le_bytes());
+        let check = hash(&page[..CHECKED_BYTES]);
+        page[CHECKED_BYTES..CHECKED_BYTES + 8].copy_from_slice(&check.to_le_bytes());
+        page
+    }
+
+    pub(super) fn decode(page: &[u8]) -> Result<SegmentHeader> {
+        let mut reader = Reader::new(page);
+        let checked = reader.bytes(CHECKED_BYTES)?;
+        let expected = reader.u64()?;
+        Header::decode(checked, FileKind::Segment)?;
+        let found = hash(checked);
+        if expected != found {
+            return Err(Error::mismatch(expected, found, "header of a log segment"));
+        }
+        let mut reader = Reader::starting_at(checked, HEADER_BYTES);
+        let (number, nonce, first) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let machine = decode_machine(reader.array()?, reader.u64()?);
+        let length = reader.u64()?;
+        if !first.is_multiple_of(PAGE) || first >= 1 << 51 {
+            return Err(Error::structural("a segment cannot begin at this offset"));
+        }
+        Ok(SegmentHeader { number, nonce, first, machine, length })
+    }
+}
+
+/// Boot id and device as they stand in a file; zeros: none.
+pub(super) fn decode_machine(boot_id: [u8; 16], device: u64) -> Machine {
+    Machine { boot_id: (boot_id != [0; 16]).then_some(boot_id), device }
+}
+
+/// A segment that frames are written to, or will be, or were in this life of the log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub number: u64,
+    pub nonce: u64,
+    pub first: u64,
+    pub file: Arc<dyn File>,
+    length: AtomicU64,
+    /// Set by the turnover that left it: where its last frame ends, and that frame's link.
+    pub closed: OnceLock<(u64, u64)>,
+    /// Closed, and durable to its end.
+    pub synced: AtomicBool,
+    /// Sealed in the manifest.
+    pub sealed: AtomicBool,
+}
+
+impl Segment {
+    /// Logical offset behind the last byte that the file can hold.
+    pub(super) fn limit(&self) -> u64 {
+        self.first + self.length() - PAGE
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length.load(Ordering::Relaxed)
+    }
+
+    /// Writes log bytes that begin at a logical offset.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        debug_assert!(offset >= self.first && offset + bytes.len() as u64 <= self.limit());
+        self.file.write_at(bytes, PAGE + offset - self.first)
+    }
+
+    /// The place at its start.
+    pub(super) fn start(&self) -> Place {
+        Place { segment: self.number, nonce: self.nonce, offset: self.first, link: self.nonce }
+    }
+
+    pub(super) fn name(&self) -> String {
+        Name::Segment(self.number).to_string()
+    }
+}
+
+/// What making a segment answers.
+pub(super) type Made<T> = std::result::Result<T, Refusal>;
+
+/// Why a segment could not be made.
+pub(super) enum Refusal {
+    /// Nothing that counts was touched; the same call may succeed later.
+    Plain(Error),
+    /// A sync failed: nothing is known of what was written (I09).
+    Sync(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Plain(error)
+    }
+}
+
+impl Refusal {
+    fn of_sync(error: Error) -> Refusal {
+        if error.is_out_of_space() { Refusal::Plain(error) } else { Refusal::Sync(error) }
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Refusal::Plain(error) | Refusal::Sync(error) => error,
+        }
+    }
+}
+
+/// Makes segments in one directory; every one it returns is durable, header and directory entry.
+#[derive(Debug)]
+pub(super) struct Maker {
+    pub machine: Machine,
+    /// Whether blocks once written stay reserved, so that zeros written now save metadata at each later sync.
+    pub reserves: bool,
+}
+
+impl Maker {
+    /// A new file, its space reserved; `filled` with zeros too, so that later syncs find written blocks.
+    pub(super) fn fresh(
+        &self,
+        env: &Env,
+        dir: &Path,
+        number: u64,
+        first: u64,
+        length: u64,
+        filled: bool,
+    ) -> Made<Segment> {
+        let name = Name::Segment(number).to_string();
+        let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
+        let made = (|| {
+            file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
+            if filled && self.reserves {
+                fill(&*file, PAGE, length).during(|| format!("write zeros to {name}"))?;
+            }
+            self.start(env, dir, file, number, first, length)
+        })();
+        if made.is_err() {
+            let _ = env.fs.remove(&dir.join(&name)); // a file that nobody names; swept at the next open if this fails too
+        }
+        made
+    }
+
+    /// An old file under a new number; what it held means nothing to the new nonce.
+    pub(super) fn recycled(&self, env: &Env, dir: &Path, old: &Segment, number: u64, first: u64) -> Made<Segment> {
+        let (from, to) = (old.name(), Name::Segment(number).to_string());
+        env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
+        let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
+        self.start(env, dir, file, number, first, old.length())
+    }
+
+    /// Makes a segment that no frame has entered longer.
+    pub(super) fn extend(&self, env: &Env, segment: &Segment, length: u64) -> Made<()> {
+        let name = segment.name();
+        segment.file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
+        let header = SegmentHeader {
+            number: segment.number,
+            nonce: segment.nonce,
+            first: segment.first,
+            machine: self.machine,
+            length,
+        };
+        segment.file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
+        segment.file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)?;
+        segment.length.store(length, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn start(&self, env: &Env, dir: &Path, file: Arc<dyn File>, number: u64, first: u64, length: u64) -> Made<Segment> {
+        let name = Name::Segment(number).to_string();
+        let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
+        let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
+        file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
+        file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)?;
+        env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::of_sync)?;
+        Ok(Segment {
+            number,
+            nonce,
+            first,
+            file,
+            length: AtomicU64::new(length),
+            closed: OnceLock::new(),
+            synced: AtomicBool::new(false),
+            sealed: AtomicBool::new(false),
+        })
+    }
+}
+
+/// Writes zeros from one position of a file to another.
+pub(super) fn fill(file: &dyn File, from: u64, to: u64) -> std::io::Result<()> {
+    let zeros = vec![0; ZERO_BYTES.min((to - from) as usize)];
+    let mut at = from;
+    while at < to {
+        let piece = (to - at).min(zeros.len() as u64);
+        file.write_at(&zeros[..piece as usize], at)?;
+        at += piece;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_header_comes_back_and_no_flipped_bit_passes(number: u64, nonce: u64, first in 0u64..1 << 39, boot: Option<[u8; 16]>, device: u64, length: u64, bit in 0usize..128 * 8) {
+            let boot_id = boot.filter(|id| *id != [0; 16]);
+            let header = SegmentHeader { number, nonce, first: first * PAGE, machine: Machine { boot_id, device }, length };
+            let mut page = header.encode(Uid([3; 16]));
+            prop_assert_eq!(SegmentHeader::decode(&page).unwrap(), header);
+            page[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(SegmentHeader::decode(&page).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_or_refused(bytes: Vec<u8>) {
+            let _ = SegmentHeader::decode(&bytes);
+        }
+    }
+}

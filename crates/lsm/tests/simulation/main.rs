@@ -1,0 +1,13 @@
+//! The engine on a simulated disk: the model test, the crash sweep, the flip sweep, and the planted bugs that they must find.
+//!
+//! Everything runs in one thread from a seed; a failure prints the seed that shows it again.
+
+#![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
+
+mod flips;
+mod model;
+mod oracle;
+#[cfg(feature = "planted")]
+mod planted;
+mod sweep;
+mod world;

@@ -1,0 +1,542 @@
+//! The seeded model test: every operation of the engine in random order, with crashes, beside the oracle.
+
+use std::ops::Bound;
+
+use waxseal_lsm::db::{At, Db, Snapshot};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss};
+use waxseal_lsm::options::Durability;
+
+use crate::oracle::{Change, Content};
+use crate::world::{CONFIGS, Config, Tally, World, content_of, is_honest, rows_of};
+
+/// The kinds of operations and their weights; at least one in a hundred each.
+const KINDS: [(&str, u64); 26] = [
+    ("put", 14),
+    ("put synced", 2),
+    ("put buffered", 2),
+    ("delete", 5),
+    ("batch", 5),
+    ("get", 14),
+    ("get missing", 3),
+    ("multi_get", 2),
+    ("get at snapshot", 4),
+    ("scan", 3),
+    ("scan backwards", 3),
+    ("scan at snapshot", 2),
+    ("cursor walk", 6),
+    ("snapshot", 3),
+    ("drop snapshot", 3),
+    ("step", 14),
+    ("flush", 2),
+    ("compact", 2),
+    ("settle", 2),
+    ("sync", 2),
+    ("create family", 2),
+    ("drop family", 2),
+    ("checkpoint", 2),
+    ("read-only", 2),
+    ("reopen", 2),
+    ("fault", 2),
+];
+
+/// One operation in this many ends in a crash.
+const CRASH_EVERY: u64 = 320;
+
+pub struct Run {
+    pub world: World,
+    snapshots: Vec<(Snapshot, Content)>,
+}
+
+impl Run {
+    pub fn new(seed: u64, config: Config) -> Run {
+        let mut world = World::new(seed, config);
+        world.open().expect("a new store");
+        Run { world, snapshots: Vec::new() }
+    }
+
+    pub fn operations(&mut self, count: u64) {
+        for _ in 0..count {
+            if self.world.one_in(CRASH_EVERY) {
+                self.crash_soon();
+            }
+            self.operation();
+            if self.world.sim.is_crashed() {
+                self.come_back();
+            }
+        }
+        self.world.check();
+    }
+
+    fn operation(&mut self) {
+        let total: u64 = KINDS.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.world.below(total);
+        let kind = KINDS.iter().find(|(_, weight)| {
+            let hit = at < *weight;
+            at = at.wrapping_sub(*weight);
+            hit
+        });
+        let kind = kind.expect("the weights cover the range").0;
+        self.world.tally.add(kind, 1);
+        if std::env::var_os("WAXSEAL_TRACE").is_some() {
+            eprintln!("{kind} at step {}", self.world.sim.steps());
+        }
+        let outcome = self.perform(kind);
+        if let Err(error) = outcome
+            && !self.world.sim.is_crashed()
+        {
+            panic!("{kind}: {error}");
+        }
+    }
+
+    fn perform(&mut self, kind: &'static str) -> waxseal_lsm::error::Result<()> {
+        let world = &mut self.world;
+        match kind {
+            "put" | "put synced" | "put buffered" => {
+                let change = Change::Put(world.family_name(), world.key(), world.value());
+                let durability = match kind {
+                    "put synced" => Durability::Sync,
+                    "put buffered" => Durability::Buffered,
+                    _ => Durability::Os,
+                };
+                world.commit(vec![change], durability)
+            }
+            "delete" => {
+                let change = Change::Delete(world.family_name(), world.key());
+                world.commit(vec![change], Durability::Os)
+            }
+            "batch" => {
+                let changes = (0..1 + world.below(8)).map(|_| match world.below(4) {
+                    0 => Change::Delete(world.family_name(), world.key()),
+                    _ => Change::Put(world.family_name(), world.key(), world.value()),
+                });
+                let changes = changes.collect();
+                let durability = if world.one_in(8) { Durability::Sync } else { Durability::Os };
+                world.commit(changes, durability)
+            }
+            "get" | "get missing" => {
+                let (family, mut key) = (world.family_name(), world.key());
+                if kind == "get missing" {
+                    key.push(b'~');
+                }
+                let expected = world.oracle.now()[&family].get(&key).cloned();
+                let found = get(world.db(), &family, &key, At::Latest)?;
+                assert_eq!(found, expected, "get {family} {key:?}");
+                Ok(())
+            }
+            "multi_get" => {
+                let family = world.family_name();
+                let keys: Vec<Vec<u8>> = (0..6).map(|_| world.key()).collect();
+                let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                let handle = world.db().family(&family).expect("family");
+                let mut found = vec![None; keys.len()];
+                world.db().multi_get(&handle, &borrowed, At::Latest, &mut |index, record| {
+                    found[index] = Some(record.value.to_vec());
+                })?;
+                let expected: Vec<_> = keys.iter().map(|key| world.oracle.now()[&family].get(key).cloned()).collect();
+                assert_eq!(found, expected, "multi_get {family}");
+                Ok(())
+            }
+            "get at snapshot" => {
+                let Some((snapshot, content)) = self.snapshots.last() else { return Ok(()) };
+                let (family, key) = (world.family_name(), world.key());
+                // A family that was dropped and made anew is another one.
+                let Some(rows) = content.get(&family) else { return Ok(()) };
+                let found = get(world.db(), &family, &key, At::Snapshot(snapshot))?;
+                assert_eq!(found, rows.get(&key).cloned(), "get at snapshot {family} {key:?}");
+                Ok(())
+            }
+            "scan" | "scan backwards" => self.scan(kind == "scan backwards"),
+            "scan at snapshot" => {
+                let Some((snapshot, content)) = self.snapshots.first() else { return Ok(()) };
+                for (name, rows) in content {
+                    if let Some(family) = world.db().family(name) {
+                        assert_eq!(rows_of(world.db(), &family, At::Snapshot(snapshot))?, *rows, "snapshot of {name}");
+                    }
+                }
+                Ok(())
+            }
+            "cursor walk" => self.walk(),
+            "snapshot" => {
+                if self.snapshots.len() < 4 {
+                    let snapshot = world.db().snapshot()?;
+                    self.snapshots.push((snapshot, world.oracle.now().clone()));
+                }
+                Ok(())
+            }
+            "drop snapshot" => {
+                if !self.snapshots.is_empty() {
+                    let at = world.below(self.snapshots.len() as u64) as usize;
+                    self.snapshots.remove(at);
+                }
+                Ok(())
+            }
+            "step" => {
+                for _ in 0..1 + world.below(3) {
+                    world.db().step()?;
+                }
+                Ok(())
+            }
+            "flush" => {
+                world.db().flush()?;
+                world.oracle.sync();
+                Ok(())
+            }
+            "compact" => {
+                let family = world.db().family(&world.family_name()).expect("family");
+                let (a, b) = (world.key(), world.key());
+                let (low, high) = if family.order().compare(&a, &b).is_le() { (a, b) } else { (b, a) };
+                world.db().compact(&family, &(Bound::Included(low), Bound::Included(high)))
+            }
+            "settle" => {
+                world.db().settle()?;
+                world.oracle.sync();
+                Ok(())
+            }
+            "sync" => {
+                world.db().sync()?;
+                world.oracle.sync();
+                Ok(())
+            }
+            "create family" => {
+                let names = ["alpha", "beta", "back1", "back2"];
+                let name = names[world.below(4) as usize];
+                match world.oracle.now().contains_key(name) {
+                    true => {
+                        let options = world.options(name);
+                        world.db().create_family(name, options).expect_err("exists");
+                        Ok(())
+                    }
+                    false => world.create_family(name),
+                }
+            }
+            "drop family" => {
+                let name = world.family_name();
+                if name == "default" {
+                    world.db().drop_family(&name).expect_err("default");
+                    return Ok(());
+                }
+                if !world.one_in(3) {
+                    return Ok(());
+                }
+                for (_, content) in &mut self.snapshots {
+                    content.remove(&name);
+                }
+                world.drop_family(&name)
+            }
+            "checkpoint" => self.checkpoint(),
+            "read-only" => self.read_only(),
+            "reopen" => {
+                self.snapshots.clear();
+                world.db().close()?;
+                world.db = None;
+                world.oracle.sync();
+                world.open()?;
+                let report = world.db().recovery();
+                assert_eq!(report.cut_bytes, 0, "a clean close leaves no torn tail");
+                world.check_recovered(true);
+                Ok(())
+            }
+            "fault" => self.fault(),
+            _ => unreachable!("{kind}"),
+        }
+    }
+
+    fn scan(&mut self, backwards: bool) -> waxseal_lsm::error::Result<()> {
+        let world = &self.world;
+        let name = world.family_name();
+        let family = world.db().family(&name).expect("family");
+        let bound = || match world.below(3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(world.key()),
+            _ => Bound::Excluded(world.key()),
+        };
+        let bounds = (bound(), bound());
+        let order = family.order().clone();
+        let inside = |key: &[u8]| {
+            let low = match &bounds.0 {
+                Bound::Unbounded => true,
+                Bound::Included(bound) => order.compare(key, bound).is_ge(),
+                Bound::Excluded(bound) => order.compare(key, bound).is_gt(),
+            };
+            let high = match &bounds.1 {
+                Bound::Unbounded => true,
+                Bound::Included(bound) => order.compare(key, bound).is_le(),
+                Bound::Excluded(bound) => order.compare(key, bound).is_lt(),
+            };
+            low && high
+        };
+        let mut expected: Vec<(Vec<u8>, Vec<u8>)> = world.oracle.now()[&name]
+            .iter()
+            .filter(|(key, _)| inside(key))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        expected.sort_by(|a, b| order.compare(&a.0, &b.0));
+        let mut found = Vec::new();
+        let mut cursor = world.db().cursor(&family, At::Latest, bounds.clone())?;
+        if backwards {
+            expected.reverse();
+            cursor.last()?;
+        } else {
+            cursor.first()?;
+        }
+        while cursor.valid() {
+            found.push((cursor.key().to_vec(), cursor.value().to_vec()));
+            if backwards { cursor.prev()? } else { cursor.next()? }
+        }
+        assert_eq!(found, expected, "scan of {name}, backwards {backwards}");
+        Ok(())
+    }
+
+    /// Random moves of one cursor, turning round at any point.
+    fn walk(&mut self) -> waxseal_lsm::error::Result<()> {
+        let world = &self.world;
+        let name = world.family_name();
+        let family = world.db().family(&name).expect("family");
+        let order = family.order().clone();
+        let mut rows: Vec<(&Vec<u8>, &Vec<u8>)> = world.oracle.now()[&name].iter().collect();
+        rows.sort_by(|a, b| order.compare(a.0, b.0));
+        let mut cursor = world.db().cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+        let mut at: Option<usize> = None;
+        for _ in 0..8 {
+            match world.below(8) {
+                0 => {
+                    cursor.first()?;
+                    at = (!rows.is_empty()).then_some(0);
+                }
+                1 => {
+                    cursor.last()?;
+                    at = rows.len().checked_sub(1);
+                }
+                2 => {
+                    let key = world.key();
+                    cursor.seek(&key)?;
+                    at = rows.iter().position(|row| order.compare(row.0, &key).is_ge());
+                }
+                3 => {
+                    let key = world.key();
+                    cursor.seek_for_prev(&key)?;
+                    at = rows.iter().rposition(|row| order.compare(row.0, &key).is_le());
+                }
+                move_on => {
+                    let Some(now) = at else { continue };
+                    if move_on % 2 == 0 {
+                        cursor.next()?;
+                        at = (now + 1 < rows.len()).then_some(now + 1);
+                    } else {
+                        cursor.prev()?;
+                        at = now.checked_sub(1);
+                    }
+                }
+            }
+            assert_eq!(cursor.valid(), at.is_some(), "validity in {name}");
+            if let Some(at) = at {
+                assert_eq!((cursor.key(), cursor.value()), (&rows[at].0[..], &rows[at].1[..]), "place in {name}");
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> waxseal_lsm::error::Result<()> {
+        let world = &mut self.world;
+        let dir = std::path::PathBuf::from("/copy");
+        for name in world.sim.files(&dir) {
+            world.sim.delete(dir.join(name)).expect("clearing an old checkpoint");
+        }
+        world.db().checkpoint(&dir)?;
+        world.oracle.sync();
+        let copy = Db::open(&dir, world.settings(), world.parts())?;
+        assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+        copy.close()
+    }
+
+    /// A reader beside the writer, which takes no lock and sees what was committed.
+    fn read_only(&mut self) -> waxseal_lsm::error::Result<()> {
+        let world = &mut self.world;
+        let parts = world.parts();
+        let reader = Db::open_read_only(&world.dir, world.settings(), parts)?;
+        assert_eq!(content_of(&reader)?, *world.oracle.now(), "read-only beside the writer");
+        let snapshot = reader.snapshot()?;
+        let before = world.oracle.now().clone();
+        let change = Change::Put("default".into(), world.key(), world.value());
+        world.commit(vec![change], Durability::Os)?;
+        for _ in 0..world.below(4) {
+            world.db().step()?;
+        }
+        assert_eq!(content_of(&reader)?, before, "a reader sees later commits only after refresh");
+        reader.refresh()?;
+        assert_eq!(content_of(&reader)?, *world.oracle.now(), "after refresh");
+        for (name, rows) in &before {
+            let family = reader.family(name).expect("family");
+            assert_eq!(rows_of(&reader, &family, At::Snapshot(&snapshot))?, *rows, "a reader's snapshot of {name}");
+        }
+        Ok(())
+    }
+
+    /// One I/O fails; the answer is right or an error, and nothing acknowledged is touched.
+    fn fault(&mut self) -> waxseal_lsm::error::Result<()> {
+        let world = &mut self.world;
+        let fault = match world.below(4) {
+            0 => Fault::Error(std::io::ErrorKind::Other),
+            1 => Fault::Error(std::io::ErrorKind::StorageFull),
+            2 => Fault::Short,
+            _ => Fault::SyncFailed,
+        };
+        let sync_failed = matches!(fault, Fault::SyncFailed);
+        let at = world.sim.steps() + world.below(30);
+        world.sim.fail_at(at, fault);
+        let mut failed = None;
+        for _ in 0..4 {
+            let change = Change::Put(world.family_name(), world.key(), world.value());
+            let durability = if world.one_in(2) { Durability::Sync } else { Durability::Os };
+            if let Err(error) = world.commit(vec![change], durability) {
+                failed = Some(error);
+            }
+            if world.sim.is_crashed() {
+                return Ok(());
+            }
+            if let Err(error) = world.db().step() {
+                failed = Some(error);
+            }
+            if world.one_in(4)
+                && let Err(error) = world.db().flush()
+            {
+                failed = Some(error);
+            }
+        }
+        world.sim.clear_faults();
+        if world.sim.is_crashed() {
+            return Ok(());
+        }
+        if let Some(error) = &failed {
+            assert!(is_honest(error), "a failing disk gave {error:?}");
+            world.tally.add("fault met", 1);
+        }
+        // Reads go on, also of a halted store; then it is reopened.
+        world.check();
+        self.snapshots.clear();
+        match sync_failed {
+            true => self.world.crash_after_failed_sync(),
+            false => self.world.crash(Crash::Process),
+        }
+        Ok(())
+    }
+
+    fn crash_soon(&mut self) {
+        let world = &self.world;
+        world.sim.crash_at(world.sim.steps() + world.below(60));
+        world.tally.add("crash asked for", 1);
+    }
+
+    fn come_back(&mut self) {
+        self.snapshots.clear();
+        let world = &mut self.world;
+        let mut machine = false;
+        loop {
+            let crash = any_crash(world);
+            machine |= !matches!(crash, Crash::Process);
+            world.tally.add(if machine { "crash of the machine" } else { "crash of the process" }, 1);
+            world.db = None;
+            world.sim.reboot(crash);
+            if world.one_in(4) {
+                world.sim.crash_at(world.sim.steps() + world.below(80)); // recovery itself is stopped
+            }
+            match world.open() {
+                Ok(()) if !world.sim.is_crashed() => break,
+                Ok(()) => {}
+                Err(error) => assert!(world.sim.is_crashed(), "an honest store is refused: {error}"),
+            }
+        }
+        // No crash is pending from before, whether it struck or not.
+        world.sim.crash_at(u64::MAX);
+        world.check_recovered(machine);
+    }
+}
+
+pub fn any_crash(world: &World) -> Crash {
+    let seed = world.below(1 << 30);
+    match world.below(13) {
+        0..4 => Crash::Process,
+        4 => Crash::Machine(Loss::DurableOnly),
+        5 => Crash::Machine(Loss::KeepAll),
+        6 => Crash::Machine(Loss::TornLastSector),
+        7 => Crash::Machine(Loss::ZeroTail { seed }),
+        8 => Crash::Machine(Loss::Names),
+        9 => Crash::Machine(Loss::Data),
+        10 => Crash::Machine(Loss::Reordered { seed }),
+        11 => Crash::Machine(Loss::Ordered { seed }),
+        _ => Crash::Machine(Loss::Random { seed }),
+    }
+}
+
+fn get(db: &Db, family: &str, key: &[u8], at: At<'_>) -> waxseal_lsm::error::Result<Option<Vec<u8>>> {
+    let family = db.family(family).expect("family");
+    let mut found = None;
+    let is_there = db.get(&family, key, at, &mut |record| found = Some(record.value.to_vec()))?;
+    assert_eq!(is_there, found.is_some());
+    Ok(found)
+}
+
+/// Operations over all configurations in CI; `WAXSEAL_MODEL_OPS` asks for another number, `WAXSEAL_SEED` for one seed.
+const OPERATIONS: u64 = 1_040_000;
+
+#[test]
+fn the_store_agrees_with_its_model_across_crashes() {
+    let wanted: u64 = std::env::var("WAXSEAL_MODEL_OPS").ok().and_then(|n| n.parse().ok()).unwrap_or(OPERATIONS);
+    let only: Option<u64> = std::env::var("WAXSEAL_SEED").ok().and_then(|n| n.parse().ok());
+    let total = Tally::default();
+    let per_run = 4_000;
+    let runs: Vec<(u64, Config)> =
+        (0..wanted.div_ceil(per_run)).map(|n| (n, CONFIGS[n as usize % CONFIGS.len()])).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((seed, config)) = runs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    if only.is_some_and(|only| only != *seed) {
+                        continue;
+                    }
+                    let say = Replay { seed: *seed };
+                    let mut run = Run::new(*seed, *config);
+                    run.operations(per_run);
+                    total.merge(&run.world.tally);
+                    std::mem::forget(say);
+                }
+            });
+        }
+    });
+    total.print();
+    if wanted < OPERATIONS || only.is_some() {
+        return;
+    }
+    let operations: u64 = KINDS.iter().map(|(kind, _)| total.get(kind)).sum();
+    assert!(operations >= 1_000_000, "{operations} operations");
+    for (kind, _) in KINDS {
+        assert!(total.get(kind) * 100 >= operations, "{kind}: {} of {operations}", total.get(kind));
+    }
+    let crashes = total.get("crash of the machine") + total.get("crash of the process");
+    assert!(crashes >= 2_000, "{crashes} crashes");
+    let often = [
+        "event: recovered",
+        "event: flushed",
+        "event: moved",
+        "event: compacted into level 1",
+        "event: compacted deeper",
+        "event: stalled",
+        "segment recycled",
+        "manifest rotated",
+    ];
+    for what in often {
+        assert!(total.get(what) >= 100, "{what}: {}", total.get(what));
+    }
+}
+
+/// Prints how to run a failing seed again.
+struct Replay {
+    seed: u64,
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-lsm --test simulation agrees", self.seed);
+    }
+}

@@ -1,0 +1,183 @@
+//! The oracle: what a store must hold, as a list of commits and the content after each.
+//!
+//! A recovered store must equal the content after some prefix of the commits, and the prefix must contain every commit that
+//! was acknowledged (after the process died) or synced (after the machine died). Batches and family changes are one commit each,
+//! so a torn batch matches no prefix.
+
+use std::collections::BTreeMap;
+
+use waxseal_lsm::checksum::{hash, mix};
+
+/// Families by name, each with its keys and values.
+pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// One effect of a commit.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put(String, Vec<u8>, Vec<u8>),
+    Delete(String, Vec<u8>),
+    Create(String),
+    Drop(String),
+}
+
+#[derive(Default)]
+pub struct Oracle {
+    /// Content before the first commit in `log`.
+    base: Content,
+    base_print: u64,
+    /// Commits whose loss is not ruled out yet, oldest first; `base` stands for all before.
+    log: Vec<Vec<Change>>,
+    /// A commit that failed and is not visible; it may still be whole in the log.
+    doubtful: Vec<Vec<Change>>,
+    /// Commits in `log` that have returned.
+    acknowledged: usize,
+    /// Commits in `log` that are durable.
+    synced: usize,
+    /// Content after all of `log`.
+    now: Content,
+}
+
+impl Oracle {
+    pub fn new() -> Oracle {
+        let mut oracle = Oracle::default();
+        oracle.base.insert("default".into(), BTreeMap::new());
+        oracle.base_print = print_of(&oracle.base);
+        oracle.now = oracle.base.clone();
+        oracle
+    }
+
+    /// What reads must answer now.
+    pub fn now(&self) -> &Content {
+        &self.now
+    }
+
+    /// A commit that is visible; whether it has returned is said by `acknowledge`.
+    pub fn commit(&mut self, changes: Vec<Change>) {
+        for change in &changes {
+            apply(&mut self.now, change);
+        }
+        self.log.push(changes);
+        // Were an earlier one whole in the log, it would have been applied before this one.
+        self.doubtful.clear();
+    }
+
+    /// A commit that failed and is not visible now, but may be found by a recovery.
+    pub fn doubt(&mut self, changes: Vec<Change>) {
+        self.doubtful.push(changes);
+    }
+
+    /// Everything committed so far has returned.
+    pub fn acknowledge(&mut self) {
+        self.acknowledged = self.log.len();
+    }
+
+    /// Everything committed so far is durable.
+    pub fn sync(&mut self) {
+        self.acknowledge();
+        self.base = self.now.clone();
+        self.base_print = print_of(&self.base);
+        self.log.clear();
+        self.doubtful.clear();
+        (self.acknowledged, self.synced) = (0, 0);
+    }
+
+    /// Finds the prefix that `found` is; it must contain what was acknowledged (or, with `machine`, what was synced). On success the
+    /// oracle goes on from there.
+    pub fn recovered(&mut self, found: Content, machine: bool) -> Result<(), String> {
+        let least = if machine { self.synced } else { self.acknowledged };
+        let wanted = print_of(&found);
+        let mut content = self.base.clone();
+        let mut print = self.base_print;
+        let certain = self.log.len();
+        self.log.append(&mut self.doubtful);
+        for taken in 0..=self.log.len() {
+            if taken >= least && print == wanted && content == found {
+                self.now = found;
+                self.sync();
+                return Ok(());
+            }
+            for change in self.log.get(taken).into_iter().flatten() {
+                print = print.wrapping_sub(print_of_touched(&content, change));
+                apply(&mut content, change);
+                print = print.wrapping_add(print_of_touched(&content, change));
+            }
+        }
+        let total = self.log.len();
+        self.log.truncate(certain);
+        Err(format!(
+            "recovered content is no prefix of the commits in {least}..={total} (of it, {} keys found, {} expected at the end)\n{}",
+            found.values().map(BTreeMap::len).sum::<usize>(),
+            self.now.values().map(BTreeMap::len).sum::<usize>(),
+            difference(&self.now, &found),
+        ))
+    }
+}
+
+fn apply(content: &mut Content, change: &Change) {
+    match change {
+        Change::Put(family, key, value) => {
+            if let Some(family) = content.get_mut(family) {
+                family.insert(key.clone(), value.clone());
+            }
+        }
+        Change::Delete(family, key) => {
+            if let Some(family) = content.get_mut(family) {
+                family.remove(key);
+            }
+        }
+        Change::Create(family) => {
+            content.insert(family.clone(), BTreeMap::new());
+        }
+        Change::Drop(family) => {
+            content.remove(family);
+        }
+    }
+}
+
+fn print_of(content: &Content) -> u64 {
+    content.iter().fold(0, |sum, (name, family)| sum.wrapping_add(print_of_family(name, family)))
+}
+
+fn print_of_family(name: &str, family: &BTreeMap<Vec<u8>, Vec<u8>>) -> u64 {
+    let own = mix(hash(name.as_bytes()) ^ 1);
+    family.iter().fold(own, |sum, (key, value)| sum.wrapping_add(print_of_pair(name, key, value)))
+}
+
+fn print_of_pair(name: &str, key: &[u8], value: &[u8]) -> u64 {
+    mix(mix(hash(name.as_bytes()) ^ hash(key)).wrapping_add(hash(value)))
+}
+
+/// The part of the print that a change can touch.
+fn print_of_touched(content: &Content, change: &Change) -> u64 {
+    match change {
+        Change::Put(name, key, _) | Change::Delete(name, key) => {
+            let value = content.get(name).and_then(|family| family.get(key));
+            value.map_or(0, |value| print_of_pair(name, key, value))
+        }
+        Change::Create(name) | Change::Drop(name) => {
+            content.get(name).map_or(0, |family| print_of_family(name, family))
+        }
+    }
+}
+
+/// The first few keys in which two contents differ.
+pub fn difference(expected: &Content, found: &Content) -> String {
+    let mut lines = Vec::new();
+    let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    for name in names {
+        match (expected.get(name), found.get(name)) {
+            (Some(a), Some(b)) => {
+                let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+                for key in keys.into_iter().filter(|key| a.get(*key) != b.get(*key)) {
+                    let show = |value: Option<&Vec<u8>>| {
+                        value.map_or("nothing".into(), |v| format!("{} bytes {:?}", v.len(), &v[..v.len().min(8)]))
+                    };
+                    lines.push(format!("  {name} {key:?}: expected {}, found {}", show(a.get(key)), show(b.get(key))));
+                }
+            }
+            (a, b) => lines.push(format!("  family {name}: expected {}, found {}", a.is_some(), b.is_some())),
+        }
+    }
+    lines.truncate(8);
+    lines.join("\n")
+}

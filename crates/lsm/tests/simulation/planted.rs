@@ -1,0 +1,71 @@
+//! Planted bugs: each wrong turn, taken at run time, must be found by the model, the crash sweep or the flips within CI's time.
+//!
+//! Alone in its process: `cargo test -p waxseal-lsm --features planted --test simulation planted`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use waxseal_lsm::planted::{Bug, plant};
+
+use crate::flips::{Outcomes, subject};
+use crate::model::Run;
+use crate::sweep::{SCENARIOS, sweep};
+use crate::world::CONFIGS;
+
+/// Runs until something panics; true if it did.
+fn is_found() -> bool {
+    let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
+    for (name, scenario) in SCENARIOS {
+        for config in [CONFIGS[0], CONFIGS[1]] {
+            if found(&|| {
+                sweep(name, scenario, config, 24);
+            }) {
+                return true;
+            }
+        }
+    }
+    for closed in [true, false] {
+        if found(&|| {
+            let mut subject = subject(CONFIGS[0], closed);
+            let bits = subject.bits();
+            let outcomes = Outcomes::default();
+            for n in 0..600 {
+                subject.flip(n * (bits / 600), &outcomes);
+            }
+        }) {
+            return true;
+        }
+    }
+    for seed in 0..40 {
+        if found(&|| Run::new(seed, CONFIGS[seed as usize % CONFIGS.len()]).operations(2_000)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    let only = std::env::var("WAXSEAL_BUG").ok();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let clean = only.is_some() || !is_found();
+    let mut missed = Vec::new();
+    let mut found = Vec::new();
+    for bug in Bug::ALL {
+        if only.as_ref().is_some_and(|only| *only != format!("{bug:?}")) {
+            continue;
+        }
+        plant(Some(bug));
+        if is_found() {
+            found.push(bug)
+        } else {
+            missed.push(bug)
+        }
+        plant(None);
+    }
+    std::panic::set_hook(hook);
+    println!("found: {found:?}");
+    assert!(clean, "the suite fails without a planted bug");
+    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(only.is_some() || found.len() >= 15);
+}

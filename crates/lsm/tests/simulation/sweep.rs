@@ -1,0 +1,443 @@
+//! The crash sweep: every scenario is stopped at its I/O steps, one at a time, under three ways of losing what was not synced.
+//!
+//! After each crash the store must open, hold a prefix of the commits with all that it must contain, take new commits, close and
+//! open again.
+
+use waxseal_lsm::db::Db;
+use waxseal_lsm::env::Machine;
+use waxseal_lsm::env::sim::{Crash, Fault, Loss};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::Durability;
+
+use crate::oracle::Change;
+use crate::world::{CONFIGS, Config, World, content_of};
+
+type Scenario = fn(&mut World) -> Result<()>;
+
+/// What is done to the store; an error is the crash.
+pub const SCENARIOS: [(&str, Scenario); 22] = [
+    ("puts", puts),
+    ("synced puts", synced_puts),
+    ("batches over families", batches),
+    ("ring full, drain behind", ring_full),
+    ("frame above a quarter ring", |world| large_value(world, 5_000)),
+    ("frame above the ring", |world| large_value(world, 18_000)),
+    ("frame above a quarter segment", |world| large_value(world, 9_000)),
+    ("frame above a segment", |world| large_value(world, 40_000)),
+    ("segment turnover and recycling", turnover),
+    ("flush", flush),
+    ("flush with later commits", flush_and_go_on),
+    ("compaction", compaction),
+    ("deletes down to the bottom", deletes),
+    ("snapshot kept over compaction", snapshot),
+    ("families created and dropped", families),
+    ("checkpoint", checkpoint),
+    ("manifest rotation", rotation),
+    ("clean close and reopen", reopen),
+    ("recovery after a kill", recovery),
+    ("drain failed", drain_failed),
+    ("fsync failed", fsync_failed),
+    ("read-only beside the writer", beside),
+];
+
+/// Ways to lose what was not synced.
+const LOSSES: [fn(u64) -> Crash; 3] = [
+    |_| Crash::Process,
+    |_| Crash::Machine(Loss::DurableOnly),
+    |seed| Crash::Machine(Loss::Random { seed }),
+];
+
+fn put(world: &mut World, durability: Durability) -> Result<()> {
+    let change = Change::Put(world.family_name(), world.key(), world.value());
+    world.commit(vec![change], durability)
+}
+
+/// An error if the simulated crash has struck: a store into the mapping cannot say so itself.
+fn alive(world: &World) -> Result<()> {
+    if world.sim.is_crashed() { Err(waxseal_lsm::error::Error::closed()) } else { Ok(()) }
+}
+
+fn many_puts(world: &mut World, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| put(world, Durability::Os))
+}
+
+fn puts(world: &mut World) -> Result<()> {
+    many_puts(world, 20)
+}
+
+fn synced_puts(world: &mut World) -> Result<()> {
+    for _ in 0..8 {
+        put(world, Durability::Sync)?;
+        put(world, Durability::Os)?;
+    }
+    Ok(())
+}
+
+fn batches(world: &mut World) -> Result<()> {
+    world.create_family("alpha")?;
+    world.create_family("back1")?;
+    for _ in 0..10 {
+        let changes = (0..5).map(|_| Change::Put(world.family_name(), world.key(), world.value())).collect();
+        world.commit(changes, Durability::Os)?;
+    }
+    Ok(())
+}
+
+fn ring_full(world: &mut World) -> Result<()> {
+    for _ in 0..30 {
+        let change = Change::Put("default".into(), world.key(), vec![7; 1_500]);
+        world.commit(vec![change], Durability::Os)?;
+    }
+    Ok(())
+}
+
+fn large_value(world: &mut World, bytes: usize) -> Result<()> {
+    many_puts(world, 3)?;
+    for n in 0..3u8 {
+        let change = Change::Put("default".into(), vec![n], vec![n; bytes]);
+        world.commit(vec![change], if n == 1 { Durability::Sync } else { Durability::Os })?;
+        put(world, Durability::Os)?;
+    }
+    Ok(())
+}
+
+fn step_all(world: &World) -> Result<()> {
+    while world.db().step()? {}
+    Ok(())
+}
+
+fn turnover(world: &mut World) -> Result<()> {
+    for round in 0..40 {
+        let change = Change::Put("default".into(), world.key(), vec![round; 2_500]);
+        world.commit(vec![change], if round % 16 == 9 { Durability::Sync } else { Durability::Os })?;
+        if round % 4 == 3 {
+            step_all(world)?;
+        }
+    }
+    Ok(())
+}
+
+fn flush(world: &mut World) -> Result<()> {
+    many_puts(world, 10)?;
+    world.db().flush()?;
+    world.oracle.sync();
+    Ok(())
+}
+
+fn flush_and_go_on(world: &mut World) -> Result<()> {
+    for _ in 0..3 {
+        many_puts(world, 6)?;
+        world.db().flush()?;
+        world.oracle.sync();
+        many_puts(world, 6)?;
+    }
+    Ok(())
+}
+
+fn compaction(world: &mut World) -> Result<()> {
+    for _ in 0..5 {
+        many_puts(world, 12)?;
+        world.db().flush()?;
+        world.oracle.sync();
+        step_all(world)?;
+    }
+    many_puts(world, 4)?;
+    world.db().settle()?;
+    world.oracle.sync();
+    Ok(())
+}
+
+fn deletes(world: &mut World) -> Result<()> {
+    many_puts(world, 25)?;
+    world.db().settle()?;
+    world.oracle.sync();
+    for _ in 0..25 {
+        let change = Change::Delete("default".into(), world.key());
+        world.commit(vec![change], Durability::Os)?;
+    }
+    world.db().settle()?;
+    world.oracle.sync();
+    Ok(())
+}
+
+fn snapshot(world: &mut World) -> Result<()> {
+    many_puts(world, 12)?;
+    let before = world.oracle.now().clone();
+    let snapshot = world.db().snapshot()?;
+    many_puts(world, 12)?;
+    world.db().settle()?;
+    world.oracle.sync();
+    for (name, rows) in before {
+        let family = world.db().family(&name).expect("family");
+        let found = crate::world::rows_of(world.db(), &family, waxseal_lsm::db::At::Snapshot(&snapshot))?;
+        assert_eq!(found, rows, "the snapshot after compaction");
+    }
+    Ok(())
+}
+
+fn families(world: &mut World) -> Result<()> {
+    for name in ["alpha", "beta", "back1"] {
+        world.create_family(name)?;
+        many_puts(world, 5)?;
+    }
+    world.db().flush()?;
+    world.oracle.sync();
+    world.drop_family("alpha")?;
+    many_puts(world, 5)?;
+    world.drop_family("back1")?;
+    world.create_family("alpha")?;
+    many_puts(world, 5)
+}
+
+fn checkpoint(world: &mut World) -> Result<()> {
+    many_puts(world, 12)?;
+    world.db().checkpoint("/copy".as_ref())?;
+    world.oracle.sync();
+    let copy = Db::open("/copy".as_ref(), world.settings(), world.parts())?;
+    assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+    drop(copy);
+    many_puts(world, 3)
+}
+
+fn rotation(world: &mut World) -> Result<()> {
+    for n in 0..8 {
+        world.create_family("alpha")?;
+        many_puts(world, 4)?;
+        if n % 2 == 0 {
+            world.db().flush()?;
+            world.oracle.sync();
+        }
+        world.drop_family("alpha")?;
+    }
+    Ok(())
+}
+
+fn reopen(world: &mut World) -> Result<()> {
+    many_puts(world, 10)?;
+    world.db().close()?;
+    world.oracle.sync();
+    world.db = None;
+    world.open()?;
+    alive(world)?;
+    assert_eq!(world.db().recovery().cut_bytes, 0, "nothing is cut after a clean close");
+    world.check();
+    many_puts(world, 5)
+}
+
+fn recovery(world: &mut World) -> Result<()> {
+    many_puts(world, 25)?;
+    put(world, Durability::Sync)?;
+    many_puts(world, 5)?;
+    if world.sim.is_crashed() {
+        return Ok(());
+    }
+    world.kill(Crash::Process);
+    world.open()?;
+    alive(world)?;
+    world.check_recovered(false);
+    many_puts(world, 3)
+}
+
+/// A failed write of the log: an error now, and nothing acknowledged is lost afterwards.
+fn drain_failed(world: &mut World) -> Result<()> {
+    many_puts(world, 6)?;
+    let at = world.sim.steps();
+    world.sim.fail_from(at + 3, Fault::Error(std::io::ErrorKind::Other));
+    for _ in 0..12 {
+        let _ = put(world, Durability::Os);
+        let _ = world.db().step();
+    }
+    world.sim.clear_faults();
+    if world.sim.is_crashed() {
+        return put(world, Durability::Os);
+    }
+    world.check();
+    Ok(())
+}
+
+/// A failed fsync: whatever was not synced before may be gone after the next crash of the machine, and nothing else.
+fn fsync_failed(world: &mut World) -> Result<()> {
+    put(world, Durability::Sync)?;
+    many_puts(world, 4)?;
+    world.sim.fail_at(world.sim.steps(), Fault::SyncFailed);
+    let failed = put(world, Durability::Sync);
+    if world.sim.is_crashed() {
+        return failed;
+    }
+    assert!(failed.is_err(), "a commit was acknowledged although its fsync failed");
+    for _ in 0..3 {
+        let again = put(world, Durability::Sync);
+        if world.sim.is_crashed() {
+            return again;
+        }
+        assert!(again.is_err(), "a commit was acknowledged after a failed fsync (I09)");
+    }
+    world.check(); // reads go on
+    // Killed, then the machine fails: only what was synced before is certain, and what a kill leaves is still a prefix.
+    world.kill(Crash::Process);
+    world.open()?;
+    world.check_recovered(true);
+    Ok(())
+}
+
+fn beside(world: &mut World) -> Result<()> {
+    many_puts(world, 5)?;
+    let parts = world.parts();
+    let reader = Db::open_read_only(&world.dir, world.settings(), parts)?;
+    for _ in 0..4 {
+        for _ in 0..6 {
+            let change = Change::Put("default".into(), world.key(), vec![9; 2_000]);
+            world.commit(vec![change], Durability::Os)?;
+        }
+        step_all(world)?;
+        reader.refresh()?;
+        assert_eq!(content_of(&reader)?, *world.oracle.now(), "a reader after refresh");
+    }
+    Ok(())
+}
+
+pub struct Swept {
+    pub points: u64,
+}
+
+/// Crashes one scenario at up to `most` of its steps, under each loss.
+pub fn sweep(name: &str, scenario: Scenario, config: Config, most: usize) -> Swept {
+    let seed = waxseal_lsm::checksum::hash(name.as_bytes());
+    let begin = || {
+        let mut world = World::new(seed, config);
+        world.open().expect("a new store");
+        world
+    };
+    let mut whole = begin();
+    let start = whole.sim.steps();
+    scenario(&mut whole).unwrap_or_else(|error| panic!("{name}, {}: without a crash: {error}", config.name));
+    whole.check();
+    let end = whole.sim.steps();
+    drop(whole);
+    let stride = ((end - start) as usize).div_ceil(most).max(1);
+    let mut swept = Swept { points: 0 };
+    for (n, step) in (start..end).step_by(stride).enumerate() {
+        for (which, loss) in LOSSES.iter().enumerate() {
+            // Where points are left out, each loss takes its own.
+            let step = step + (which as u64 * stride as u64 / 3);
+            let _say = Place { name, step, losing: which };
+            let mut world = begin();
+            world.plan = step;
+            world.sim.crash_at(step);
+            let _ = scenario(&mut world);
+            world.plan = u64::MAX;
+            let crash = loss(seed ^ n as u64);
+            world.crash(crash);
+            swept.points += 1;
+            go_on(&mut world);
+        }
+    }
+    swept
+}
+
+/// Says where a failing sweep stood.
+struct Place<'a> {
+    name: &'a str,
+    step: u64,
+    losing: usize,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("scenario {:?}, crash at step {}, loss {}", self.name, self.step, self.losing);
+        }
+    }
+}
+
+/// A recovered store is a store like any other.
+fn go_on(world: &mut World) {
+    let mut try_all = || -> Result<()> {
+        many_puts(world, 3)?;
+        put(world, Durability::Sync)?;
+        world.db().flush()?;
+        world.oracle.sync();
+        world.db().close()?;
+        world.db = None;
+        world.open()?;
+        Ok(())
+    };
+    try_all().unwrap_or_else(|error| panic!("after recovery: {error}"));
+    world.check();
+}
+
+/// Points in CI; `WAXSEAL_SWEEP` asks for another number per scenario and configuration.
+const POINTS_EACH: usize = 36;
+
+#[test]
+fn no_crash_loses_what_was_promised() {
+    let most = std::env::var("WAXSEAL_SWEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(POINTS_EACH);
+    let work: Vec<(usize, Config)> =
+        (0..SCENARIOS.len()).flat_map(|n| [(n, CONFIGS[0]), (n, CONFIGS[1])]).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let points = std::sync::atomic::AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((n, config)) = work.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    let (name, scenario) = SCENARIOS[*n];
+                    let swept = sweep(name, scenario, *config, most);
+                    points.fetch_add(swept.points, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let points = points.into_inner();
+    println!("{points} crash points in {} scenarios, {} losses, mapped and plain", SCENARIOS.len(), LOSSES.len());
+    assert!(points >= 3_000, "{points} crash points");
+}
+
+/// A store copied while it was open is a store, whatever machine it is opened on; after a sync it is complete.
+#[test]
+fn a_store_copied_while_open_opens_anywhere() {
+    let machines = [
+        Machine { boot_id: Some([1; 16]), device: 1 },
+        Machine { boot_id: Some([2; 16]), device: 1 },
+        Machine { boot_id: None, device: 1 },
+        Machine { boot_id: Some([1; 16]), device: 9 },
+    ];
+    for config in CONFIGS {
+        for machine in machines {
+            let mut world = World::new(77, config);
+            world.sim.set_machine(machines[0]);
+            world.open().expect("a new store");
+            many_puts(&mut world, 30).expect("puts");
+            world.db().sync().expect("sync");
+            world.oracle.sync();
+            let copy = world.sim.copy(machine);
+            let db = Db::open(&world.dir, world.settings(), waxseal_lsm::db::Parts { env: copy.env(5), ..world.parts() });
+            let db = db.unwrap_or_else(|error| panic!("{} on {machine:?}: {error}", config.name));
+            assert_eq!(content_of(&db).expect("reading the copy"), *world.oracle.now(), "{} on {machine:?}", config.name);
+        }
+    }
+}
+
+/// What is cut is said: by the report, by the event, and the bytes are set aside.
+#[test]
+fn a_torn_tail_is_cut_with_a_report() {
+    let mut cuts = 0;
+    for seed in 0..60 {
+        let mut world = World::new(seed, CONFIGS[1]);
+        world.open().expect("a new store");
+        put(&mut world, Durability::Sync).expect("put");
+        many_puts(&mut world, 8).expect("puts");
+        world.kill(Crash::Machine(Loss::Random { seed }));
+        world.open().expect("recovery");
+        let report = world.db().recovery();
+        let found = world.content().expect("content");
+        let lost = found != *world.oracle.now();
+        if lost && report.cut_bytes > 0 {
+            cuts += 1;
+            let name = report.set_aside.clone().expect("a file with what was cut");
+            assert!(world.sim.files(&world.dir).contains(&name), "{name} is kept");
+            assert!(report.cut_at.is_some());
+        }
+        world.check_recovered(true);
+    }
+    assert!(cuts > 0, "no seed tore the tail");
+}

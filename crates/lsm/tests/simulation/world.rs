@@ -1,0 +1,436 @@
+//! A world: a simulated disk, a store on it in stepped mode, and the oracle that knows what it must hold.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
+use waxseal_lsm::env::sim::{Crash, SimFs};
+use waxseal_lsm::env::{Env, SeededRandom};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
+
+use crate::oracle::{Change, Content, Oracle};
+
+/// Orders keys backwards.
+pub struct Backwards;
+
+impl Comparator for Backwards {
+    fn name(&self) -> &str {
+        "test.backwards"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+/// One configuration; all of them must give the same answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub name: &'static str,
+    pub mapped: bool,
+    pub boot_id: bool,
+    pub compression: Compression,
+    pub block_bytes: usize,
+    pub filter_bits: usize,
+    pub cache_bytes: usize,
+    pub memtable_bytes: usize,
+}
+
+pub const CONFIGS: [Config; 4] = [
+    Config {
+        name: "mapped",
+        mapped: true,
+        boot_id: true,
+        compression: Compression::Lz4,
+        block_bytes: 256,
+        filter_bits: 10,
+        cache_bytes: 1 << 20,
+        memtable_bytes: 4096,
+    },
+    Config {
+        name: "plain",
+        mapped: false,
+        boot_id: true,
+        compression: Compression::None,
+        block_bytes: 64,
+        filter_bits: 0,
+        cache_bytes: 0,
+        memtable_bytes: 4096,
+    },
+    Config {
+        name: "no boot id",
+        mapped: true,
+        boot_id: false,
+        compression: Compression::None,
+        block_bytes: 4096,
+        filter_bits: 4,
+        cache_bytes: 2048,
+        memtable_bytes: 8192,
+    },
+    Config {
+        name: "large memtable",
+        mapped: true,
+        boot_id: true,
+        compression: Compression::Lz4,
+        block_bytes: 512,
+        filter_bits: 10,
+        cache_bytes: 1 << 20,
+        memtable_bytes: 32768,
+    },
+];
+
+/// What happened, counted by kind.
+#[derive(Default)]
+pub struct Tally {
+    counts: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Tally {
+    pub fn add(&self, what: &'static str, n: u64) {
+        *self.counts.lock().unwrap().entry(what).or_default() += n;
+    }
+
+    pub fn get(&self, what: &str) -> u64 {
+        self.counts.lock().unwrap().get(what).copied().unwrap_or(0)
+    }
+
+    pub fn merge(&self, other: &Tally) {
+        for (what, n) in other.counts.lock().unwrap().iter() {
+            self.add(what, *n);
+        }
+    }
+
+    pub fn print(&self) {
+        for (what, n) in self.counts.lock().unwrap().iter() {
+            println!("{n:>10}  {what}");
+        }
+    }
+}
+
+impl Listener for Tally {
+    fn on_event(&self, event: &Event) {
+        match event {
+            Event::Recovered { .. } => self.add("event: recovered", 1),
+            Event::Flushed { .. } => self.add("event: flushed", 1),
+            Event::Compacted { moved: true, .. } => self.add("event: moved", 1),
+            Event::Compacted { level, .. } if *level <= 1 => self.add("event: compacted into level 1", 1),
+            Event::Compacted { .. } => self.add("event: compacted deeper", 1),
+            Event::Stalled { stalled: true } => self.add("event: stalled", 1),
+            _ => {}
+        }
+    }
+}
+
+pub struct World {
+    pub sim: SimFs,
+    pub dir: PathBuf,
+    pub config: Config,
+    pub random: SeededRandom,
+    pub oracle: Oracle,
+    pub tally: Arc<Tally>,
+    pub db: Option<Db>,
+    /// The step at which a sweep crashes this world; it outlives kills before it.
+    pub plan: u64,
+    seed: u64,
+    opens: std::cell::Cell<u64>,
+}
+
+impl World {
+    pub fn new(seed: u64, config: Config) -> World {
+        let sim = SimFs::new(seed);
+        sim.set_mapped(config.mapped);
+        if !config.boot_id {
+            sim.set_machine(waxseal_lsm::env::Machine { boot_id: None, device: 1 });
+        }
+        World {
+            sim,
+            dir: PathBuf::from("/store"),
+            config,
+            random: SeededRandom::new(seed),
+            oracle: Oracle::new(),
+            tally: Arc::default(),
+            db: None,
+            plan: u64::MAX,
+            seed,
+            opens: std::cell::Cell::new(0),
+        }
+    }
+
+    pub fn db(&self) -> &Db {
+        self.db.as_ref().expect("the store is open")
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings {
+            memtable_bytes: self.config.memtable_bytes,
+            cache_bytes: self.config.cache_bytes,
+            segment_bytes: 32 * 1024,
+            ring_bytes: 16 * 1024,
+            drain_bytes: 4096,
+            manifest_bytes: 8192,
+            wal_mapped: self.config.mapped,
+            ..Settings::default()
+        }
+    }
+
+    pub fn options(&self, family: &str) -> CfOptions {
+        CfOptions {
+            order: if family.starts_with("back") { Order::custom(Arc::new(Backwards)) } else { Order::bytewise() },
+            block_bytes: self.config.block_bytes,
+            restart_interval: 3,
+            filter_bits: self.config.filter_bits,
+            compression: self.config.compression,
+            table_bytes: 2048,
+            level_base_bytes: 4096,
+            fanout: 3,
+            level0_tables: 2,
+        }
+    }
+
+    pub fn env(&self) -> Env {
+        self.opens.set(self.opens.get() + 1);
+        self.sim.env(self.seed.wrapping_mul(1_000_003).wrapping_add(self.opens.get()))
+    }
+
+    pub fn parts(&self) -> Parts {
+        Parts {
+            env: self.env(),
+            companions: Arc::new(Plain),
+            listener: self.tally.clone(),
+            families: vec![("default".to_owned(), self.options("default"))],
+            orders: vec![Order::custom(Arc::new(Backwards))],
+        }
+    }
+
+    pub fn open(&mut self) -> Result<()> {
+        let parts = self.parts();
+        self.db = Some(Db::open(&self.dir, self.settings(), parts)?);
+        Ok(())
+    }
+
+    /// Everything that the store holds.
+    pub fn content(&self) -> Result<Content> {
+        content_of(self.db())
+    }
+
+    /// The store agrees with the oracle, key by key.
+    pub fn check(&self) {
+        let found = match self.content() {
+            Ok(found) => found,
+            Err(_) if self.sim.is_crashed() => return,
+            Err(error) => panic!("seed {}: reading: {error}", self.seed),
+        };
+        if found != *self.oracle.now() {
+            panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
+        }
+    }
+
+    /// Commits changes as one batch and tells the oracle. Returns the error, if any, after finding out whether the commit took place.
+    pub fn commit(&mut self, changes: Vec<Change>, durability: Durability) -> Result<()> {
+        let db = self.db().clone();
+        let mut batch = Batch::new();
+        for change in &changes {
+            match change {
+                Change::Put(family, key, value) => {
+                    let family = db.family(family).expect("family");
+                    batch.push(family.id(), Kind::Put, key, value, db.companions())?;
+                }
+                Change::Delete(family, key) => {
+                    let family = db.family(family).expect("family");
+                    batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
+                }
+                Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
+            }
+        }
+        let outcome = db.commit(&batch, durability);
+        match outcome {
+            Ok(_) if self.sim.is_crashed() => {
+                // A store into the mapping was the last thing this process did: it never returned.
+                self.oracle.commit(changes);
+                Err(Error::closed())
+            }
+            Ok(_) => {
+                self.oracle.commit(changes);
+                self.oracle.acknowledge();
+                if durability == Durability::Sync {
+                    self.oracle.sync();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if self.sim.is_crashed() {
+                    self.oracle.commit(changes); // may or may not have reached the disk
+                } else {
+                    self.settle_doubt(changes);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// After a failed commit: visible or not, but nothing in between.
+    fn settle_doubt(&mut self, changes: Vec<Change>) {
+        let found = match self.content() {
+            Ok(found) => found,
+            Err(_) if self.sim.is_crashed() => return self.oracle.commit(changes),
+            Err(error) => panic!("seed {}: reading after an error: {error}", self.seed),
+        };
+        if found == *self.oracle.now() {
+            self.oracle.doubt(changes);
+        } else {
+            self.oracle.commit(changes);
+            assert_eq!(found, *self.oracle.now(), "seed {}: a failed commit left half of itself", self.seed);
+        }
+    }
+
+    pub fn create_family(&mut self, name: &str) -> Result<()> {
+        let options = self.options(name);
+        let outcome = self.db().create_family(name, options);
+        self.family_change(outcome.map(|_| ()), Change::Create(name.to_owned()))
+    }
+
+    pub fn drop_family(&mut self, name: &str) -> Result<()> {
+        let outcome = self.db().drop_family(name);
+        self.family_change(outcome, Change::Drop(name.to_owned()))
+    }
+
+    fn family_change(&mut self, outcome: Result<()>, change: Change) -> Result<()> {
+        match outcome {
+            Ok(()) => {
+                self.oracle.commit(vec![change]);
+                self.oracle.sync(); // I15
+                Ok(())
+            }
+            Err(error) => {
+                if self.sim.is_crashed() {
+                    self.oracle.commit(vec![change]);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends this boot, with whatever the store had not done yet undone for ever, and begins the next.
+    pub fn kill(&mut self, crash: Crash) {
+        if !self.sim.is_crashed() {
+            self.sim.crash_at(self.sim.steps());
+        }
+        self.db = None; // what a drop still tries fails
+        self.sim.reboot(crash);
+        self.sim.crash_at(self.plan);
+    }
+
+    /// Kills and opens again after a sync failed. Pages that were never synced may be gone although the kernel is the same. What
+    /// is in no ring (plain mode, large frames) nothing else holds: the store says what is missing, and opens without it when told to.
+    pub fn crash_after_failed_sync(&mut self) {
+        self.kill(Crash::Process);
+        match self.open() {
+            Ok(()) => {
+                // Without a boot id nothing proves that pages were lost; the report says that commits are missing.
+                let missing = self.db().recovery().acknowledged_bytes_missing;
+                self.check_recovered(missing > 0);
+            }
+            Err(error) => {
+                assert!(error.is_corruption(), "seed {}: refused: {error}", self.seed);
+                self.tally.add("loss accepted after a failed sync", 1);
+                let settings = Settings { accept_loss: true, ..self.settings() };
+                let db = Db::open(&self.dir, settings, self.parts());
+                self.db = Some(db.unwrap_or_else(|error| panic!("seed {}: with accept_loss: {error}", self.seed)));
+                let report = self.db().recovery();
+                assert!(report.cut_bytes > 0 || report.acknowledged_bytes_missing > 0, "lost in silence: {report:?}");
+                self.check_recovered(true);
+            }
+        }
+    }
+
+    /// Kills and opens again; the content must be a prefix with all that it must contain.
+    pub fn crash(&mut self, crash: Crash) {
+        self.kill(crash);
+        self.recover(!matches!(crash, Crash::Process));
+    }
+
+    pub fn recover(&mut self, machine: bool) {
+        if let Err(error) = self.open() {
+            panic!("seed {}, {}: an honest store is refused: {error}", self.seed, self.config.name);
+        }
+        self.check_recovered(machine);
+    }
+
+    pub fn check_recovered(&mut self, machine: bool) {
+        let found = match self.content() {
+            Ok(found) => found,
+            Err(_) if self.sim.is_crashed() => return,
+            Err(error) => panic!("seed {}: reading after recovery: {error}", self.seed),
+        };
+        if let Err(what) = self.oracle.recovered(found, machine) {
+            let report = self.db().recovery();
+            panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
+        }
+    }
+
+    pub fn below(&self, bound: u64) -> u64 {
+        self.random.below(bound)
+    }
+
+    pub fn one_in(&self, n: u64) -> bool {
+        self.random.one_in(n)
+    }
+
+    /// A key from a small set: some empty, some long, many with a common start.
+    pub fn key(&self) -> Vec<u8> {
+        match self.below(40) {
+            0 => Vec::new(),
+            1 => vec![0xff; self.below(4) as usize],
+            2 => vec![b'L'; 300 + self.below(3) as usize],
+            n if n < 10 => vec![n as u8, 0, self.below(4) as u8],
+            _ => format!("user{:03}", self.below(60)).into_bytes(),
+        }
+    }
+
+    /// A value: mostly short, sometimes empty, rarely larger than a quarter of the ring or of a segment.
+    pub fn value(&self) -> Vec<u8> {
+        let length = match self.below(400) {
+            0 => 9_000 + self.below(4000),
+            1..4 => 4_000 + self.below(400),
+            4..20 => 0,
+            20..60 => 200 + self.below(400),
+            _ => self.below(40),
+        };
+        let seed = self.below(1 << 20) as u32;
+        (0..length).map(|i| if i % 8 < 4 { b'.' } else { (seed >> (i % 24)) as u8 }).collect()
+    }
+
+    /// A family that exists.
+    pub fn family_name(&self) -> String {
+        let names: Vec<&String> = self.oracle.now().keys().collect();
+        names[self.below(names.len() as u64) as usize].clone()
+    }
+}
+
+pub fn content_of(db: &Db) -> Result<Content> {
+    db.families().into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
+}
+
+pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut rows = BTreeMap::new();
+    let mut cursor = db.cursor(family, at, (Bound::Unbounded, Bound::Unbounded))?;
+    cursor.first()?;
+    while cursor.valid() {
+        let before = rows.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        assert!(before.is_none(), "a key twice in a scan: {:?}", cursor.key());
+        cursor.next()?;
+    }
+    Ok(rows)
+}
+
+/// True for errors that a full or failing disk may give.
+pub fn is_honest(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Halted | ErrorKind::ReadOnly)
+}

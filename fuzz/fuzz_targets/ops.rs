@@ -1,0 +1,6 @@
+//! Any bytes as operations on an engine in memory, crashes among them: it agrees with its model.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    waxseal_lsm::db::fuzzing::ops(data);
+});

@@ -1,0 +1,138 @@
+"""CURRENT and the manifest (docs/format.md, section 6): which families, tables and log make up the store."""
+
+import re
+from collections import namedtuple
+
+from codec import HEADER_BYTES, PAGE, Cursor, Damage, Unsupported, header, read_file, read_named
+from frames import BATCH, EDITS, SYNCED, frame_at, mark, marks_at
+from sums import hash
+from table import ledger
+
+TableEntry = namedtuple(
+    "TableEntry", "family level number uid size smallest largest least greatest digest ingest ledger"
+)
+Place = namedtuple("Place", "segment nonce offset link")
+
+CURRENT = re.compile(rb"(MANIFEST-\d{6,}) ([0-9a-fA-F]{16}) ([0-9a-fA-F]{32})\n")
+
+
+class Manifest:
+    """The state after the last edit."""
+
+    def __init__(self, directory):
+        self.families = {}  # id -> (name, comparator, options)
+        self.tables = {}  # (family, level, number) -> TableEntry
+        self.flushed = {}  # family -> seqno
+        self.start = self.ring = None  # where the log begins; (number, nonce)
+        self.sealed = {}  # (segment, nonce) -> Place of the end
+        self.retired = set()
+        self.permanent = 0  # logical offset
+        self.counters = (0, 0, 0)  # next file, last seqno, next family
+        self.witness = 0
+        self.cuts = []
+        self.file, self.uid = current(directory)
+        self.read(read_named(directory, self.file))
+
+    def read(self, data):
+        if header(data, self.file, b"M") != self.uid:
+            raise Damage(self.file, 24, "not the store that CURRENT names")
+        c = Cursor(data[HEADER_BYTES : HEADER_BYTES + 24], self.file, HEADER_BYTES)
+        number, nonce, check = c.u64(), c.u64(), c.u64()
+        if hash(data[:80]) != check:
+            raise Damage(self.file, 80, "manifest check does not hold")
+        if self.file != f"MANIFEST-{number:06}":
+            raise Damage(self.file, 64, f"this is manifest {number}")
+        offset, edits, link = 0, 0, nonce
+        while (frame := frame_at(offset, link, lambda at, n: piece(data, PAGE + at, n))) is not None:
+            if frame.kind != BATCH or frame.seqno != edits:
+                raise Damage(self.file, PAGE + offset, f"frame {frame.kind:02X}, number {frame.seqno}: not edit {edits}")
+            self.apply(Cursor(frame.body, self.file, PAGE + offset + 24))
+            offset, link, edits = frame.next, frame.link, edits + 1
+        told = marks_at(data, (512, 1536), nonce, EDITS)
+        if told is None:
+            raise Damage(self.file, 512, "no copy of the witness checks")
+        if offset < told:
+            raise Damage(self.file, PAGE + offset, f"bad edit below the witness at {PAGE + told}")
+        if edits == 0:
+            raise Damage(self.file, PAGE, "no edit")
+        self.edits = edits
+
+    def apply(self, edit):
+        for tag, c in edit.fields():
+            if tag == 2:
+                family, name, comparator = c.varint(), c.bytes(), c.bytes()
+                self.families[family] = (name, comparator, dict(Cursor(c.bytes(), c.file, c.origin).fields()))
+            elif tag == 4:
+                family = c.varint()
+                self.families.pop(family, None)
+                self.tables = {at: entry for at, entry in self.tables.items() if entry.family != family}
+            elif tag == 6:
+                entry = TableEntry(
+                    c.varint(), c.varint(), c.varint(), c.take(16), c.varint(), c.bytes(), c.bytes(),
+                    c.varint(), c.varint(), c.u64(), c.varint(), ledger(c),
+                )  # fmt: skip
+                self.tables[entry.family, entry.level, entry.number] = entry
+            elif tag == 8:
+                at = (c.varint(), c.varint(), c.varint())
+                if self.tables.pop(at, None) is None:
+                    raise c.damage(f"table {at} removed that is not there")
+            elif tag == 10:
+                family, seqno = c.varint(), c.varint()
+                self.flushed[family] = max(seqno, self.flushed.get(family, 0))
+            elif tag == 12:
+                self.start, self.ring = place(c), (c.varint(), c.u64())
+            elif tag == 14:
+                end = place(c)
+                self.sealed[end.segment, end.nonce] = end
+            elif tag == 16:
+                self.permanent = max(self.permanent, c.varint())
+                c.varint()
+            elif tag == 18:
+                self.counters = (c.varint(), c.varint(), c.varint())
+            elif tag == 20:
+                self.retired.add(c.varint())
+            elif tag == 23:
+                self.witness = max(self.witness, mark([c.u64()], 0, SYNCED) or 0)
+            elif tag == 25:
+                self.cuts.append((c.varint(), c.varint(), c.varint()))
+            elif tag % 2:
+                continue  # may be skipped
+            else:
+                raise Unsupported(f"{self.file}: edit with tag {tag}")
+            c.finish()
+
+    def check(self):
+        """What must hold between the entries: known families, disjoint tables below level 0."""
+        for entry in self.tables.values():
+            if entry.family not in self.families:
+                raise Damage(self.file, PAGE, f"table {entry.number} of no family")
+        levels = {}
+        for entry in self.tables.values():
+            if entry.level > 0 and self.families[entry.family][1] == b"wax.bytewise":
+                levels.setdefault((entry.family, entry.level), []).append(entry)
+        for (family, level), entries in levels.items():
+            entries.sort(key=lambda entry: entry.smallest)
+            for left, right in zip(entries, entries[1:]):
+                if left.largest >= right.smallest:
+                    raise Damage(
+                        self.file, PAGE, f"tables {left.number} and {right.number} overlap (family {family}, level {level})"
+                    )
+
+
+def place(c):
+    return Place(c.varint(), c.u64(), c.varint(), c.u64())
+
+
+def piece(data, at, count):
+    return data[at : at + count] if at + count <= len(data) else None
+
+
+def current(directory):
+    """The manifest's name and the store's uid, from CURRENT."""
+    line = CURRENT.fullmatch(read_file(directory, "CURRENT"))
+    if line is None:
+        raise Damage("CURRENT", 0, "not one line of name, hash and uid")
+    name, uid = line[1], bytes.fromhex(line[3].decode())
+    if hash(name + uid) != int(line[2], 16):
+        raise Damage("CURRENT", 0, "hash does not hold")
+    return name.decode(), uid

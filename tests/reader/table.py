@@ -1,0 +1,270 @@
+"""Table files (docs/format.md, section 4).
+
+In: the bytes of a `.tbl`. Out: its properties, and its records in internal order. Everything that carries a sum is checked
+on the way, whether it is needed for the answer or not.
+"""
+
+from collections import namedtuple
+
+from codec import COMPANION_8, HEADER_BYTES, Cursor, Damage, Unsupported, header, record_kind, unpack
+from sums import block_seed, crc, hash, mix
+
+FOOTER_BYTES = 136
+MAX_KEY_BYTES = 65535
+BYTEWISE = "wax.bytewise"
+BLOOM = "wax.bloom.1"
+ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5, "side": 6}
+
+Handle = namedtuple("Handle", "offset stored_len raw_len crc")
+Record = namedtuple("Record", "key seqno kind value companions")
+Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes")
+
+NO_BLOCK = Handle(0, 0, 0, 0)
+
+
+class Table:
+    """One table file, opened: header, footer, properties, index, filter. Data blocks are read by `records`."""
+
+    def __init__(self, data, file):
+        self.data, self.file = data, file
+        if len(data) < HEADER_BYTES + FOOTER_BYTES:
+            raise Damage(file, 0, "too short for a table")
+        self.uid = header(data, file, b"T")
+        self.end = len(data) - FOOTER_BYTES
+        self.read_footer()
+        self.properties = self.read_properties()
+        self.blocks = self.read_index()
+        self.check_layout()
+        self.filter = self.read_filter()
+        if self.handles["range deletes"] != NO_BLOCK:
+            self.block("range deletes", self.handles["range deletes"])
+
+    def read_footer(self):
+        c = Cursor(self.data[self.end :], self.file, self.end)
+        if c.data[-8:] != b"WAXTABLE":
+            raise c.damage("no footer")
+        if hash(c.data[:120] + self.uid) != int.from_bytes(c.data[120:128], "little"):
+            raise c.damage("footer check does not hold")
+        names = ("index", "filter", "properties", "range deletes", "side")
+        self.handles = {name: Handle(c.u64(), c.u32(), c.u32(), c.u32()) for name in names}
+        c.u32()
+        self.base, self.digest = c.u64(), c.u64()
+        if self.handles["side"] != NO_BLOCK:
+            raise Unsupported(f"{self.file}: side block")
+
+    def block(self, role, handle):
+        """The body of a block and its seal column (None without one), once both copies of its CRC hold."""
+        offset, stored_len, raw_len, copy = handle
+        if offset < HEADER_BYTES or offset + stored_len + 5 > self.end:
+            raise Damage(self.file, offset, f"{role} block outside its file")
+        stored = self.data[offset : offset + stored_len]
+        c = Cursor(self.data[offset + stored_len : offset + stored_len + 5], self.file, offset + stored_len)
+        codec, own = c.u8(), c.u32()
+        found = crc(block_seed(self.uid, offset, ROLE[role]), stored + bytes([codec]))
+        if found != own or found != copy:
+            raise Damage(self.file, offset, f"{role} block: crc {found:08x}, block says {own:08x}, handle {copy:08x}")
+        if codec & 0x70:
+            raise Damage(self.file, offset, f"{role} block: codec byte {codec:02x}")
+        column = None
+        if codec & 0x80:
+            if role != "data" or stored_len < 4:
+                raise Damage(self.file, offset, f"{role} block: seal column where none can be")
+            n = int.from_bytes(stored[-4:], "little")
+            start = stored_len - 4 - 8 * n
+            if start < 0:
+                raise Damage(self.file, offset, f"seal column of {n} in {stored_len} bytes")
+            column = [stored[start + 8 * i : start + 8 * i + 8] for i in range(n)]
+            stored = stored[:start]
+        return unpack(codec & 0x0F, stored, raw_len, self.file, offset), column
+
+    def whole_block(self, role):
+        handle = self.handles[role]
+        if handle == NO_BLOCK:
+            raise Damage(self.file, self.end, f"no {role} block")
+        return Cursor(self.block(role, handle)[0], self.file, handle.offset)
+
+    def read_properties(self):
+        found, last = {}, 0
+        c = self.whole_block("properties")
+        for tag, body in c.fields():
+            if tag <= last:
+                raise c.damage(f"property {tag} after {last}")
+            found[tag], last = body, tag
+        for tag in (1, 2, 4, 5, 6, 7):
+            if tag not in found:
+                raise c.damage(f"property {tag} is missing")
+        sizes = [found[8].varint() for _ in range(3)] if 8 in found else None
+        return Properties(
+            family=found[1].varint(),
+            comparator=found[2].data.decode(errors="backslashreplace"),
+            filter=found[3].data.decode(errors="backslashreplace") if 3 in found else None,
+            ledger=ledger(found[4]),
+            smallest=found[5].data,
+            largest=found[6].data,
+            least=found[7].varint(),
+            greatest=found[7].varint(),
+            sizes=sizes,
+        )
+
+    def read_index(self):
+        """[(separator, handle)] of the data blocks. Offsets are implied."""
+        c = self.whole_block("index")
+        blocks, key, offset = [], b"", HEADER_BYTES
+        for _ in range(c.u32()):
+            shared, unshared = c.varint(), c.varint()
+            if shared > len(key):
+                raise c.damage(f"{shared} bytes shared with a key of {len(key)}")
+            key = key[:shared] + c.take(unshared)
+            handle = Handle(offset, c.varint(), c.varint(), c.u32())
+            blocks.append((key, handle))
+            offset += handle.stored_len + 5
+        c.finish()
+        return blocks
+
+    def check_layout(self):
+        """Blocks back to back from 64 to the footer; their CRCs in this order make the digest."""
+        order = [handle for _, handle in self.blocks]
+        order += [self.handles[role] for role in ("range deletes", "filter", "properties", "index")]
+        order = [handle for handle in order if handle != NO_BLOCK]
+        at = HEADER_BYTES
+        for handle in order:
+            if handle.offset != at:
+                raise Damage(self.file, handle.offset, f"block expected at {at}")
+            at += handle.stored_len + 5
+        if at != self.end:
+            raise Damage(self.file, at, "gap before the footer")
+        if hash(b"".join(handle.crc.to_bytes(4, "little") for handle in order)) != self.digest:
+            raise Damage(self.file, self.end, "digest does not hold")
+
+    def read_filter(self):
+        if (self.handles["filter"] == NO_BLOCK) != (self.properties.filter is None):
+            raise Damage(self.file, self.end, "filter name without filter, or the other way round")
+        if self.handles["filter"] == NO_BLOCK:
+            return None
+        body = self.whole_block("filter").data
+        return Filter(body, self.file, self.handles["filter"].offset) if self.properties.filter == BLOOM else None
+
+    def records(self):
+        """Every record, in internal order; keys lie between the separators of the index, seqnos above the base."""
+        bytewise = self.properties.comparator == BYTEWISE
+        last, floor = None, None
+        for separator, handle in self.blocks:
+            body, column = self.block("data", handle)
+            for record in entries(Cursor(body, self.file, handle.offset), self.base, column):
+                if bytewise:
+                    goes_on = last is not None and record.key == last.key
+                    if floor is not None and (record.key < floor or record.key == floor and not goes_on):
+                        raise Damage(self.file, handle.offset, "key not above the separator before it")
+                    if record.key > separator:
+                        raise Damage(self.file, handle.offset, "key above its separator")
+                    if last is not None and (record.key, -record.seqno) <= (last.key, -last.seqno):
+                        raise Damage(self.file, handle.offset, "records out of order")
+                last = record
+                yield record
+            floor = separator
+
+    def check_contents(self):
+        """What the properties say against what the blocks hold; every key against the filter."""
+        p, counts, greatest, least, keys = self.properties, {}, 0, None, []
+        for record in self.records():
+            counts[record.kind] = counts.get(record.kind, 0) + 1
+            greatest = max(greatest, record.seqno)
+            least = record.seqno if least is None else min(least, record.seqno)
+            if not keys or keys[-1] != record.key:
+                keys.append(record.key)
+        told = {kind: count for kind, (count, _) in p.ledger.items()}
+        others = sum(count for kind, count in counts.items() if kind not in (0x33, 0x5A))
+        found = {0x33: counts.get(0x33, 0), 0x5A: counts.get(0x5A, 0), 0: others}
+        if any(told.get(kind, 0) != count for kind, count in found.items()):
+            raise Damage(self.file, self.handles["properties"].offset, f"counts {found}, properties say {told}")
+        if keys:
+            if (p.smallest, p.largest) != (keys[0], keys[-1]):
+                raise Damage(self.file, self.handles["properties"].offset, "bounds are not the first and last key")
+            if (p.least, p.greatest) != (least, greatest):
+                raise Damage(self.file, self.handles["properties"].offset, f"seqnos {least}..{greatest}, not as told")
+        if p.sizes is not None and p.sizes[2] != len(self.blocks):
+            raise Damage(self.file, self.handles["properties"].offset, f"{len(self.blocks)} data blocks, not as told")
+        if self.filter is not None:
+            self.filter.check_lines()
+            for key in keys:
+                if not self.filter.may_hold(key):
+                    raise Damage(self.file, self.handles["filter"].offset, f"filter denies key {key.hex()}")
+
+
+def ledger(c):
+    """`kind u8, count varint, sum u64` three times: kind -> (count, sum)."""
+    return {c.u8(): (c.varint(), c.u64()) for _ in range(3)}
+
+
+def entries(c, base, column):
+    """The records of one data block (section 4.2)."""
+    body = c.data
+    tail = Cursor(body[-8:], c.file, c.origin + max(0, len(body) - 8))
+    n, interval, flags, zero = tail.u32(), tail.u8(), tail.u8(), tail.u16()
+    if interval == 0 or n == 0 or flags or zero:
+        raise tail.damage(f"n {n}, interval {interval}, flags {flags}, zero {zero}")
+    restarts = -(-n // interval)
+    end = len(body) - 8 - 4 * restarts
+    if end < 0:
+        raise tail.damage(f"{restarts} restarts do not fit")
+    if column is not None and len(column) != n:
+        raise tail.damage(f"seal column of {len(column)} for {n} records")
+    offsets = Cursor(body[end : len(body) - 8], c.file, c.origin + end)
+    c.data = body[:end]
+    anchor = b""
+    for i in range(n):
+        starts = i % interval == 0
+        if starts and offsets.u32() != c.at:
+            raise offsets.damage(f"restart of entry {i} is at {c.at}")
+        kind = record_kind(c)
+        shared, unshared, value_len, seq = c.varint(), c.varint(), c.varint(), c.varint()
+        if shared > (0 if starts else len(anchor)):
+            raise c.damage(f"entry {i} shares {shared} bytes")
+        key = anchor[:shared] + c.take(unshared)
+        if len(key) > MAX_KEY_BYTES:
+            raise c.damage(f"key of {len(key)} bytes")
+        value = c.take(value_len)
+        companions = c.companions()
+        if column is not None:
+            if any(kind == COMPANION_8 for kind, _ in companions):
+                raise c.damage(f"entry {i} has a companion beside the seal column")
+            companions.insert(0, (COMPANION_8, column[i]))
+        seqno = seq + base - 1 if seq else 0
+        if seqno >> 56:
+            raise c.damage(f"seqno {seqno}")
+        if starts:
+            anchor = key
+        yield Record(key, seqno, kind, value, companions)
+    c.finish()
+
+
+class Filter:
+    """`wax.bloom.1` (section 4.4)."""
+
+    def __init__(self, body, file, offset):
+        c = Cursor(body, file, offset)
+        self.c = c
+        self.lines, self.probes = c.u32(), c.u8()
+        c.take(11)
+        if self.lines == 0 or c.remaining() != self.lines * 64:
+            raise c.damage(f"{self.lines} lines in {c.remaining()} bytes")
+
+    def line(self, number):
+        return self.c.data[16 + 64 * number : 80 + 64 * number]
+
+    def check_lines(self):
+        for number in range(self.lines):
+            line = self.line(number)
+            if (hash(line[:60]) ^ mix(number + 1)) & 0xFFFFFFFF != int.from_bytes(line[60:], "little"):
+                raise Damage(self.c.file, self.c.origin + 16 + 64 * number, f"filter line {number} does not check")
+
+    def may_hold(self, key):
+        h = hash(key)
+        line = self.line((h >> 32) * self.lines >> 32)
+        x = h
+        for _ in range(self.probes):
+            x = x * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+            bit = (x >> 48) * 480 >> 16
+            if not line[bit >> 3] >> (bit & 7) & 1:
+                return False
+        return True

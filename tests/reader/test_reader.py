@@ -1,0 +1,269 @@
+"""The reader's own tests: sums against published values, and small stores built from the page, whole and damaged."""
+
+import contextlib
+import io
+import os
+import random
+import tempfile
+import unittest
+
+import build
+import waxread
+from codec import Cursor, Damage, unpack
+from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
+from log import this_machine
+from sums import block_seed, crc, hash, mix
+
+PUT, DELETE = 0x33, 0x5A
+SEAL = bytes([0xAA]) + b"sealseal"
+
+
+class Sums(unittest.TestCase):
+    def test_xxh3_of_every_length_class(self):
+        """Values of the reference implementation, for bytes 7i + n modulo 256, on both sides of every change of method."""
+        known = {
+            0: 0x2D06800538D394C2, 1: 0xE12EF9D2EB86CEEB, 3: 0xA9088DDA485B481C, 4: 0x57648C318A7A307E,
+            8: 0xB0FB3E3C3F94990A, 9: 0x8ACA5CB309437C2E, 16: 0x2BD926D88792965A, 17: 0x621F018AAD19B14A,
+            128: 0xE9549AF9A74093E6, 129: 0xB54AD1CD8A4C84B9, 240: 0x3E136902EC966624, 241: 0xBD7D29B6BA966D6A,
+            1024: 0xDC5ACF0B043C445B, 1025: 0xC856C953BBDBC807, 2000: 0xFC03A33C310FCC29, 5000: 0x308F149A673A1625,
+        }  # fmt: skip
+        for n, value in known.items():
+            self.assertEqual(hash(bytes(7 * i + n & 255 for i in range(n))), value, f"length {n}")
+
+    def test_xxh3_against_the_package_where_installed(self):
+        try:
+            import xxhash
+        except ImportError:
+            self.skipTest("package xxhash is not installed")
+        draw = random.Random(1)
+        for n in range(2001):
+            data = draw.randbytes(n)
+            self.assertEqual(hash(data), xxhash.xxh3_64_intdigest(data), f"length {n}")
+
+    def test_crc_is_zlibs_and_goes_on_from_a_seed(self):
+        self.assertEqual(crc(0, b"123456789"), 0xCBF43926)
+        self.assertEqual(crc(crc(0, b"1234"), b"56789"), 0xCBF43926)
+
+    def test_mix_keeps_zero_and_is_a_bijection(self):
+        self.assertEqual(mix(0), 0)
+        self.assertEqual(mix(1), 0x3C02AA47758292BD)
+        self.assertEqual(len({mix(x) for x in range(5000)}), 5000)
+
+    def test_block_seed_depends_on_uid_place_and_role(self):
+        seeds = {block_seed(build.UID, offset, role) for offset in (64, 65) for role in (1, 2)}
+        self.assertEqual(len(seeds | {block_seed(bytes(16), 64, 1)}), 5)
+
+
+class Pieces(unittest.TestCase):
+    def test_varints(self):
+        for value in (0, 1, 127, 128, 300, 2**32, 2**64 - 1):
+            cursor = Cursor(build.varint(value), "x")
+            self.assertEqual(cursor.varint(), value)
+            cursor.finish()
+        for bad in (b"", b"\x80", b"\xff" * 10 + b"\x01", b"\xff" * 9 + b"\x02"):
+            with self.assertRaises(Damage):
+                Cursor(bad, "x").varint()
+
+    def test_lz4_blocks_of_the_reference_implementation(self):
+        known = [
+            (b"", "00"),
+            (
+                b"abcabcabcabcabcabcabcabcabcabc, and then some literals",
+                "3f616263030008f0092c20616e64207468656e20736f6d65206c69746572616c73",
+            ),
+            (b"a" * 300, "1f610100ff14506161616161"),
+        ]
+        for data, packed in known:
+            self.assertEqual(unpack(1, bytes.fromhex(packed), len(data), "x", 0), data)
+
+    def test_lz4_refuses_what_does_not_fit(self):
+        for packed, raw_len in (("10", 1), ("1f6102", 300), ("1f610100ff14506161616161", 299), ("1f610200", 20), ("1f610000", 20)):
+            with self.assertRaises(Damage):
+                unpack(1, bytes.fromhex(packed), raw_len, "x", 0)
+
+
+def here():
+    machine = this_machine(".")
+    return machine.boot + build.words(machine.device) if machine else bytes(24)
+
+
+SEGMENT, NEXT, RING = 0x1111, 0x2222, 0x3333  # nonces
+AFTER = 8192 + 5 * 4096  # where the second segment begins: a page behind the turnover's end
+FAMILIES = build.field(2, build.varint(0), build.blob(b"default"), build.blob(b"wax.bytewise"), build.blob(b"")) + build.field(
+    2, build.varint(1), build.blob(b"users"), build.blob(b"wax.bytewise"), build.blob(build.field(1, build.varint(4096)))
+)
+EXPECTED = """\
+default\t\t656d707479
+default\t6170706c65\t6e6577
+default\t6d6170\t73686565
+users\t75\t6c6f67
+users\t76\t""" + (b"L" * 5000).hex() + "\n"  # fmt: skip
+
+
+def store(closed):
+    """Two families, two tables, two segments, a ring: name -> bytes. Open: the tail stands in the ring alone."""
+    top, top_entry = build.table(
+        0, [[(PUT, b"", 2, b"empty", SEAL), (PUT, b"apple", 5, b"old", SEAL), (PUT, b"apple", 3, b"older", b"")],
+            [(PUT, b"apricot", 4, b"gone", SEAL + b"\x0f\x02xx"), (PUT, b"map", 1, b"shee", b"")]], codec=1,
+    )  # fmt: skip
+    low, low_entry = build.table(0, [[(PUT, b"apricot", 1, b"x", b""), (DELETE, b"map", 0, b"", b"")]], column=[[b"s" * 8] * 2])
+    stream = build.Stream(8192, SEGMENT)
+    put = build.operation
+    stream.put(BATCH, 4, build.batch(put(PUT, 0, b"below", b"flushed")))
+    stream.put(BATCH, 6, b"\x02\x3c\x01z" + put(PUT, 0, b"apple", b"new", SEAL) + put(DELETE, 0, b"apricot"))
+    stream.put(0x55, 8, b"skip me")
+    stream.pad(8, PADDING, build.words(build.mark(8192, 0, SYNCED)))
+    stream.put(LARGE, 8, build.batch(put(PUT, 1, b"v", b"L" * 5000)))
+    stream.pad(9, TURNOVER, build.words(8, NEXT, AFTER))
+    turned = stream.link
+    assert stream.offset == 8192 + 4 * 4096, stream.offset
+    tail = build.Stream(AFTER, NEXT)
+    tail.put(BATCH, 9, build.batch(put(PUT, 1, b"u", b"log")))
+    edits = [
+        FAMILIES + build.field(6 + 15, b"") + build.field(18, build.varint(20), build.varint(5), build.varint(2)),
+        top_entry(0, 3) + low_entry(1, 4) + build.field(10, build.varint(0), build.varint(5))
+        + build.field(12, build.place(7, SEGMENT, 8192, SEGMENT), build.varint(9), build.words(RING))
+        + build.field(16, build.varint(8192), build.varint(5)) + build.field(23, build.words(build.mark(8192, 0, SYNCED))),
+        build.field(14, build.place(7, SEGMENT, stream.offset, turned)),
+    ]  # fmt: skip
+    if closed:
+        edits.append(build.field(14, build.place(8, NEXT, tail.offset, tail.link)))
+    held = () if closed else [(tail.offset - len(tail.data), tail.data)]
+    return {
+        "MANIFEST-000005": build.manifest(5, 0x5555, edits),
+        "000003.tbl": top,
+        "000004.tbl": low,
+        "000007.log": build.segment(7, SEGMENT, 8192, stream.data, here()),
+        "000008.log": build.segment(8, NEXT, AFTER, tail.data if closed else b"", here(), 8192),
+        "000009.ring": build.ring(9, RING, here(), tail.offset, AFTER, 0 if closed else 4096, held),
+    }
+
+
+def shorten(text):
+    return text.replace((b"L" * 5000).hex(), "4c x 5000")
+
+
+def run(files, *arguments):
+    """Writes a store and runs the tool over it: exit code and standard output."""
+    with tempfile.TemporaryDirectory() as directory:
+        build.write_store(directory, dict(files))
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = waxread.main([arguments[0], directory, *arguments[1:]])
+        return code, out.getvalue() + err.getvalue()
+
+
+class Stores(unittest.TestCase):
+    def expect_all(self, result):
+        self.assertEqual(shorten(result[1]), shorten(EXPECTED))
+        self.assertEqual(result[0], 0)
+
+    def test_a_closed_store_is_listed(self):
+        self.expect_all(run(store(closed=True), "list"))
+
+    def test_the_tail_in_the_ring_counts(self):
+        self.expect_all(run(store(closed=False), "list"))
+
+    def test_both_verify(self):
+        for closed in (True, False):
+            code, text = run(store(closed), "verify")
+            self.assertEqual(code, 0, text)
+            self.assertIn("3 edits" if not closed else "4 edits", text)
+            self.assertIn("2 tables with 7 records", text)
+
+    def test_json_shows_companions(self):
+        code, text = run(store(closed=True), "list", "--json")
+        self.assertEqual(code, 0, text)
+        self.assertIn('"seqno": 6, "companions": [["aa", "7365616c7365616c"]]', text)
+
+    def test_a_torn_tail_above_every_mark_is_cut(self):
+        files = store(closed=False)
+        ring = bytearray(files["000009.ring"])
+        for at in (512, 1536):
+            ring[at : at + 8] = build.words(build.mark(AFTER, RING, 1))
+        ring[4096 + 30] ^= 1
+        files["000009.ring"] = bytes(ring)
+        code, text = run(files, "list")
+        self.assertEqual((code, "users\t75" in text), (0, False), text)
+
+    def test_a_lost_frame_below_a_mark_is_damage(self):
+        files = store(closed=False)
+        ring = bytearray(files["000009.ring"])
+        ring[4096 + 30] ^= 1
+        files["000009.ring"] = bytes(ring)
+        expected = 3 if this_machine(".") else 0
+        self.assertEqual(run(files, "list")[0], expected)
+
+    def test_a_lost_acknowledged_frame_is_a_torn_tail_on_another_kernel(self):
+        files = store(closed=False)
+        ring = files["000009.ring"]
+        cut = bytearray(build.ring(9, RING, b"\x07" * 24, AFTER + 64, AFTER, 4096))
+        files["000009.ring"] = bytes(cut)
+        self.assertEqual(len(ring), len(cut))
+        self.assertEqual(run(files, "list")[0], 0)
+
+    def test_missing_files_are_damage(self):
+        for closed, names in ((True, "000003.tbl 000007.log 000008.log"), (False, "000009.ring 000008.log")):
+            for name in names.split():
+                files = store(closed)
+                del files[name]
+                self.assertEqual(run(files, "list")[0], 3, name)
+                self.assertEqual(run(files, "verify")[0], 3, name)
+
+    def test_a_sealed_store_does_without_its_ring(self):
+        files = store(closed=True)
+        del files["000009.ring"]
+        self.expect_all(run(files, "list"))
+
+    def test_reserved_kinds_are_not_guessed_at(self):
+        for kind in (0x69, 0x96, 0x99):
+            data, entry = build.table(0, [[(kind, b"k", 1, b"v", b"")]])
+            stream = build.Stream(0, SEGMENT)
+            edits = [
+                FAMILIES + entry(0, 3) + build.field(10, build.varint(0), build.varint(9))
+                + build.field(12, build.place(7, SEGMENT, 0, SEGMENT), build.varint(9), build.words(RING))
+                + build.field(14, build.place(7, SEGMENT, stream.offset, stream.link)),
+            ]  # fmt: skip
+            files = {
+                "MANIFEST-000005": build.manifest(5, 1, edits),
+                "000003.tbl": data,
+                "000007.log": build.segment(7, SEGMENT, 0, b"", here()),
+            }
+            self.assertEqual(run(files, "list")[0], 7, hex(kind))
+            self.assertEqual(run(files, "verify")[0], 0, hex(kind))
+
+    def test_no_flipped_bit_changes_the_answer(self):
+        """Either the exact records, or an exit code that says why not; never others, never a traceback."""
+        draw, told = random.Random(7), 0
+        for trial in range(400):
+            closed = trial % 2 == 0
+            files = store_once(closed)
+            name = draw.choice(sorted(files))
+            data = bytearray(files[name])
+            at = draw.randrange(min(len(data), 700)) if trial % 3 == 0 else draw.randrange(len(data))
+            data[at] ^= 1 << draw.randrange(8)
+            code, text = run(files | {name: bytes(data)}, "list")
+            if code == 0:
+                self.assertEqual(shorten(text), shorten(EXPECTED), f"{name} at {at}")
+            else:
+                self.assertIn(code, (3, 7), text)
+                told += 1
+        self.assertGreater(told, 100)
+
+    def test_wrong_calls_are_told(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(waxread.main(["list"]), 1)
+            self.assertEqual(waxread.main(["list", os.path.join(tempfile.gettempdir(), "no such store")]), 4)
+
+
+MADE = {}
+
+
+def store_once(closed):
+    if closed not in MADE:
+        MADE[closed] = store(closed)
+    return MADE[closed]
+
+
+if __name__ == "__main__":
+    unittest.main()

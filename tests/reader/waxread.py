@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Reads a Waxseal store, written from docs/format.md alone; it shares nothing with the engine, so it keeps that page honest.
+
+    waxread.py list DIR [--json]     every live record: family TAB key TAB value, key and value in hex;
+                                     by family id, then key. --json: one object a line, with seqno and companions
+    waxread.py verify DIR            checks every sum, link, digest, bound, count and filter line
+
+The store is closed, or a copy that nobody writes to. Exit codes: 0 fine, 1 usage, 3 damage, 4 a file that cannot be read,
+7 something this reader does not know (then nothing is claimed about the store).
+
+A record is live if it is the newest of its key, in tables and log together, and a put.
+"""
+
+import json
+import sys
+
+from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
+from log import Log
+from manifest import Manifest
+from table import NO_BLOCK, Record, Table
+
+
+class Store:
+    """A store directory: manifest first, then its log; tables are opened one by one."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.manifest = Manifest(directory)
+        self.log = Log(directory, self.manifest)
+
+    def open_table(self, entry):
+        """The table of a manifest entry, if it is the one that the entry means."""
+        name = file_name(entry.number, "tbl")
+        data = read_named(self.directory, name)
+        table = Table(data, name)
+        told = (entry.uid, entry.size, entry.digest, entry.family, entry.smallest, entry.largest, entry.ledger)
+        p = table.properties
+        found = (table.uid, len(data), table.digest, p.family, p.smallest, p.largest, p.ledger)
+        if told != found:
+            raise Damage(name, 0, f"not the table that the manifest names: {found}, not {told}")
+        if not entry.ingest and (entry.least, entry.greatest) != (p.least, p.greatest):
+            raise Damage(name, 0, "seqnos are not those of the manifest")
+        if p.comparator.encode() != self.manifest.families[entry.family][1]:
+            raise Damage(name, 0, f"comparator {p.comparator} is not the family's")
+        return table
+
+    def newest(self, family):
+        """The newest record of every key of a family."""
+        found = {}
+        for entry in self.manifest.tables.values():
+            if entry.family != family:
+                continue
+            table = self.open_table(entry)
+            if table.handles["range deletes"] != NO_BLOCK:
+                raise Unsupported(f"{table.file}: range deletes")
+            for record in table.records():
+                keep_newest(found, record._replace(seqno=entry.ingest) if entry.ingest else record)
+        for op in self.log.operations:
+            if op.family == family:
+                keep_newest(found, Record(op.key, op.seqno, op.kind, op.value, op.companions))
+        return found
+
+    def live(self, family):
+        """The live records of a family, by key."""
+        newest = self.newest(family)
+        for key in sorted(newest):
+            record = newest[key]
+            if record.kind in (MERGE, RANGE_DELETE, POINTER):
+                raise Unsupported(f"record of kind {record.kind:02X}")
+            if record.kind == PUT:
+                yield record
+
+
+def keep_newest(found, record):
+    if record.kind == RANGE_DELETE:
+        raise Unsupported("a range delete")
+    before = found.get(record.key)
+    if before is None or before.seqno < record.seqno:
+        found[record.key] = record
+    elif before.seqno == record.seqno:
+        raise Damage("store", 0, f"two records of key {record.key.hex()} with seqno {record.seqno}")
+
+
+def list_records(directory, as_json):
+    store = Store(directory)
+    for family, (name, _, _) in sorted(store.manifest.families.items()):
+        name = name.decode(errors="backslashreplace")
+        for record in store.live(family):
+            if as_json:
+                companions = [[f"{kind:02x}", body.hex()] for kind, body in record.companions]
+                row = {"family": name, "key": record.key.hex(), "value": record.value.hex()}
+                print(json.dumps(row | {"seqno": record.seqno, "companions": companions}))
+            else:
+                print(name.replace("\t", "\\t").replace("\n", "\\n"), record.key.hex(), record.value.hex(), sep="\t")
+
+
+def verify(directory):
+    """Prints every fault, one a line, and a last line that sums up; gives the exit code."""
+    faults, tables, records = [], 0, 0
+    try:
+        store = Store(directory)
+        store.manifest.check()
+    except Damage as fault:
+        print(f"damage: {fault}")
+        return 3
+    for entry in store.manifest.tables.values():
+        try:
+            table = store.open_table(entry)
+            table.check_contents()
+            tables, records = tables + 1, records + sum(count for count, _ in table.properties.ledger.values())
+        except Damage as fault:
+            faults.append(fault)
+    for family in store.manifest.families:
+        try:
+            store.newest(family) if not faults else None
+        except Unsupported:
+            pass  # sums hold all the same
+        except Damage as fault:
+            faults.append(fault)
+    for fault in faults:
+        print(f"damage: {fault}")
+    log = store.log
+    print(
+        f"{store.manifest.edits} edits, {len(store.manifest.families)} families, {tables} tables with {records} records, "
+        f"{log.frames} frames with {len(log.operations)} records, {log.note}: "
+        + (f"{len(faults)} damaged" if faults else "all sums hold")
+    )
+    return 3 if faults else 0
+
+
+def main(arguments):
+    words = [word for word in arguments if not word.startswith("--")]
+    options = set(arguments) - set(words)
+    if len(words) != 2 or words[0] not in ("list", "verify") or options - {"--json"}:
+        print(__doc__, file=sys.stderr)
+        return 1
+    try:
+        if words[0] == "verify":
+            return verify(words[1])
+        list_records(words[1], "--json" in options)
+        return 0
+    except Damage as fault:
+        print(f"damage: {fault}", file=sys.stderr)
+        return 3
+    except Unsupported as what:
+        print(f"not known to this reader: {what}", file=sys.stderr)
+        return 7
+    except OSError as error:
+        print(f"cannot read: {error}", file=sys.stderr)
+        return 4
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

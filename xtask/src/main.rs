@@ -1,0 +1,49 @@
+//! The workspace's own chores, as `cargo xtask VERB`.
+//!
+//! `test` runs what proves the workspace, in Rust, C and Python; `tidy` runs the rules of the house alone. Nothing here
+//! is shipped, and nothing here has a dependency: a clone with cargo can run it.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "chores read the tree and start programs; they are no part of the engine"
+)]
+
+mod source;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
+cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.split_first() {
+        Some((&"test", rest)) => match test::Choice::parse(rest) {
+            Some(choice) => test::run(&root(), choice),
+            None => usage(),
+        },
+        Some((&"tidy", [])) => tidy::run(&root()),
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(1)
+}
+
+/// The root of the workspace: the folder above this package.
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_path_buf()
+}
+
+/// The cargo that runs us, or the one on the path.
+fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}

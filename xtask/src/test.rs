@@ -1,0 +1,300 @@
+//! `cargo xtask test`: every test of the workspace, counted.
+//!
+//! In: a list of runs, each a program whose output says how many tests passed. Out: that output as it comes, then one line
+//! `N passed, N failed`. A program that dies, or does not compile, counts as one failure even if it named none.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Which face the tests belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Face {
+    Rust,
+    C,
+    Python,
+}
+
+/// What a run is started with.
+enum Program {
+    Cargo,
+    Python,
+}
+
+/// One program that runs tests.
+struct Run {
+    face: Face,
+    name: &'static str,
+    program: Program,
+    arguments: &'static [&'static str],
+    /// A folder and the beginning of a file name in it: without such a file there is nothing to run yet.
+    needs: Option<(&'static str, &'static str)>,
+}
+
+/// All runs, in their order. A new kind of test is a new line here.
+const RUNS: &[Run] = &[
+    Run {
+        face: Face::Rust,
+        name: "workspace",
+        program: Program::Cargo,
+        arguments: &["test", "--workspace", "--locked", "--no-fail-fast"],
+        needs: None,
+    },
+    // Planted bugs are compiled in by a feature, so they get a build of their own.
+    Run {
+        face: Face::Rust,
+        name: "planted bugs of the engine",
+        program: Program::Cargo,
+        arguments: &[
+            "test",
+            "-p",
+            "waxseal-lsm",
+            "--locked",
+            "--no-fail-fast",
+            "--features",
+            "planted",
+            "--test",
+            "planted*",
+        ],
+        needs: Some(("crates/lsm/tests", "planted")),
+    },
+    Run {
+        face: Face::Python,
+        name: "format reader",
+        program: Program::Python,
+        arguments: &["-B", "-m", "unittest", "discover", "--start-directory", "tests/reader"],
+        needs: Some(("tests/reader", "test_")),
+    },
+];
+
+/// Faces that have no tests of their own yet.
+const NOTHING_YET: &[(Face, &str)] = &[(Face::C, "the C face"), (Face::Python, "the Python face")];
+
+/// Tests that sweep or draw many cases take fewer when this variable is set.
+const QUICK: &str = "WAXSEAL_QUICK";
+
+/// What the caller asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Choice {
+    face: Option<Face>,
+    quick: bool,
+}
+
+impl Choice {
+    /// Reads `[rust|c|python] [--quick]`, in any order.
+    pub(crate) fn parse(words: &[&str]) -> Option<Choice> {
+        let mut choice = Choice { face: None, quick: false };
+        for word in words {
+            let face = match *word {
+                "rust" => Face::Rust,
+                "c" => Face::C,
+                "python" => Face::Python,
+                "--quick" if !choice.quick => {
+                    choice.quick = true;
+                    continue;
+                }
+                _ => return None,
+            };
+            if choice.face.replace(face).is_some() {
+                return None;
+            }
+        }
+        Some(choice)
+    }
+
+    fn wants(self, face: Face) -> bool {
+        self.face.is_none_or(|wanted| wanted == face)
+    }
+}
+
+/// Tests counted so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+/// Runs what was chosen and prints the count as the last line.
+pub(crate) fn run(root: &Path, choice: Choice) -> ExitCode {
+    let mut sum = Tally::default();
+    let mut times: Vec<(&str, Duration)> = Vec::new();
+    for run in RUNS.iter().filter(|run| choice.wants(run.face)) {
+        if !run.needs.is_none_or(|(folder, start)| has_file(&root.join(folder), start)) {
+            println!("{}: nothing yet", run.name);
+            continue;
+        }
+        let start = Instant::now();
+        let Some(tally) = execute(root, run, choice.quick) else { continue };
+        times.push((run.name, start.elapsed()));
+        sum.passed += tally.passed;
+        sum.failed += tally.failed;
+    }
+    for (_, name) in NOTHING_YET.iter().filter(|(face, _)| choice.wants(*face)) {
+        println!("{name}: nothing yet");
+    }
+    for (name, time) in times {
+        println!("{name}: {:.1} s", time.as_secs_f64());
+    }
+    println!("{} passed, {} failed", sum.passed, sum.failed);
+    if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one program to its end. None if it was skipped, which it says in one line.
+fn execute(root: &Path, run: &Run, quick: bool) -> Option<Tally> {
+    println!("== {}", run.name);
+    let program = match run.program {
+        Program::Cargo => crate::cargo(),
+        Program::Python => match python() {
+            Some(program) => program,
+            None => {
+                println!("{}: skipped, there is no Python 3.9 or newer here", run.name);
+                return None;
+            }
+        },
+    };
+    let mut command = Command::new(program);
+    command.args(run.arguments).current_dir(root);
+    if quick {
+        command.env(QUICK, "1");
+    }
+    // cargo test counts on standard output, unittest on standard error; the other stream is passed through.
+    match run.program {
+        Program::Cargo => command.stdout(Stdio::piped()),
+        Program::Python => command.stderr(Stdio::piped()),
+    };
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            println!("{}: cannot be started: {error}", run.name);
+            return Some(Tally { passed: 0, failed: 1 });
+        }
+    };
+    let mut tally = match (child.stdout.take(), child.stderr.take()) {
+        (Some(stream), _) => listen(stream, &mut std::io::stdout().lock()),
+        (None, Some(stream)) => listen(stream, &mut std::io::stdout().lock()),
+        (None, None) => Tally::default(),
+    };
+    let succeeded = child.wait().is_ok_and(|status| status.success());
+    if !succeeded && tally.failed == 0 {
+        println!("{}: ended without success, though it named no failed test", run.name);
+        tally.failed = 1;
+    }
+    if succeeded && tally == Tally::default() {
+        println!("{}: no test was counted", run.name);
+        tally.failed = 1;
+    }
+    Some(tally)
+}
+
+/// Passes the lines of a program on and counts.
+fn listen(stream: impl Read, out: &mut impl Write) -> Tally {
+    let (mut tally, mut ran) = (Tally::default(), 0);
+    for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+        // Somebody who stops reading us does not stop the tests.
+        let _ = out.write_all(&line).and_then(|()| out.write_all(b"\n"));
+        let line = String::from_utf8_lossy(&line);
+        if let Some(found) = count_cargo(&line) {
+            tally.passed += found.passed;
+            tally.failed += found.failed;
+        } else if let Some(count) = words_after(&line, "Ran ").first().and_then(|word| word.parse().ok()) {
+            ran = count;
+        } else if let Some(found) = count_unittest(&line, ran) {
+            tally.passed += found.passed;
+            tally.failed += found.failed;
+            ran = 0;
+        }
+    }
+    tally
+}
+
+/// `test result: ok. 12 passed; 0 failed; 1 ignored; ..`
+fn count_cargo(line: &str) -> Option<Tally> {
+    let words = words_after(line, "test result: ");
+    let before = |name: &str| {
+        let at = words.iter().position(|word| word.trim_end_matches(';') == name)?;
+        words.get(at.checked_sub(1)?)?.parse().ok()
+    };
+    Some(Tally { passed: before("passed")?, failed: before("failed")? })
+}
+
+/// `OK`, `OK (skipped=1)` or `FAILED (failures=1, errors=2)`, after `Ran 20 tests`.
+fn count_unittest(line: &str, ran: u64) -> Option<Tally> {
+    let detail = match line.trim_end().split_once(' ') {
+        None if line.trim_end() == "OK" => "",
+        Some(("OK" | "FAILED", detail)) if detail.starts_with('(') => detail,
+        _ => return None,
+    };
+    let number = |name: &str| -> u64 {
+        let parts = detail.trim_matches(|c| c == '(' || c == ')').split(", ");
+        parts
+            .filter_map(|part| part.split_once('='))
+            .find(|(word, _)| *word == name)
+            .map_or(0, |(_, n)| n.parse().unwrap_or(0))
+    };
+    let failed = number("failures") + number("errors") + number("unexpected successes");
+    Some(Tally { passed: ran.saturating_sub(failed + number("skipped")), failed })
+}
+
+fn words_after<'a>(line: &'a str, start: &str) -> Vec<&'a str> {
+    line.strip_prefix(start).map_or_else(Vec::new, |rest| rest.split_whitespace().collect())
+}
+
+/// A Python that is new enough, by the name it answers to.
+fn python() -> Option<String> {
+    let new_enough = "import sys; sys.exit(sys.version_info < (3, 9))";
+    ["python3", "python"].into_iter().map(str::to_owned).find(|name| {
+        let mut command = Command::new(name);
+        command.args(["-c", new_enough]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+fn has_file(folder: &Path, start: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts a log without printing it: our own output is counted by whoever runs these tests.
+    fn count(log: &str) -> Tally {
+        listen(log.as_bytes(), &mut std::io::sink())
+    }
+
+    #[test]
+    fn results_of_cargo_are_counted() {
+        let ok = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s";
+        assert_eq!(count_cargo(ok), Some(Tally { passed: 12, failed: 0 }));
+        let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(count_cargo(bad), Some(Tally { passed: 3, failed: 2 }));
+        assert_eq!(count_cargo("test result_of_passed_and_failed ... ok"), None);
+        assert_eq!(count_cargo("12 passed; 0 failed"), None);
+    }
+
+    #[test]
+    fn results_of_unittest_are_counted() {
+        let log = "....\nRan 20 tests in 0.9s\n\nFAILED (failures=1, errors=2, skipped=3)\n";
+        assert_eq!(count(log), Tally { passed: 14, failed: 3 });
+        assert_eq!(count("Ran 20 tests in 0.9s\n\nOK (skipped=1)\n"), Tally { passed: 19, failed: 0 });
+        assert_eq!(count("Ran 1 test in 0.9s\n\nOK\n"), Tally { passed: 1, failed: 0 });
+    }
+
+    #[test]
+    fn several_results_are_summed() {
+        let log = "test result: ok. 1 passed; 0 failed;\nnoise\ntest result: FAILED. 4 passed; 5 failed;\n";
+        assert_eq!(count(log), Tally { passed: 5, failed: 5 });
+    }
+
+    #[test]
+    fn choices_are_read() {
+        assert_eq!(Choice::parse(&[]), Some(Choice { face: None, quick: false }));
+        assert_eq!(Choice::parse(&["--quick", "c"]), Some(Choice { face: Some(Face::C), quick: true }));
+        assert_eq!(Choice::parse(&["rust", "python"]), None);
+        assert_eq!(Choice::parse(&["--quik"]), None);
+        let rust = Choice { face: Some(Face::Rust), quick: false };
+        assert!(rust.wants(Face::Rust) && !rust.wants(Face::Python));
+    }
+}

@@ -1,0 +1,101 @@
+//! Packages depend only on packages below them: lsm, meta, registry, table, the face, and on top what nothing imports.
+
+use std::path::Path;
+
+/// The storeys of the house, lowest first. Packages of one storey do not know each other.
+const STOREYS: &[&[&str]] = &[
+    &["waxseal-lsm"],
+    &["waxseal-meta"],
+    &["waxseal-registry"],
+    &["waxseal-table"],
+    &["waxseal"],
+    &["waxseal-cli", "waxseal-ffi", "waxseal-leveldb", "waxseal-python", "waxseal-bench", "waxseal-fuzz", "xtask"],
+];
+
+/// Dependencies that do not lead down, and packages that stand on no storey.
+pub(super) fn upward(root: &Path) -> Vec<String> {
+    let is_manifest = |file: &std::path::PathBuf| file.file_name().is_some_and(|name| name == "Cargo.toml");
+    let mut faults = Vec::new();
+    for file in super::files(root).iter().filter(|file| is_manifest(file)) {
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        faults.extend(upward_in(&text).into_iter().map(|fault| format!("{}: {fault}", file.display())));
+    }
+    faults
+}
+
+fn upward_in(manifest: &str) -> Vec<String> {
+    let Some(package) = package_name(manifest) else { return Vec::new() }; // the workspace's own
+    let Some(own) = storey(&package) else { return vec![format!("{package} stands on no storey")] };
+    let mut faults = Vec::new();
+    for name in dependencies(manifest) {
+        match storey(&name) {
+            Some(other) if other >= own => faults.push(format!("{package} imports {name}, which is not below it")),
+            Some(_) => {}
+            None if name.starts_with("waxseal") => faults.push(format!("{name} stands on no storey")),
+            None => {}
+        }
+    }
+    faults
+}
+
+fn storey(package: &str) -> Option<usize> {
+    STOREYS.iter().position(|storey| storey.contains(&package))
+}
+
+/// `name = ".."` of the section `[package]`.
+fn package_name(manifest: &str) -> Option<String> {
+    let mut lines = manifest.lines().skip_while(|line| line.trim() != "[package]").skip(1);
+    let line = lines.by_ref().take_while(|line| !line.starts_with('[')).find(|line| line.starts_with("name"))?;
+    Some(line.split('"').nth(1)?.to_owned())
+}
+
+/// Names in every dependency section, `[dependencies.name]` too; a renamed one counts by its package.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let (mut found, mut inside) = (Vec::new(), false);
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            inside = section.ends_with("dependencies");
+            if let Some((_, name)) = section.split_once("dependencies.") {
+                found.push(name.to_owned());
+            }
+        } else if inside && !line.starts_with('#') {
+            let Some((name, value)) = line.split_once(['=', '.']) else { continue };
+            let renamed = value.split_once("package").and_then(|(_, rest)| rest.split('"').nth(1));
+            found.push(renamed.unwrap_or(name.trim()).to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upward_dependency_is_found() {
+        let manifest =
+            "[package]\nname = \"waxseal-lsm\"\n[dependencies]\nbytes = \"1\"\nwaxseal-meta.workspace = true\n";
+        assert_eq!(upward_in(manifest), ["waxseal-lsm imports waxseal-meta, which is not below it"]);
+        let beside = "[package]\nname = \"waxseal-cli\"\n[dev-dependencies]\nwaxseal-bench = { path = \"../bench\" }\n";
+        assert_eq!(upward_in(beside).len(), 1);
+        let renamed =
+            "[package]\nname = \"waxseal-meta\"\n[dependencies]\nface = { package = \"waxseal\", path = \"x\" }\n";
+        assert_eq!(upward_in(renamed).len(), 1);
+        let table =
+            "[package]\nname = \"waxseal-meta\"\n[target.'cfg(unix)'.dependencies.waxseal-cli]\npath = \"../cli\"\n";
+        assert_eq!(upward_in(table).len(), 1);
+    }
+
+    #[test]
+    fn downward_dependencies_pass() {
+        let manifest =
+            "[package]\nname = \"waxseal\"\n[dependencies]\nwaxseal-lsm = { path = \"../lsm\" }\ntokio = \"1\"\n";
+        assert!(upward_in(manifest).is_empty());
+        assert!(upward_in("[workspace]\nmembers = []\n").is_empty());
+    }
+
+    #[test]
+    fn an_unknown_package_is_found() {
+        assert_eq!(upward_in("[package]\nname = \"other\"\n"), ["other stands on no storey"]);
+    }
+}
