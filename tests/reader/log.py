@@ -163,7 +163,7 @@ def turnover(frame, file):
     """Where a turnover frame leads: the next segment, whose nonce is the link before its first frame."""
     c = Cursor(frame.body, file, frame.offset)
     number, nonce, first = c.u64(), c.u64(), c.u64()
-    if first != frame.next or first % PAGE:
+    if first < frame.next or first % PAGE or frame.next % PAGE:
         raise c.damage(f"turnover to {first}, this frame ends at {frame.next}")
     return Place(number, nonce, first, nonce)
 

@@ -88,6 +88,7 @@ def here():
 
 
 SEGMENT, NEXT, RING = 0x1111, 0x2222, 0x3333  # nonces
+AFTER = 8192 + 5 * 4096  # where the second segment begins: a page behind the turnover's end
 FAMILIES = build.field(2, build.varint(0), build.blob(b"default"), build.blob(b"wax.bytewise"), build.blob(b"")) + build.field(
     2, build.varint(1), build.blob(b"users"), build.blob(b"wax.bytewise"), build.blob(build.field(1, build.varint(4096)))
 )
@@ -113,10 +114,10 @@ def store(closed):
     stream.put(0x55, 8, b"skip me")
     stream.pad(8, PADDING, build.words(build.mark(8192, 0, SYNCED)))
     stream.put(LARGE, 8, build.batch(put(PUT, 1, b"v", b"L" * 5000)))
-    stream.pad(9, TURNOVER, build.words(8, NEXT, 8192 + 4 * 4096))
+    stream.pad(9, TURNOVER, build.words(8, NEXT, AFTER))
     turned = stream.link
     assert stream.offset == 8192 + 4 * 4096, stream.offset
-    tail = build.Stream(stream.offset, NEXT)
+    tail = build.Stream(AFTER, NEXT)
     tail.put(BATCH, 9, build.batch(put(PUT, 1, b"u", b"log")))
     edits = [
         FAMILIES + build.field(6 + 15, b"") + build.field(18, build.varint(20), build.varint(5), build.varint(2)),
@@ -133,8 +134,8 @@ def store(closed):
         "000003.tbl": top,
         "000004.tbl": low,
         "000007.log": build.segment(7, SEGMENT, 8192, stream.data, here()),
-        "000008.log": build.segment(8, NEXT, stream.offset, tail.data if closed else b"", here(), 8192),
-        "000009.ring": build.ring(9, RING, here(), tail.offset, stream.offset, 0 if closed else 4096, held),
+        "000008.log": build.segment(8, NEXT, AFTER, tail.data if closed else b"", here(), 8192),
+        "000009.ring": build.ring(9, RING, here(), tail.offset, AFTER, 0 if closed else 4096, held),
     }
 
 
@@ -178,9 +179,8 @@ class Stores(unittest.TestCase):
     def test_a_torn_tail_above_every_mark_is_cut(self):
         files = store(closed=False)
         ring = bytearray(files["000009.ring"])
-        end = 8192 + 4 * 4096
         for at in (512, 1536):
-            ring[at : at + 8] = build.words(build.mark(end, RING, 1))
+            ring[at : at + 8] = build.words(build.mark(AFTER, RING, 1))
         ring[4096 + 30] ^= 1
         files["000009.ring"] = bytes(ring)
         code, text = run(files, "list")
@@ -197,7 +197,7 @@ class Stores(unittest.TestCase):
     def test_a_lost_acknowledged_frame_is_a_torn_tail_on_another_kernel(self):
         files = store(closed=False)
         ring = files["000009.ring"]
-        cut = bytearray(build.ring(9, RING, b"\x07" * 24, 8192 + 4 * 4096 + 64, 8192 + 4 * 4096, 4096))
+        cut = bytearray(build.ring(9, RING, b"\x07" * 24, AFTER + 64, AFTER, 4096))
         files["000009.ring"] = bytes(cut)
         self.assertEqual(len(ring), len(cut))
         self.assertEqual(run(files, "list")[0], 0)

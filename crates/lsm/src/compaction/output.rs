@@ -199,4 +199,3 @@ impl Outputs<'_> {
         Err(Error::corruption(damage, what))
     }
 }
-

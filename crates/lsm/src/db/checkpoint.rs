@@ -61,9 +61,8 @@ impl Inner {
         let state = manifest.state().without_log();
         let families = self.families();
         let views = families.by_id.values().map(|family| family.pinned_view());
-        let tables = views.flat_map(|view| {
-            view.levels.iter().flat_map(|level| level.tables()).cloned().collect::<Vec<_>>()
-        });
+        let tables =
+            views.flat_map(|view| view.levels.iter().flat_map(|level| level.tables()).cloned().collect::<Vec<_>>());
         Ok((state, tables.collect()))
     }
 

@@ -232,7 +232,11 @@ impl Inner {
     pub(super) fn freeze(&self, choose: &dyn Fn(&Family) -> bool) -> Result<Seqno> {
         let Some(log) = &self.log else { return Ok(self.visible()) };
         let apply = lock(&log.apply);
-        self.families().by_id.values().filter(|family| choose(family)).for_each(|family| family.freeze(apply.last_seqno));
+        self.families()
+            .by_id
+            .values()
+            .filter(|family| choose(family))
+            .for_each(|family| family.freeze(apply.last_seqno));
         Ok(apply.last_seqno)
     }
 
@@ -319,7 +323,8 @@ impl Inner {
             return false;
         }
         let apply = lock(&log.apply);
-        let holds_old = |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
+        let holds_old =
+            |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
         let families = self.families();
         let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
         holders.iter().for_each(|family| family.freeze(apply.last_seqno));
@@ -360,7 +365,10 @@ impl Inner {
 
     /// Tells the listener once that the store halted.
     fn tell_halted(&self, error: &Error) {
-        if self.check_halted().is_err() && *error.kind() != ErrorKind::Closed && !self.halt_told.swap(true, Ordering::AcqRel) {
+        if self.check_halted().is_err()
+            && *error.kind() != ErrorKind::Closed
+            && !self.halt_told.swap(true, Ordering::AcqRel)
+        {
             self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
         }
     }

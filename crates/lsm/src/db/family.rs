@@ -18,7 +18,6 @@ use crate::record::Seqno;
 use crate::sst::Table;
 use crate::version::Shelf;
 
-
 /// One memtable and where its records stand in the log.
 #[derive(Debug)]
 pub(crate) struct Generation {
@@ -82,7 +81,13 @@ struct Inner {
 }
 
 impl Family {
-    pub(crate) fn new(id: u32, name: &str, options: CfOptions, shelf: Arc<Shelf<Arc<Table>>>, levels: Arc<Levels>) -> Family {
+    pub(crate) fn new(
+        id: u32,
+        name: &str,
+        options: CfOptions,
+        shelf: Arc<Shelf<Arc<Table>>>,
+        levels: Arc<Levels>,
+    ) -> Family {
         let active = Generation::new(&options.order);
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));

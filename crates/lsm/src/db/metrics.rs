@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::jobs::shape;
 use super::{Db, Inner};
-use crate::compaction::pick::{Picture, Shape};
 use crate::batch::Body;
+use crate::compaction::pick::Picture;
 use crate::version::LEVELS;
 use crate::wal::Wal;
-use super::jobs::HOT_LEVELS;
 
 /// Counters of background work; written by jobs, never by reads.
 #[derive(Debug, Default)]
@@ -178,8 +178,7 @@ impl Inner {
         let families = self.families();
         let families = families.by_id.values().map(|family| {
             let view = family.view();
-            let shape = Shape::new(family.options(), HOT_LEVELS);
-            let targets = Picture::new(&view.levels, shape, &[], None, |_| false).targets();
+            let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
             let levels = (0..LEVELS).map(|level| {
                 let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
                 for table in view.levels.level(level).tables() {
@@ -221,11 +220,7 @@ impl Inner {
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for family in &self.families {
-            writeln!(
-                f,
-                "family {:?}: memtable {} B, {} frozen",
-                family.name, family.memtable_bytes, family.frozen
-            )?;
+            writeln!(f, "family {:?}: memtable {} B, {} frozen", family.name, family.memtable_bytes, family.frozen)?;
             writeln!(f, "  level  tables         bytes        target       records    tombstones")?;
             for level in family.levels.iter().filter(|level| level.tables > 0) {
                 writeln!(

@@ -202,7 +202,9 @@ impl Db {
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(inner.snapshots.take(inner.held_views(), || inner.log.as_ref().map_or(inner.visible(), |log| log.durable_seqno())))
+        Ok(inner
+            .snapshots
+            .take(inner.held_views(), || inner.log.as_ref().map_or(inner.visible(), |log| log.durable_seqno())))
     }
 
     /// What recovery found when the store was opened.

@@ -140,7 +140,11 @@ fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
     match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
         Ok(held) => Ok(held),
         Err(other) => {
-            let what = format!("{} is open already, by {}", dir.display(), if other.is_empty() { "another handle" } else { &other });
+            let what = format!(
+                "{} is open already, by {}",
+                dir.display(),
+                if other.is_empty() { "another handle" } else { &other }
+            );
             Err(Error::of(ErrorKind::Locked, what))
         }
     }
@@ -186,9 +190,9 @@ impl Opening<'_> {
     /// None if a writer changed the log under us.
     fn read_once(&self) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
-        let first = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
-        let found = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         if found.state.log != first.state.log {
             return Ok(None);
         }
@@ -226,10 +230,12 @@ impl Opening<'_> {
     }
 
     fn recover_for_writing(&self) -> Result<Opened> {
-        match recover::recover(self.env(), self.dir)? {
+        match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None if self.settings.create_if_missing => self.create(),
-            None => Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display()))),
+            None => {
+                Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())))
+            }
         }
     }
 
@@ -246,7 +252,7 @@ impl Opening<'_> {
             }],
         };
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
-        match recover::recover(self.env(), self.dir)? {
+        match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None => Err(Error::structural("a manifest just made is not there").in_file("CURRENT", 0)),
         }
@@ -399,7 +405,17 @@ impl Opening<'_> {
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
         let companion = Vec::new();
-        Ok(Replay { opening: self, new_number, families, flushed, added: Vec::new(), commits: 0, companion, cache, dead_files })
+        Ok(Replay {
+            opening: self,
+            new_number,
+            families,
+            flushed,
+            added: Vec::new(),
+            commits: 0,
+            companion,
+            cache,
+            dead_files,
+        })
     }
 }
 

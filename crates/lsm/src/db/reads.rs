@@ -27,13 +27,7 @@ impl Db {
     ///
     /// Errors: `Corruption` if what would decide cannot be trusted (never an older version in its place), `Io`, `Closed`,
     /// `Invalid` for a snapshot of another store. Costs no allocation when cached.
-    pub fn get(
-        &self,
-        family: &Family,
-        key: &[u8],
-        at: At<'_>,
-        visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<bool> {
+    pub fn get(&self, family: &Family, key: &[u8], at: At<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         let inner = self.open_inner()?;
         if let At::Snapshot(snapshot) = at
             && let Some(view) = snapshot.view(family.id())

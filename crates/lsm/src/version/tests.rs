@@ -7,13 +7,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::edit::{Change, Edit, TableMeta};
-use crate::wal::Place;
 use super::manifest::Manifest;
 use super::recover::{Recovered, recover};
 use super::state::State;
 use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};
+use crate::wal::Place;
 
 const STORE: Uid = Uid([7; 16]);
 

@@ -184,7 +184,7 @@ impl<T> Wal<T> {
             Step::AwaitDrain(_) => {
                 count(&self.metrics.waits_for_room);
                 let draining = self.order.lock().draining;
-                let moved = !draining && self.drain_whole(false)?;
+                let moved = !draining && self.drain()?;
                 if moved { Ok(()) } else { self.sleep("frames that were ordered are not copied") }
             }
             Step::AwaitTake => {

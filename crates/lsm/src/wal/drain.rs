@@ -1,7 +1,7 @@
-//! The drain: whole pages from the ring to the segments, and the partial last page when a sync asks for it.
+//! The drain: whole frames, in whole pages, from the ring to the segments.
 //!
-//! A page that was drained in part is written again later, so the ring keeps it until then (`order::Situation`). What stands
-//! behind the last whole frame goes out as zeros. A write that fails halts the log (I09): the ring still holds every byte.
+//! Each run ends with a frame: recovery needs every frame whole in one of the two places. The last page is written again with
+//! what comes into it later, so the ring keeps it until then (`Order::kept`). What stands behind the last frame goes out as zeros. A write that fails halts the log (I09): the ring still holds every byte.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +20,8 @@ struct Job {
     from: u64,
     /// End of the whole bytes.
     to: u64,
+    /// A frame ends there.
+    is_end: bool,
 }
 
 impl<T> Wal<T> {
@@ -29,14 +31,8 @@ impl<T> Wal<T> {
         self.is_mapped() && gathered >= self.limits.drain_bytes
     }
 
-    /// Writes every whole page of whole frames to the segments. True if anything moved.
+    /// Writes all whole frames to the segments. True if anything moved.
     pub fn drain(&self) -> Result<bool> {
-        self.check()?;
-        self.drain_whole(false)
-    }
-
-    /// Drains all whole frames; `partial` takes the last page too, although more will come into it.
-    pub(super) fn drain_whole(&self, partial: bool) -> Result<bool> {
         let mut staging = lock(&self.staging);
         let mut moved = false;
         loop {
@@ -46,7 +42,7 @@ impl<T> Wal<T> {
                 let before = order.drained;
                 self.look(&mut order);
                 moved |= order.drained > before;
-                let job = next_job(&order, partial, staging.len() as u64);
+                let job = next_job(&order, staging.len() as u64);
                 order.draining = job.is_some();
                 if job.is_none() && order.waiting > 0 {
                     self.order.notify_all();
@@ -61,7 +57,7 @@ impl<T> Wal<T> {
                 drop(order);
                 return Err(self.halt(error));
             }
-            order.drained = job.to;
+            order.drained_to(job.to, job.is_end);
             self.look(&mut order);
             if order.waiting > 0 {
                 self.order.notify_all();
@@ -84,10 +80,10 @@ impl<T> Wal<T> {
 }
 
 /// The next run to be written, at most `room` bytes.
-fn next_job<T>(order: &Order<T>, partial: bool, room: u64) -> Option<Job> {
+fn next_job<T>(order: &Order<T>, room: u64) -> Option<Job> {
     let piece = order.pieces.front().filter(|piece| !piece.direct)?;
     let from = order.drained / PAGE * PAGE;
-    let whole = order.whole.offset.min(piece.end).min(from + room);
-    let to = if partial { whole } else { whole / PAGE * PAGE };
-    (to > order.drained).then(|| Job { segment: piece.segment.clone(), from, to })
+    let end = order.whole.offset.min(piece.end);
+    let to = end.min(from + room);
+    (to > order.drained).then(|| Job { segment: piece.segment.clone(), from, to, is_end: to == end })
 }

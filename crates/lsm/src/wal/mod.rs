@@ -33,6 +33,7 @@ use crate::record::Seqno;
 mod append;
 mod beside;
 mod drain;
+pub mod fuzzing;
 mod order;
 mod prepare;
 mod recover;

@@ -83,6 +83,8 @@ pub(super) struct Order<T> {
     pub pieces: VecDeque<Piece>,
     /// Everything below is in the segments.
     pub drained: u64,
+    /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
+    pub kept: u64,
     /// Someone drains.
     pub draining: bool,
     /// Threads that wait for a change here.
@@ -118,7 +120,8 @@ pub(super) fn filler_end(from: u64, least: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
     pub end: u64,
-    pub drained: u64,
+    /// The ring keeps what stands from here on, a page boundary.
+    pub kept: u64,
     /// First offset and limit of the current segment.
     pub first: u64,
     pub limit: u64,
@@ -169,11 +172,10 @@ impl Situation {
         }
     }
 
-    /// The step, once the ring has room up to `end`: a page still to be drained, or to be drained again, is not overwritten.
+    /// The step, once the ring has room up to `end` without overwriting what it keeps.
     fn with_room(&self, end: u64, step: Step) -> Step {
         let ring = self.limits.ring_bytes;
-        let kept = self.drained / PAGE * PAGE;
-        if ring == 0 || end <= kept + ring || planted::active(Bug::RingOverwritten) {
+        if ring == 0 || end <= self.kept + ring || planted::active(Bug::RingOverwritten) {
             return step;
         }
         Step::AwaitDrain(end - ring)
@@ -190,6 +192,7 @@ impl<T> Order<T> {
             link: first.nonce,
             whole: first.start(),
             drained: first.first,
+            kept: first.first,
             live: VecDeque::from([first.clone()]),
             current: first,
             next: None,
@@ -208,7 +211,7 @@ impl<T> Order<T> {
     pub(super) fn situation(&self, limits: Limits) -> Situation {
         Situation {
             end: self.end,
-            drained: self.drained,
+            kept: self.kept,
             first: self.current.first,
             limit: self.current.limit(),
             next_length: self.next.as_ref().map(|next| next.length()),
@@ -341,21 +344,87 @@ impl<T> Order<T> {
         self.queue.pop_front()
     }
 
+    /// Counts as drained what was written up to the end of a frame. A frame that is half in the segment needs its other half
+    /// in the ring; the page of the last end is written again later, from the ring.
+    pub(super) fn drained_to(&mut self, offset: u64, is_end: bool) {
+        self.drained = self.drained.max(offset);
+        if is_end {
+            self.kept = self.kept.max(offset / PAGE * PAGE);
+        }
+    }
+
     /// Counts as drained what committing threads wrote to the segments themselves, and gaps between segments.
     pub(super) fn skip_written(&mut self) {
-        while let Some(piece) = self.pieces.front() {
-            if piece.direct {
-                self.drained = self.drained.max(piece.end.min(self.whole.offset));
+        let whole = self.whole.offset;
+        while let Some((end, direct)) = self.pieces.front().map(|piece| (piece.end, piece.direct)) {
+            if direct {
+                self.drained_to(end.min(whole), true);
             }
-            if self.drained < piece.end || self.whole.offset < piece.end {
-                break;
+            match self.pieces.get(1).map(|following| following.start) {
+                Some(start) if self.drained >= end && whole >= start => self.drained_to(start, true),
+                _ => break,
             }
-            let Some(following) = self.pieces.get(1) else { break };
-            if self.whole.offset < following.start {
-                break;
-            }
-            self.drained = following.start;
             self.pieces.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn limits(ring: u64) -> Limits {
+        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE }
+    }
+
+    proptest! {
+        /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
+        /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
+        #[test]
+        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool) {
+            let limits = limits(if mapped { ring } else { 0 });
+            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, next_length: None, limits };
+            prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
+            let mut fillers = 0;
+            for _ in 0..8 {
+                at.kept = at.end / PAGE * PAGE;
+                match at.next_step(length) {
+                    Step::AwaitSegment(least) => at.next_length = Some(least.max(limits.segment_bytes)),
+                    Step::Pad(end) => {
+                        prop_assert!(end >= at.end + PADDING_BYTES && end.is_multiple_of(PAGE) && end < at.end + 2 * PAGE);
+                        at.end = end;
+                        fillers += 1;
+                    }
+                    Step::Turn(end) => {
+                        prop_assert!(end >= at.end + TURNOVER_BYTES && end.is_multiple_of(PAGE) && end <= at.limit);
+                        at.first = at.limit;
+                        at.end = at.limit;
+                        at.limit = at.first + at.next_length.take().unwrap() - PAGE;
+                        fillers += 1;
+                    }
+                    Step::Place(kind) => {
+                        let end = at.end + extent(kind, length);
+                        prop_assert!(end + TURNOVER_BYTES <= at.limit && fillers <= 2);
+                        let large = kind == FrameKind::LargeBatch;
+                        prop_assert!(!large || at.end.is_multiple_of(PAGE));
+                        prop_assert!(large || !mapped || end <= at.kept + limits.ring_bytes);
+                        return Ok(());
+                    }
+                    step => prop_assert!(false, "{:?} with everything drained", step),
+                }
+            }
+            prop_assert!(false, "no place");
+        }
+    }
+
+    #[test]
+    fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
+        let at =
+            Situation { end: 5 * PAGE, kept: PAGE, first: 0, limit: 31 * PAGE, next_length: None, limits: limits(4) };
+        assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
+        assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
+        // A large frame does not go through the ring.
+        assert_eq!(at.next_step(5000), Step::Place(FrameKind::LargeBatch));
     }
 }

@@ -285,11 +285,16 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// True if what is there of the frame at the place is in the ring: the segment has no trace of it, the ring has.
+    /// True if what is there of the frame at the place is in the ring: what was synced is in the segment, and else it is where
+    /// there is a trace of it.
     fn is_in_ring(&mut self) -> bool {
         let (offset, expected) = (self.place.offset, self.expected);
+        let Ok(ring) = &mut self.ring else { return false };
+        if expected.is_none() && offset < ring.marks.synced {
+            return false;
+        }
         let in_segment = self.segments.last_mut().is_some_and(|segment| scan::is_torn_frame(segment, offset, expected));
-        !in_segment && self.ring.as_mut().is_ok_and(|ring| scan::is_torn_frame(ring, offset, expected))
+        !in_segment && scan::is_torn_frame(ring, offset, expected)
     }
 
     /// The offset up to which frames must be there, and why.

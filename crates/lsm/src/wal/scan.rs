@@ -22,6 +22,12 @@ pub(super) struct Signs {
     pub witness: u64,
 }
 
+/// True if a frame means that a commit was here. Fillers with the next seqno are none: the last of them stand before the point,
+/// and in the ring they come round again.
+fn is_sign(header: &FrameHeader, least: Seqno) -> bool {
+    matches!(header.kind, FrameKind::Batch | FrameKind::LargeBatch) || header.seqno > least
+}
+
 /// True if the bytes at `offset` look like the frame that was expected there, damaged or torn.
 pub(super) fn is_torn_frame(source: &mut dyn Source, offset: u64, expected: Option<Seqno>) -> bool {
     let Some(seqno) = seqno_at(source, offset) else { return false };
@@ -85,7 +91,9 @@ pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, 
                 }
                 budget -= extent;
                 let Some(body) = read_body(source, offset, &header) else { continue };
-                signs.end = signs.end.max(offset + extent);
+                if is_sign(&header, least) {
+                    signs.end = signs.end.max(offset + extent);
+                }
                 let follows = before.is_some_and(|(end, link)| end == offset && header.fits(link, offset, &body));
                 if let (true, FrameKind::Padding, Some(word)) = (follows, header.kind, body.first_chunk::<8>()) {
                     let witness = Mark::Synced.decode(0, u64::from_le_bytes(*word)).unwrap_or(0);
@@ -97,8 +105,11 @@ pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, 
         at += PIECE_BYTES;
     }
     if expected.is_some_and(|expected| expected != 0 && seqno_at(source, from) == Some(expected)) {
-        let torn = source.header(from).ok().flatten().map_or(FRAME_HEADER_BYTES as u64, |header| header.extent());
-        signs.end = signs.end.max(from + torn);
+        let header = source.header(from).ok().flatten();
+        if header.is_none_or(|header| is_sign(&header, least)) {
+            let torn = header.map_or(FRAME_HEADER_BYTES as u64, |header| header.extent());
+            signs.end = signs.end.max(from + torn);
+        }
     }
     signs
 }

@@ -135,7 +135,7 @@ impl<T> Wal<T> {
         if place == self.synced() {
             return Ok(place);
         }
-        self.drain_whole(true)?;
+        self.drain()?;
         let unsynced: Vec<_> = {
             let order = self.order.lock();
             let is_due = |segment: &&std::sync::Arc<super::Segment>| {

@@ -82,13 +82,18 @@ impl Subject {
 
     /// Flips bit number `bit` of the whole store on a copy, and judges what comes of it.
     pub fn flip(&mut self, mut bit: u64, outcomes: &Outcomes) {
-        let (file, bits) = self.files.iter().find(|(_, bits)| {
-            let hit = bit < *bits;
-            if !hit {
-                bit -= bits;
-            }
-            hit
-        }).expect("a bit of the store").clone();
+        let (file, bits) = self
+            .files
+            .iter()
+            .find(|(_, bits)| {
+                let hit = bit < *bits;
+                if !hit {
+                    bit -= bits;
+                }
+                hit
+            })
+            .expect("a bit of the store")
+            .clone();
         assert!(bit < bits);
         let disk = self.disk.fork();
         let path: PathBuf = self.world.dir.join(&file);

@@ -77,6 +77,9 @@ impl Run {
         });
         let kind = kind.expect("the weights cover the range").0;
         self.world.tally.add(kind, 1);
+        if std::env::var_os("WAXSEAL_TRACE").is_some() {
+            eprintln!("{kind} at step {}", self.world.sim.steps());
+        }
         let outcome = self.perform(kind);
         if let Err(error) = outcome
             && !self.world.sim.is_crashed()
@@ -262,8 +265,11 @@ impl Run {
             };
             low && high
         };
-        let mut expected: Vec<(Vec<u8>, Vec<u8>)> =
-            world.oracle.now()[&name].iter().filter(|(key, _)| inside(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mut expected: Vec<(Vec<u8>, Vec<u8>)> = world.oracle.now()[&name]
+            .iter()
+            .filter(|(key, _)| inside(key))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         expected.sort_by(|a, b| order.compare(&a.0, &b.0));
         let mut found = Vec::new();
         let mut cursor = world.db().cursor(&family, At::Latest, bounds.clone())?;
@@ -407,10 +413,7 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        let world = &mut self.world;
-        world.db = None;
-        world.sim.reboot(Crash::Process);
-        world.recover(false);
+        self.world.crash_after_failed_sync(); // the fault may have struck a sync
         Ok(())
     }
 
@@ -478,7 +481,8 @@ fn the_store_agrees_with_its_model_across_crashes() {
     let only: Option<u64> = std::env::var("WAXSEAL_SEED").ok().and_then(|n| n.parse().ok());
     let total = Tally::default();
     let per_run = 4_000;
-    let runs: Vec<(u64, Config)> = (0..wanted.div_ceil(per_run)).map(|n| (n, CONFIGS[n as usize % CONFIGS.len()])).collect();
+    let runs: Vec<(u64, Config)> =
+        (0..wanted.div_ceil(per_run)).map(|n| (n, CONFIGS[n as usize % CONFIGS.len()])).collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -532,4 +536,3 @@ impl Drop for Replay {
         eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-lsm --test simulation agrees", self.seed);
     }
 }
-

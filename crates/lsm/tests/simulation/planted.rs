@@ -56,7 +56,11 @@ fn planted_bugs_are_found() {
             continue;
         }
         plant(Some(bug));
-        if is_found() { found.push(bug) } else { missed.push(bug) }
+        if is_found() {
+            found.push(bug)
+        } else {
+            missed.push(bug)
+        }
         plant(None);
     }
     std::panic::set_hook(hook);

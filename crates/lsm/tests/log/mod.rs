@@ -1,0 +1,430 @@
+//! A log driven by scripts of small steps, and what must be true of it after any crash.
+//!
+//! The manifest is played by `Manifest`: durable at once, which is the worst case for a log that must be durable before it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use waxseal_lsm::batch::{Batch, Body};
+use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::env::{Env, Machine};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::options::Settings;
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
+use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Wal, Whole, recover};
+
+/// One step of a script. Commits are known by their order.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "each test binary uses some")]
+pub enum Do {
+    /// Order, copy, take and acknowledge a batch with a value of this many bytes.
+    Commit(usize),
+    /// The same, then sync.
+    CommitSync(usize),
+    /// Order a batch only.
+    Order(usize),
+    /// Copy the n-th of those that are ordered and not copied.
+    Copy(usize),
+    /// Take and acknowledge what is whole.
+    Take,
+    Drain,
+    Sync,
+    SyncFull,
+    Prepare,
+    /// Seal what is due.
+    Seal,
+    /// Make all that was taken permanent, and retire and recycle the segments below.
+    Retire,
+    Close,
+}
+
+/// What the manifest would know.
+#[derive(Clone, Debug, Default)]
+pub struct Manifest {
+    pub start: LogStart,
+    pub facts: Facts,
+    /// Commits that lie below the start.
+    pub retired: usize,
+}
+
+/// A log and what was done to it.
+pub struct Driver {
+    pub env: Env,
+    pub dir: PathBuf,
+    /// The disk, if it can crash: a store into a mapping does not tell.
+    pub sim: Option<SimFs>,
+    pub wal: Wal<usize>,
+    pub manifest: Manifest,
+    /// Bodies in the order of the log, and the offset behind each.
+    pub bodies: Vec<(Vec<u8>, u64)>,
+    pending: Vec<(Ticket, Body)>,
+    pub taken: usize,
+    /// Commits that were acknowledged, and those below a sync that returned.
+    pub acknowledged: usize,
+    pub synced: usize,
+}
+
+pub fn settings(mapped: bool) -> Settings {
+    Settings {
+        segment_bytes: 32 * 1024,
+        ring_bytes: 16 * 1024,
+        drain_bytes: 8 * 1024,
+        wal_mapped: mapped,
+        ..Settings::default()
+    }
+}
+
+pub fn body(number: usize, bytes: usize) -> Body {
+    let mut batch = Batch::new();
+    let value: Vec<u8> = (0..bytes).map(|at| (at * 7 + number * 31) as u8).collect();
+    batch.push(0, Kind::Put, format!("key{number:06}").as_bytes(), &value, &Plain).unwrap();
+    if number.is_multiple_of(3) {
+        batch.push(1, Kind::Delete, b"other", b"", &Plain).unwrap();
+    }
+    batch.seal()
+}
+
+impl Driver {
+    pub fn create(env: &Env, dir: &Path, settings: &Settings, start: u64) -> Result<Driver> {
+        let next = Arc::new(AtomicU64::new(1));
+        let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
+        let (wal, log_start) = Wal::create(env, dir, settings, start, 1, numbers)?;
+        Ok(Driver {
+            env: env.clone(),
+            dir: dir.to_owned(),
+            sim: None,
+            wal,
+            manifest: Manifest { start: log_start, ..Manifest::default() },
+            bodies: Vec::new(),
+            pending: Vec::new(),
+            taken: 0,
+            acknowledged: 0,
+            synced: 0,
+        })
+    }
+
+    pub fn run(&mut self, script: &[Do]) -> Result<()> {
+        script.iter().try_for_each(|step| self.step(*step))
+    }
+
+    /// Takes a step; an error after a crash, as the process is gone.
+    pub fn step(&mut self, step: Do) -> Result<()> {
+        let before = (self.acknowledged, self.synced, self.manifest.clone());
+        let outcome = self.take_step(step);
+        if self.sim.as_ref().is_some_and(SimFs::is_crashed) {
+            (self.acknowledged, self.synced, self.manifest) = before;
+            return Err(Error::invalid("crashed"));
+        }
+        outcome
+    }
+
+    fn take_step(&mut self, step: Do) -> Result<()> {
+        match step {
+            Do::Commit(bytes) => {
+                self.step(Do::Order(bytes))?;
+                self.step(Do::Copy(self.pending.len() - 1))?;
+                self.step(Do::Take)
+            }
+            Do::CommitSync(bytes) => {
+                self.step(Do::Commit(bytes))?;
+                self.step(Do::Sync)
+            }
+            Do::Order(bytes) => {
+                let number = self.bodies.len();
+                let body = body(number, bytes);
+                // Written down before: a crash inside may leave it in the log.
+                self.bodies.push((body.bytes.to_vec(), 0));
+                match self.wal.order(&body, number) {
+                    Ok(ticket) => {
+                        self.bodies[number].1 = ticket.end;
+                        self.pending.push((ticket, body));
+                        Ok(())
+                    }
+                    Err(error) => {
+                        self.bodies.pop();
+                        Err(error)
+                    }
+                }
+            }
+            Do::Copy(at) => {
+                let (ticket, body) = self.pending.remove(at);
+                self.wal.copy(&ticket, &body)
+            }
+            Do::Take => {
+                let mut group: Vec<Whole<usize>> = Vec::new();
+                self.wal.take_whole(&mut group);
+                for whole in &group {
+                    assert_eq!(whole.payload, self.taken, "taken in order");
+                    assert_eq!(whole.end, self.bodies[self.taken].1);
+                    self.taken += 1;
+                }
+                if let Some(last) = group.last() {
+                    self.wal.acknowledge(last.end)?;
+                    self.acknowledged = self.taken;
+                }
+                Ok(())
+            }
+            Do::Drain => self.wal.drain().map(drop),
+            Do::Sync => {
+                let place = self.wal.sync_all()?;
+                self.synced = self.bodies.iter().take_while(|(_, end)| (1..=place.offset).contains(end)).count();
+                self.manifest.facts.witness = place.offset;
+                Ok(())
+            }
+            Do::SyncFull => self.wal.sync_full().map(drop),
+            Do::Prepare => self.wal.prepare().map(drop),
+            Do::Seal => {
+                while let Some(seal) = self.wal.seal_due() {
+                    self.manifest.facts.sealed.push(seal);
+                    self.wal.sealed(seal.segment);
+                }
+                Ok(())
+            }
+            Do::Retire => {
+                self.step(Do::Sync)?;
+                let below = self.wal.synced().offset;
+                self.manifest.facts.permanent = below;
+                if let Some(retirable) = self.wal.retirable(below) {
+                    self.manifest.start = retirable.start;
+                    let start = retirable.start.place.offset;
+                    self.manifest.retired = self.bodies.iter().take_while(|(_, end)| *end <= start).count();
+                    let numbers = &retirable.segments;
+                    self.manifest.facts.sealed.retain(|seal| !numbers.contains(&seal.segment));
+                    self.wal.recycle(numbers);
+                }
+                Ok(())
+            }
+            Do::Close => {
+                let seal = self.wal.close()?;
+                self.synced = self.taken;
+                self.manifest.facts.sealed.push(seal);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Reads the log back.
+pub fn read_back(env: &Env, dir: &Path, manifest: &Manifest, machine: Machine) -> Result<(Vec<Vec<u8>>, LogEnd)> {
+    let mut bodies = Vec::new();
+    let end = recover(env, dir, &manifest.start, &manifest.facts, machine, false, &mut |replayed| {
+        bodies.push(replayed.body.to_vec());
+        Ok(())
+    })?;
+    Ok((bodies, end))
+}
+
+/// What is wrong with a log that was read back; `least` commits must be there.
+pub fn check(driver: &Driver, read: &Result<(Vec<Vec<u8>>, LogEnd)>, least: usize) -> std::result::Result<(), String> {
+    let (bodies, end) = read.as_ref().map_err(|error| format!("an honest log is refused: {error}"))?;
+    let retired = driver.manifest.retired;
+    let expected = driver.bodies.iter().skip(retired).map(|(body, _)| body);
+    // One more may be there: the commit that was being ordered when the crash came.
+    if bodies.len() > driver.bodies.len() - retired {
+        return Err(format!("{} commits read, {} written", bodies.len(), driver.bodies.len() - retired));
+    }
+    if let Some(at) = bodies.iter().zip(expected).position(|(read, written)| read != written) {
+        return Err(format!("commit {at} reads as another one"));
+    }
+    if bodies.len() + retired < least {
+        return Err(format!("{} commits read, {least} must be there; cut {:?}", bodies.len() + retired, end.cut));
+    }
+    if end.acknowledged > end.place.offset && end.cut.is_none() {
+        return Err(format!(
+            "acknowledged up to {}, read up to {}, nothing reported",
+            end.acknowledged, end.place.offset
+        ));
+    }
+    if end.next_start < end.place.offset || !end.next_start.is_multiple_of(4096) {
+        return Err(format!("the next log would begin at {}", end.next_start));
+    }
+    Ok(())
+}
+
+/// Runs a script once to count its steps, then once for each step that changes something, with the crash there, and reads
+/// back after every kind of crash. Returns how many crashes were tried.
+pub fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usize, String> {
+    let dir = Path::new("/db");
+    let begin = |seed: u64| {
+        let sim = SimFs::new(seed);
+        let env = sim.env(seed);
+        env.fs.create_dir_all(dir).unwrap();
+        env.fs.sync_dir(dir).unwrap();
+        sim.settle();
+        let mut driver = Driver::create(&env, dir, &settings(mapped), 0).unwrap();
+        driver.sim = Some(sim.clone());
+        (sim, driver)
+    };
+    let (sim, mut driver) = begin(1);
+    let created = sim.steps();
+    driver.run(script).map_err(|error| format!("{name}: without a crash: {error}"))?;
+    let mut steps: Vec<u64> = sim.changing_steps().into_iter().filter(|step| *step >= created).collect();
+    steps.push(u64::MAX);
+    let mut tried = 0;
+    for step in steps {
+        let (sim, mut driver) = begin(1);
+        sim.crash_at(step);
+        let outcome = driver.run(script);
+        assert!(outcome.is_ok() || sim.is_crashed(), "{name}: {outcome:?}");
+        let losses = Loss::all(step).map(Crash::Machine);
+        for crash in [Crash::Process].into_iter().chain(losses) {
+            let fork = sim.fork();
+            fork.reboot(crash);
+            let env = fork.env(9);
+            let machine = env.fs.machine(dir).unwrap();
+            let least = if crash == Crash::Process { driver.acknowledged } else { driver.synced };
+            let read = read_back(&env, dir, &driver.manifest, machine);
+            check(&driver, &read, least).map_err(|fault| {
+                format!("{name}, mapped {mapped}, crash at step {step} of {created}.., {crash:?}: {fault}")
+            })?;
+            tried += 1;
+        }
+    }
+    Ok(tried)
+}
+
+/// The scripts of the sweeps.
+pub fn scripts() -> Vec<(&'static str, Vec<Do>)> {
+    use Do::*;
+    let repeat = |step: &[Do], times: usize| step.repeat(times);
+    vec![
+        ("commits", repeat(&[Commit(100), Commit(3000), Drain], 4)),
+        ("synced commits", vec![CommitSync(100), Commit(50), CommitSync(900), CommitSync(10), Commit(1)]),
+        (
+            "frames copied in either order",
+            vec![
+                Commit(200),
+                Order(100),
+                Order(300),
+                Copy(1),
+                Take,
+                Copy(0),
+                Take,
+                Order(50),
+                Order(60),
+                Order(70),
+                Copy(2),
+                Sync,
+                Copy(1),
+                Drain,
+                Copy(0),
+                Take,
+                Sync,
+                Order(10),
+                Order(20),
+                Copy(1),
+            ],
+        ),
+        ("ring full, drain behind", repeat(&[Commit(3500)], 12)),
+        (
+            "above a quarter ring",
+            vec![
+                Commit(100),
+                Commit(5000),
+                Commit(100),
+                CommitSync(6000),
+                Order(5000),
+                Order(80),
+                Copy(1),
+                Copy(0),
+                Take,
+                Sync,
+            ],
+        ),
+        (
+            "above a quarter segment",
+            vec![Commit(100), CommitSync(9000), Commit(50), Commit(40000), CommitSync(10), Commit(9000)],
+        ),
+        (
+            "turnover",
+            [
+                repeat(&[Commit(3000)], 9),
+                vec![Prepare, Sync],
+                repeat(&[Commit(3900)], 9),
+                vec![CommitSync(5), Seal, Commit(9)],
+            ]
+            .concat(),
+        ),
+        (
+            "recycling",
+            [
+                repeat(
+                    &[Commit(3000), Commit(3000), Commit(500), Prepare, CommitSync(900), Commit(2000), Seal, Retire],
+                    12,
+                ),
+                vec![Commit(700), Drain, Commit(70)],
+            ]
+            .concat(),
+        ),
+        (
+            "older segment unsynced",
+            [repeat(&[Commit(3900)], 10), vec![Drain, CommitSync(10), Commit(10), CommitSync(100)]].concat(),
+        ),
+        (
+            "full segments sealed",
+            [
+                repeat(&[Commit(3900)], 10),
+                vec![SyncFull, Seal],
+                repeat(&[Commit(3900)], 10),
+                vec![SyncFull, Seal, Commit(1)],
+            ]
+            .concat(),
+        ),
+        ("closed", vec![Commit(100), CommitSync(5000), Commit(300), Close]),
+    ]
+}
+
+/// A failure of the operating system or of the simulated disk.
+#[allow(dead_code, reason = "each test binary uses some")]
+pub fn is_halted(error: &Error) -> bool {
+    *error.kind() == waxseal_lsm::error::ErrorKind::Halted
+}
+
+/// Each sync of a script fails once; the log goes on as far as it lets itself, is killed, and then the machine crashes. What
+/// was confirmed must be there.
+pub fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
+    use waxseal_lsm::env::sim::Fault;
+    let dir = Path::new("/db");
+    let script =
+        [Do::CommitSync(100), Do::Commit(4000), Do::CommitSync(50), Do::Commit(10), Do::CommitSync(3000)].repeat(4);
+    for fault in [Fault::SyncFailed, Fault::Error(std::io::ErrorKind::Other)] {
+        for skip in 0..40 {
+            let sim = SimFs::new(skip);
+            let env = sim.env(skip);
+            env.fs.create_dir_all(dir).unwrap();
+            env.fs.sync_dir(dir).unwrap();
+            sim.settle();
+            let mut driver = Driver::create(&env, dir, &settings(mapped), 0).unwrap();
+            driver.sim = Some(sim.clone());
+            sim.fail_at(sim.steps() + skip * 5, fault);
+            let mut failed = false;
+            for step in &script {
+                let (acknowledged, synced) = (driver.acknowledged, driver.synced);
+                let outcome = driver.step(*step);
+                if failed && (driver.acknowledged > acknowledged || driver.synced > synced) {
+                    return Err(format!("mapped {mapped}, {fault:?} + {skip}: confirmed after a failure"));
+                }
+                // A file that cannot be made fails its commit alone; a sync that fails ends all.
+                failed |= driver.wal.failed().is_some() || (outcome.is_err() && fault == Fault::SyncFailed);
+            }
+            for crash in [Crash::Process].into_iter().chain(Loss::all(skip).map(Crash::Machine)) {
+                let fork = sim.fork();
+                fork.reboot(Crash::Process);
+                fork.reboot(crash);
+                let env = fork.env(9);
+                let machine = env.fs.machine(dir).unwrap();
+                let least = if crash == Crash::Process { driver.acknowledged } else { driver.synced };
+                let read = read_back(&env, dir, &driver.manifest, machine);
+                // The kernel itself dropped pages of acknowledged commits: to say so is right, to be short in silence is not.
+                if crash == Crash::Process && failed && read.as_ref().is_err_and(|error| error.is_corruption()) {
+                    continue;
+                }
+                check(&driver, &read, least)
+                    .map_err(|found| format!("mapped {mapped}, {fault:?} + {skip}, {crash:?}: {found}"))?;
+            }
+        }
+    }
+    Ok(())
+}

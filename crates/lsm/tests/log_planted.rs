@@ -1,0 +1,38 @@
+//! Every wrong turn of the log is found by the same sweeps. One test: a planted bug is the whole process's.
+#![cfg(feature = "planted")]
+
+mod log;
+
+use log::*;
+use waxseal_lsm::planted::{Bug, plant};
+
+#[test]
+fn each_planted_bug_of_the_log_is_found() {
+    let bugs = [
+        Bug::AcknowledgeBeforeFsync,
+        Bug::RecycledFrameReplayed,
+        Bug::OlderSegmentNotSynced,
+        Bug::FsyncFailureForgotten,
+        Bug::RingOverwritten,
+        Bug::MarkBeforeFrame,
+        Bug::TornTailNotReported,
+    ];
+    for bug in bugs {
+        plant(Some(bug));
+        let found = everything();
+        plant(None);
+        let fault = found.expect_err(&format!("{bug:?} passes"));
+        println!("{bug:?}: {fault}");
+    }
+    everything().unwrap();
+}
+
+fn everything() -> Result<(), String> {
+    for (name, script) in scripts() {
+        for mapped in [true, false] {
+            sweep(name, mapped, &script)?;
+        }
+    }
+    failed_sync(true)?;
+    failed_sync(false)
+}
