@@ -148,6 +148,9 @@ fn exit_codes() {
     assert_eq!(tool.ok(&["get", "key"]), b"value", "reading goes on beside a writer");
     drop(db);
     tool.ok(&["put", "key", "other"]);
+    // 3: corruption
+    fs::write(tool.path("store").join("CURRENT"), "garbage").unwrap();
+    assert_eq!(tool.code(&["get", "key"]), 3);
 }
 
 #[test]
