@@ -1,14 +1,12 @@
 //! Many threads at one log: real files, real syncs, a background thread that drains and prepares. And the order of I/O of one
 //! synced commit, word by word.
 
-mod log;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use log::*;
+use super::driver::*;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, TracedFs};
@@ -131,5 +129,5 @@ fn the_order_of_io_is_as_written_down() {
         file.set_len(0).and_then(|()| file.write_at(found.as_bytes(), 0)).unwrap();
         return;
     }
-    assert_eq!(found, include_str!("golden/log_io.txt"), "UPDATE_GOLDEN=1 writes the file anew");
+    assert_eq!(found, include_str!("../golden/log_io.txt"), "UPDATE_GOLDEN=1 writes the file anew");
 }
