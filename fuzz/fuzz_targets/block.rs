@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    waxseal_lsm::sst::fuzzing::block(data);
+    waxseal_lsm::sst::fuzzing::fuzz_block(data);
 });

@@ -1,6 +1,15 @@
 //! Any bytes as a manifest: the levels, or what is damaged.
+//! Sums are mended after each mutation.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+
+fuzz_target!(|data: &[u8]| {
     waxseal_lsm::version::fuzzing::manifest(data);
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {
+    let size = fuzzer_mutate(data, size, max_size);
+    waxseal_fuzz::manifest(&mut data[..size]);
+    size
 });

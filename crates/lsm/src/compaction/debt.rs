@@ -42,8 +42,8 @@ impl Limits {
     }
 }
 
-/// What a writer has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a writer has to do; the greatest of several families counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stall {
     /// Go on.
     Go,

@@ -109,6 +109,8 @@ pub struct Plan {
     pub action: Action,
     /// Why.
     pub reason: Reason,
+    /// How urgent it is, in thousandths, 1000 and more if it is due: to choose among families. 0 if it is not due.
+    pub score: u64,
     /// All keys of the inputs, in the output level: to be put among `Picture::running` while the job runs.
     pub span: Span,
 }
@@ -144,6 +146,13 @@ pub enum Step {
     Wait,
     /// Nothing is left to do in this level.
     Done,
+}
+
+impl Plan {
+    /// True if files only change their level.
+    pub fn is_move(&self) -> bool {
+        self.action == Action::Move
+    }
 }
 
 impl<'a> Picture<'a> {
@@ -243,9 +252,12 @@ pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
     };
     let mut due: Vec<usize> = (0..BOTTOM).filter(|level| scores[*level] >= 1000).collect();
     due.sort_by_key(|level| (Reverse(urgency(*level)), *level));
-    due.into_iter().find_map(|level| match level {
-        0 => pick_level0(picture, base, Reason::Level0),
-        _ => pick_level(picture, level),
+    due.into_iter().find_map(|level| {
+        let plan = match level {
+            0 => pick_level0(picture, base, Reason::Level0),
+            _ => pick_level(picture, level),
+        };
+        plan.map(|plan| Plan { score: urgency(level), ..plan })
     })
 }
 
@@ -418,6 +430,7 @@ fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Optio
         output_level: level,
         action: Action::Merge,
         reason,
+        score: 0,
         span,
     })
 }
@@ -456,6 +469,7 @@ fn finish(
         output_level,
         action: if can_move { Action::Move } else { Action::Merge },
         reason,
+        score: 0,
         span,
     };
     if !below.is_empty() {

@@ -189,7 +189,7 @@ impl Tree {
             };
             let is_bottom = |key: &[u8]| !deeper.iter().flatten().any(|table| holds(table, key));
             let mut rules = Rules::new(self.order.clone(), vec![], is_bottom);
-            let mut splitter = Splitter::new(self.order.clone(), self.shape.table_bytes, &[]);
+            let mut splitter = Splitter::new(self.order.clone(), self.shape.table_bytes, vec![]);
             let mut tables: Vec<Vec<_>> = Vec::new();
             for (key, seqno, kind) in records {
                 if rules.decide(&[key], seqno, kind) != Decision::Keep {

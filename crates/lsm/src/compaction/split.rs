@@ -4,7 +4,7 @@
 //! A table ends when it is large enough, or when it overlaps so much of the level after next that its own merge would become
 //! too large. It never ends between two versions of one user key (I05): one with more versions than a table holds makes it longer.
 
-use crate::compaction::pick::{GRANDPARENT_TABLES, TableFacts};
+use crate::compaction::pick::GRANDPARENT_TABLES;
 use crate::order::Order;
 
 /// The state of one pass over the kept records.
@@ -21,9 +21,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// `grandparents` are the tables of the level below the output, by key; none at the bottom.
-    pub fn new(order: Order, table_bytes: u64, grandparents: &[TableFacts<'_>]) -> Splitter {
-        let grandparents = grandparents.iter().map(|table| (table.largest.to_vec(), table.size)).collect();
+    /// `grandparents` are the tables of the level below the output, by key: largest key and size, as `Levels::ends` gives them.
+    pub fn new(order: Order, table_bytes: u64, grandparents: Vec<(Vec<u8>, u64)>) -> Splitter {
         Splitter { order, table_bytes, grandparents, at: 0, overlap: 0, key: Vec::new(), has_key: false }
     }
 
@@ -61,19 +60,6 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn grandparent(largest: &[u8], size: u64) -> TableFacts<'_> {
-        TableFacts {
-            number: 0,
-            size,
-            smallest: largest,
-            largest,
-            entries: 1,
-            tombstones: 0,
-            greatest_seqno: 0,
-            is_busy: false,
-        }
-    }
-
     /// Feeds records of 10 bytes and returns the keys of each table.
     fn tables(splitter: &mut Splitter, keys: &[u8]) -> Vec<Vec<u8>> {
         let mut tables = vec![Vec::new()];
@@ -89,24 +75,24 @@ mod tests {
 
     #[test]
     fn a_table_ends_when_it_is_large_enough() {
-        let mut splitter = Splitter::new(Order::bytewise(), 20, &[]);
+        let mut splitter = Splitter::new(Order::bytewise(), 20, vec![]);
         assert_eq!(tables(&mut splitter, b"abcde"), [b"ab".to_vec(), b"cd".to_vec(), b"e".to_vec()]);
     }
 
     #[test]
     fn versions_of_one_key_stay_together_however_many() {
-        let mut splitter = Splitter::new(Order::bytewise(), 20, &[]);
+        let mut splitter = Splitter::new(Order::bytewise(), 20, vec![]);
         assert_eq!(tables(&mut splitter, b"abbbbbc"), [b"abbbbb".to_vec(), b"c".to_vec()]);
     }
 
     #[test]
     fn a_table_ends_when_it_overlaps_too_much_of_the_level_after_next() {
-        let grandparents = [grandparent(b"b", 150), grandparent(b"d", 150), grandparent(b"f", 150)];
-        let mut splitter = Splitter::new(Order::bytewise(), 20, &grandparents);
+        let grandparents = [b"b", b"d", b"f"].map(|largest| (largest.to_vec(), 150)).to_vec();
+        let mut splitter = Splitter::new(Order::bytewise(), 20, grandparents.clone());
         // Below `e` lie 300 bytes, more than ten tables of 20: the second table begins there.
         assert_eq!(tables(&mut splitter, b"ae"), [b"a".to_vec(), b"e".to_vec()]);
         // What a table begins behind does not count.
-        let mut splitter = Splitter::new(Order::bytewise(), 20, &grandparents);
+        let mut splitter = Splitter::new(Order::bytewise(), 20, grandparents);
         assert_eq!(tables(&mut splitter, b"eg"), [b"eg".to_vec()]);
     }
 
@@ -114,7 +100,7 @@ mod tests {
         #[test]
         fn tables_are_neither_too_long_nor_share_a_key(mut keys in vec(any::<u8>(), 1..200), target in 1u64..100) {
             keys.sort();
-            let mut splitter = Splitter::new(Order::bytewise(), target, &[]);
+            let mut splitter = Splitter::new(Order::bytewise(), target, vec![]);
             let tables = tables(&mut splitter, &keys);
             for pair in tables.windows(2) {
                 prop_assert!(pair[0].last() < pair[1].first());

@@ -25,14 +25,14 @@ use crate::error::{Error, IoContext, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
 use crate::names::Name;
-use crate::options::Compression;
+use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::Companions;
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
-pub(super) const HOT_LEVELS: usize = 2;
+const HOT_LEVELS: usize = 2;
 
 /// Frozen memtables at most; with so many, a full active one stops writers.
 const FROZEN_MEMTABLES: usize = 2;
@@ -239,15 +239,12 @@ impl Inner {
         let oldest = self.snapshots.boundaries().first().copied();
         let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
-            let picture = picture(family, &view.levels, &spans, oldest, taken);
-            let score = picture.scores().into_iter().max();
-            Some((score, family.clone(), pick(&picture)?))
+            pick(&picture(family, &view.levels, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
         };
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
-        let due = due.max_by_key(|(score, ..)| *score);
-        let due = due.or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)));
-        due.map(|(_, family, plan)| (family, plan))
+        let due = due.max_by_key(|(_, plan)| plan.score);
+        due.or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)))
     }
 
     fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
@@ -379,9 +376,8 @@ impl Inner {
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
-        let below = Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), &[], None, |_| false);
-        let grandparents = below.levels.get(plan.output_level + 1).map_or(&[][..], Vec::as_slice);
-        let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, grandparents);
+        let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
+        let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, below);
         let tables = write_tables(&job, &mut cursor, rules, splitter)?;
         self.sync_dir_before_edit()?;
         Ok(tables)
@@ -399,7 +395,7 @@ impl Inner {
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let options = family.options();
-            let picture = Picture::new(&view.levels, Shape::new(options, HOT_LEVELS), &[], None, |_| false);
+            let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
             let debt = debt::debt(&picture, view.frozen.len(), active);
             debt::stall(&debt, &Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES))
@@ -449,6 +445,11 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
+/// The shape that a family wants. Tables move freely where all levels are packed alike.
+pub(super) fn shape(options: &CfOptions) -> Shape {
+    Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
+}
+
 fn picture<'a>(
     family: &'a Family,
     levels: &'a Levels,
@@ -456,7 +457,7 @@ fn picture<'a>(
     oldest_snapshot: Option<Seqno>,
     taken: &Taken<'_>,
 ) -> Picture<'a> {
-    Picture::new(levels, Shape::new(family.options(), HOT_LEVELS), spans, oldest_snapshot, |number| {
+    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| {
         taken.is_busy(number)
     })
 }
@@ -494,6 +495,6 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<G
         expected,
     };
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
-    let splitter = Splitter::new(family.order().clone(), u64::MAX, &[]);
+    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
     write_tables(&job, &mut cursor, rules, splitter)
 }

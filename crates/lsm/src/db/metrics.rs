@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::jobs::HOT_LEVELS;
+use super::jobs::shape;
 use super::{Db, Inner};
 use crate::batch::Body;
-use crate::compaction::pick::{Picture, Shape};
+use crate::compaction::pick::Picture;
 use crate::version::LEVELS;
 use crate::wal::Wal;
 
@@ -178,8 +178,7 @@ impl Inner {
         let families = self.families();
         let families = families.by_id.values().map(|family| {
             let view = family.view();
-            let shape = Shape::new(family.options(), HOT_LEVELS);
-            let targets = Picture::new(&view.levels, shape, &[], None, |_| false).targets();
+            let targets = Picture::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
             let levels = (0..LEVELS).map(|level| {
                 let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
                 for table in view.levels.level(level).tables() {

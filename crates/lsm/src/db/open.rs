@@ -190,9 +190,9 @@ impl Opening<'_> {
     /// None if a writer changed the log under us.
     fn read_once(&self) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
-        let first = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
-        let found = recover::recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         if found.state.log != first.state.log {
             return Ok(None);
         }
@@ -230,7 +230,7 @@ impl Opening<'_> {
     }
 
     fn recover_for_writing(&self) -> Result<Opened> {
-        match recover::recover(self.env(), self.dir)? {
+        match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None if self.settings.create_if_missing => self.create(),
             None => {
@@ -252,7 +252,7 @@ impl Opening<'_> {
             }],
         };
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
-        match recover::recover(self.env(), self.dir)? {
+        match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None => Err(Error::structural("a manifest just made is not there").in_file("CURRENT", 0)),
         }

@@ -215,7 +215,7 @@ impl Content {
 /// Large enough that a table has few, small enough that growth never copies much.
 const CHUNK: usize = 1 << 16;
 
-/// Bytes in chunks. Every chunk but the last is full; what is missing at the end reads as zeros.
+/// Bytes in chunks, each as long as it was written; what is missing of one before the end reads as zeros.
 #[derive(Default)]
 struct Chunks {
     chunks: Vec<Vec<u8>>,
@@ -251,13 +251,9 @@ impl Chunks {
         self.length = self.length.max(offset + bytes.len() as u64);
     }
 
-    /// The chunk `at`, every earlier one full.
     fn chunk(&mut self, at: usize) -> &mut Vec<u8> {
-        while self.chunks.len() <= at {
-            if let Some(last) = self.chunks.last_mut() {
-                last.resize(CHUNK, 0);
-            }
-            self.chunks.push(Vec::new());
+        if self.chunks.len() <= at {
+            self.chunks.resize_with(at + 1, Vec::new);
         }
         &mut self.chunks[at]
     }

@@ -7,6 +7,7 @@
 //! comparison; among equal heads keys are compared in full. Other orders than bytewise have no heads.
 
 use std::cmp::Ordering;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::entry::{Entry, Keys, walk};
@@ -15,17 +16,25 @@ use crate::error::Result;
 use crate::order::{Order, common_prefix, head};
 use crate::record::{Record, Seqno};
 
-/// Up to this many heads are searched by counting the smaller ones: their lines are then read side by side, not one after the other.
+/// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
 const COUNTED_HEADS: usize = 64;
 
-/// One block, ready to be searched. Its own line of the processor's cache holds all that a lookup needs to go on.
+/// Entries of a block whose heads and offsets stand in `Block` itself: what a block of 4 KiB has, at a hundred bytes a record.
+/// Their lines are then read side by side with the block's own; behind a pointer they would wait for it.
+const NEAR_ENTRIES: usize = 44;
+
+/// How far behind the start of an entry its value is read beside it.
+const LINE: usize = 64;
+
+/// One block, ready to be searched. 512 bytes that hold all that leads to an entry.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Block {
     /// The body, then the column's companions (kind and word each) if there is a column.
     bytes: Box<[u8]>,
-    /// One head per entry, if there are heads; then the offsets of the entries and of their end, two in a word.
-    words: Box<[u64]>,
+    /// For blocks of more entries or bytes: one head per entry, if there are heads; then the offsets of the entries and of
+    /// their end, two in a word.
+    far: Box<[u64]>,
     base: Seqno,
     count: u32,
     /// Where the column's companions begin; 0: companions are inline.
@@ -36,15 +45,20 @@ pub(super) struct Block {
     /// Where the key of the first entry begins.
     first_key_at: u8,
     has_heads: bool,
+    is_near: bool,
     /// Read since the cache looked last.
     hot: AtomicBool,
+    near_heads: [u64; NEAR_ENTRIES],
+    near_offsets: [u16; NEAR_ENTRIES + 1],
 }
 
-/// The place of a search: an entry, and whether it has the key that was searched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+const _: () = assert!(size_of::<Block>() == 512, "eight lines");
+
+/// The place of a search, and its entry if that has the key that was searched.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: usize,
-    pub(super) equal: bool,
+    pub(super) equal: Option<Entry>,
 }
 
 impl Block {
@@ -75,7 +89,21 @@ impl Block {
         let has_heads = searched && order.is_bytewise();
         let first_key = &body[first.suffix_at..first.value_at];
         let skip = if has_heads { common_prefix(first_key, &keys.last) } else { 0 };
-        let words = side_words(body, &offsets, shape.interval, has_heads.then_some(skip))?;
+        let is_near = offsets.len() <= NEAR_ENTRIES + 1 && body.len() <= u16::MAX as usize;
+        let (mut near_heads, mut near_offsets) = ([0; NEAR_ENTRIES], [0; NEAR_ENTRIES + 1]);
+        let mut far: Vec<u64> = Vec::new();
+        if has_heads {
+            far.reserve_exact(if is_near { shape.count as usize } else { offsets.len() * 2 });
+            push_heads(&mut far, body, &offsets, shape.interval, skip)?;
+        }
+        if is_near {
+            near_heads.iter_mut().zip(far.drain(..)).for_each(|(to, from)| *to = from);
+            near_offsets.iter_mut().zip(&offsets).for_each(|(to, from)| *to = *from as u16);
+            far = Vec::new();
+        } else {
+            let two = |pair: &[u32]| pair[0] as u64 | (pair.get(1).copied().unwrap_or(0) as u64) << 32;
+            far.extend(offsets.chunks(2).map(two));
+        }
         let body_len = body.len();
         let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
         let mut bytes = if scratch.is_empty() { buffer } else { scratch };
@@ -83,7 +111,7 @@ impl Block {
         bytes.extend_from_slice(column.as_deref().unwrap_or_default());
         Ok(Block {
             bytes: bytes.into_boxed_slice(),
-            words,
+            far: far.into_boxed_slice(),
             base,
             count: shape.count,
             column_at: if column.is_some() { body_len as u32 } else { 0 },
@@ -91,13 +119,16 @@ impl Block {
             interval: shape.interval,
             first_key_at: first.suffix_at as u8,
             has_heads,
+            is_near,
             hot: AtomicBool::new(false),
+            near_heads,
+            near_offsets,
         })
     }
 
     /// Bytes that the block takes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.bytes.len() + self.words.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
+        self.bytes.len() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
     }
 
     /// Notes a read, with a store only if the note is not there yet.
@@ -117,12 +148,6 @@ impl Block {
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.count as usize
-    }
-
-    /// Entries that share one restart's key have the same number here.
-    #[inline]
-    pub(super) fn group(&self, at: usize) -> usize {
-        at / self.interval as usize
     }
 
     /// The entry at a place below `len`.
@@ -178,22 +203,24 @@ impl Block {
         }
         let skip = self.skip as usize;
         let prefix = &self.bytes[self.first_key_at as usize..][..skip];
-        match key.get(..skip) {
-            Some(start) if start == prefix => {}
-            _ => return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: false }),
+        if !begins_with(key, prefix) {
+            return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: None });
         }
-        let heads = &self.words[..self.len()];
+        let heads = if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] };
         let wanted = head(key, skip);
         let from = first_not_below(heads, wanted);
         match heads.get(from) {
             Some(found) if *found == wanted => {}
-            _ => return Ok(Place { at: from, equal: false }),
+            _ => return Ok(Place { at: from, equal: None }),
         }
         if heads.get(from + 1) == Some(&wanted) {
             let more = heads[from..].partition_point(|head| *head == wanted);
             return self.search_among(from, from + more, key, seqno, order);
         }
-        let entry = self.entry(from)?;
+        let offset = self.offset(from);
+        // Whoever finds its key reads the value next: its line is asked for beside the entry's own.
+        black_box(self.bytes.get(offset + LINE).copied());
+        let entry = Entry::read(&self.bytes, offset)?;
         let shared = entry.shared;
         let compared = match key.get(shared..) {
             // Prefix and heads have compared equal, and with them all shared bytes: the restart's key is not needed.
@@ -201,17 +228,17 @@ impl Block {
             _ => self.compare(from, &entry, key, order)?,
         };
         Ok(match compared {
-            Ordering::Less => Place { at: from + 1, equal: false },
-            Ordering::Greater => Place { at: from, equal: false },
-            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: true },
-            Ordering::Equal => Place { at: from + 1, equal: false },
+            Ordering::Less => Place { at: from + 1, equal: None },
+            Ordering::Greater => Place { at: from, equal: None },
+            Ordering::Equal if self.seqno(&entry) <= seqno => Place { at: from, equal: Some(entry) },
+            Ordering::Equal => Place { at: from + 1, equal: None },
         })
     }
 
     /// `search` among entries of which only full comparisons can tell. What follows `to` has a greater key, or nothing does.
     fn search_among(&self, from: usize, to: usize, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
         let (mut low, mut high) = (from, to);
-        let mut equal_at = usize::MAX;
+        let mut equal = None;
         while low < high {
             let middle = low + (high - low) / 2;
             let entry = self.entry(middle)?;
@@ -219,13 +246,13 @@ impl Block {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal if self.seqno(&entry) > seqno => low = middle + 1,
                 Ordering::Equal => {
-                    equal_at = middle;
+                    equal = Some((middle, entry));
                     high = middle;
                 }
                 Ordering::Greater => high = middle,
             }
         }
-        Ok(Place { at: low, equal: equal_at == low })
+        Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
     }
 
     /// Whether the last entry has this key, so that older versions of it may stand in the next block.
@@ -272,8 +299,11 @@ impl Block {
     /// Where the entry at a place begins; at `len`, where the last one ends.
     #[inline]
     fn offset(&self, at: usize) -> usize {
+        if self.is_near {
+            return self.near_offsets[at] as usize;
+        }
         let heads = if self.has_heads { self.len() } else { 0 };
-        let word = self.words[heads + at / 2];
+        let word = self.far[heads + at / 2];
         (word >> (at % 2 * 32)) as u32 as usize
     }
 }
@@ -291,27 +321,34 @@ pub(super) fn first_not_below(mut heads: &[u64], wanted: u64) -> usize {
             heads = &heads[..middle];
         }
     }
-    skipped + heads.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
+    // The last head of each line first, then one line: two rounds of reads, whatever the length.
+    let (lines, _) = heads.as_chunks::<8>();
+    let whole = lines.iter().map(|line| (line[7] < wanted) as usize).sum::<usize>() * 8;
+    let rest = &heads[whole..heads.len().min(whole + 8)];
+    skipped + whole + rest.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
 }
 
-/// Heads (after `skip` bytes) and packed offsets of a walked body.
-fn side_words(body: &[u8], offsets: &[u32], interval: u8, skip: Option<usize>) -> Result<Box<[u64]>> {
-    let count = offsets.len() - 1;
-    let heads = if skip.is_some() { count } else { 0 };
-    let mut words = Vec::with_capacity(heads + offsets.len().div_ceil(2));
-    if let Some(skip) = skip {
-        let mut restart: &[u8] = &[];
-        for (at, offset) in offsets[..count].iter().enumerate() {
-            let entry = Entry::read(body, *offset as usize)?;
-            let suffix = &body[entry.suffix_at..entry.value_at];
-            if at.is_multiple_of(interval as usize) {
-                restart = suffix;
-            }
-            words.push(joined_head(&restart[..entry.shared], suffix, skip));
+/// `starts_with`, without a call for the few bytes it is about.
+#[inline]
+pub(super) fn begins_with(key: &[u8], start: &[u8]) -> bool {
+    let Some(key) = key.get(..start.len()) else { return false };
+    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
+    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
+}
+
+/// Appends the heads, after `skip` bytes, of all keys of a walked body.
+fn push_heads(out: &mut Vec<u64>, body: &[u8], offsets: &[u32], interval: u8, skip: usize) -> Result<()> {
+    let mut restart: &[u8] = &[];
+    for (at, offset) in offsets.iter().take(offsets.len() - 1).enumerate() {
+        let entry = Entry::read(body, *offset as usize)?;
+        let suffix = &body[entry.suffix_at..entry.value_at];
+        if at.is_multiple_of(interval as usize) {
+            restart = suffix;
         }
+        out.push(joined_head(&restart[..entry.shared], suffix, skip));
     }
-    words.extend(offsets.chunks(2).map(|pair| pair[0] as u64 | (pair.get(1).copied().unwrap_or(0) as u64) << 32));
-    Ok(words.into_boxed_slice())
+    Ok(())
 }
 
 /// `head` of a key in two pieces.
@@ -337,6 +374,16 @@ mod tests {
             let whole = [&start[..], &rest].concat();
             let skip = skip.min(whole.len());
             prop_assert_eq!(joined_head(&start, &rest, skip), head(&whole, skip));
+        }
+
+        #[test]
+        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
+            let mut start = key[..at.min(key.len())].to_vec();
+            if flip && !start.is_empty() {
+                start[0] ^= 1;
+            }
+            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
+            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
         }
 
         #[test]

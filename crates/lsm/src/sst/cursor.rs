@@ -34,9 +34,7 @@ pub struct TableCursor {
     /// The entry under the cursor; none: not valid.
     entry: Option<Entry>,
     key: Vec<u8>,
-    /// Entries of this group share bytes with the same restart as `key`.
-    group: usize,
-    /// Bytes that `key` shares with that restart.
+    /// Bytes that `key` shares with its restart.
     shared: usize,
     /// Blocks read from the file in a row.
     streak: u32,
@@ -56,7 +54,6 @@ impl TableCursor {
             at: 0,
             entry: None,
             key: Vec::new(),
-            group: 0,
             shared: 0,
             streak: 0,
             advised: 0,
@@ -131,16 +128,16 @@ impl TableCursor {
         self.entry = None;
         let Some(block) = self.block.as_deref() else { return Ok(()) };
         let entry = block.entry(at).map_err(|error| self.table.at_block(error, self.number))?;
-        let group = block.group(at);
-        // Of the key held, the bytes that both entries share with their common restart stay.
-        let kept = if fresh || group != self.group { 0 } else { entry.shared.min(self.shared) };
+        // Of the key held, the bytes that both entries share with their common restart stay. A step to or from another restart's
+        // entries goes over the restart itself, which shares nothing.
+        let kept = if fresh { 0 } else { entry.shared.min(self.shared) };
         self.key.truncate(kept);
         if entry.shared > kept {
             let restart = block.restart_key(at).map_err(|error| self.table.at_block(error, self.number))?;
             self.key.extend_from_slice(&restart[kept..entry.shared]);
         }
         self.key.extend_from_slice(block.suffix(&entry));
-        (self.group, self.at, self.shared) = (group, at, entry.shared);
+        (self.at, self.shared) = (at, entry.shared);
         self.entry = Some(entry);
         Ok(())
     }
@@ -185,11 +182,12 @@ impl TableCursor {
         Ok(None)
     }
 
-    /// True if the entry at a place of the current block has this seqno.
-    fn has_seqno(&self, at: usize, seqno: Seqno) -> Result<bool> {
-        let Some(block) = self.block.as_deref() else { return Ok(false) };
-        let entry = block.entry(at).map_err(|error| self.table.at_block(error, self.number))?;
-        Ok(block.seqno(&entry) == seqno)
+    /// True if a search has found its key at exactly this seqno.
+    fn has_seqno(&self, place: &Place, seqno: Seqno) -> bool {
+        match (self.block.as_deref(), &place.equal) {
+            (Some(block), Some(entry)) => block.seqno(entry) == seqno,
+            _ => false,
+        }
     }
 
     fn block_len(&self) -> usize {
@@ -209,7 +207,7 @@ impl Cursor for TableCursor {
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self.locate(key, seqno)? {
             None => self.last(),
-            Some(place) if place.equal && self.has_seqno(place.at, seqno)? => self.stand(place.at, true),
+            Some(place) if self.has_seqno(&place, seqno) => self.stand(place.at, true),
             Some(place) if place.at > 0 => self.stand(place.at - 1, true),
             Some(_) => self.stand_last_before(self.number),
         }

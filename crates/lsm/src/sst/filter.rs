@@ -116,7 +116,7 @@ fn probes(hash: u64, count: u8) -> impl Iterator<Item = usize> {
     let mut x = hash;
     (0..count).map(move |_| {
         x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        ((x >> 48) * LINE_BITS as u64 >> 16) as usize
+        (((x >> 48) * LINE_BITS as u64) >> 16) as usize
     })
 }
 

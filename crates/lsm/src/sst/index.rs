@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::block::first_not_below;
+use super::block::{begins_with, first_not_below};
 use super::format::{Handle, TRAILER_BYTES};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -67,7 +67,7 @@ pub(super) struct Index {
     /// Heads of the last separator of each group, after the bytes common to the table.
     group_heads: Vec<u64>,
     /// Bytes common to all separators.
-    skip: usize,
+    common: Vec<u8>,
     groups: Vec<Group>,
     /// Common bytes and tails.
     keys: Vec<u8>,
@@ -94,7 +94,7 @@ impl Index {
         let mut index = Index {
             heads: Vec::new(),
             group_heads: Vec::new(),
-            skip: 0,
+            common: Vec::new(),
             groups: Vec::with_capacity(count.div_ceil(GROUP)),
             keys: Vec::new(),
             tails: Vec::with_capacity(count + 1),
@@ -122,8 +122,9 @@ impl Index {
         }
         index.tails.push(index.keys_len()?);
         if order.is_bytewise() {
-            index.skip = common_prefix(first.as_deref().unwrap_or_default(), &separators.last);
-            index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), index.skip)).collect();
+            let skip = common_prefix(first.as_deref().unwrap_or_default(), &separators.last);
+            index.common = separators.last[..skip].to_vec();
+            index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
         }
         index.keys.shrink_to_fit();
         Ok(index)
@@ -193,9 +194,8 @@ impl Index {
         };
         let (common_at, common_len) = (common_at as usize, common_len as usize);
         let common = &self.keys[common_at..common_at + common_len];
-        match key.get(..common_len) {
-            Some(start) if start == common => {}
-            _ => return if key < common { from } else { to },
+        if !begins_with(key, common) {
+            return if key < common { from } else { to };
         }
         let wanted = head(key, common_len);
         let heads = &self.heads[from..to];
@@ -210,15 +210,10 @@ impl Index {
 
     /// The first group whose last separator is not below `key`.
     fn find_group(&self, key: &[u8]) -> usize {
-        let last = self.groups.len() - 1;
-        let bound = self.bound_parts(last);
-        // What all separators begin with, the last one begins with.
-        match compare_start(key, bound, self.skip) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.groups.len(),
-            Ordering::Equal => {}
+        if !begins_with(key, &self.common) {
+            return if key < &self.common[..] { 0 } else { self.groups.len() };
         }
-        let wanted = head(key, self.skip);
+        let wanted = head(key, self.common.len());
         let low = first_not_below(&self.group_heads, wanted);
         if self.group_heads.get(low) != Some(&wanted) {
             return low;
@@ -261,15 +256,6 @@ impl Index {
         let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
         [common, self.tail(number)].concat()
     }
-}
-
-/// How a key compares with the first `length` bytes of a separator in two pieces; a key that ends earlier is less.
-fn compare_start(key: &[u8], (common, tail): (&[u8], &[u8]), length: usize) -> Ordering {
-    let split = common.len().min(length);
-    let (common, tail) = (&common[..split], &tail[..length - split]);
-    let start = key.get(..length).unwrap_or(key);
-    let (a, b) = start.split_at(split.min(start.len()));
-    a.cmp(common).then_with(|| b.cmp(tail))
 }
 
 /// The first of `from..to` that is not `below`; `to` if there is none.

@@ -200,10 +200,7 @@ impl Table {
         if place.at == block.len() {
             return Ok(if block.ends_with(key, &self.order)? { Outcome::Further } else { Outcome::Absent });
         }
-        if !place.equal {
-            return Ok(Outcome::Absent);
-        }
-        let entry = block.entry(place.at)?;
+        let Some(entry) = place.equal else { return Ok(Outcome::Absent) };
         if self.order.is_hashable() {
             visit(&block.record(place.at, &entry, key));
         } else {

@@ -131,6 +131,12 @@ impl<T> Levels<T> {
         self.levels.get(level)?.tables.iter().find(|handle| handle.meta().number == number)
     }
 
+    /// Largest key and size of each table of a level, in its order; nothing below the bottom.
+    pub fn ends(&self, level: usize) -> Vec<(Vec<u8>, u64)> {
+        let tables = self.levels.get(level).map_or(&[][..], |level| level.tables());
+        tables.iter().map(|handle| (handle.meta().largest.clone(), handle.meta().size)).collect()
+    }
+
     /// How many tables there are.
     pub fn tables(&self) -> usize {
         self.levels.iter().map(|level| level.tables.len()).sum()

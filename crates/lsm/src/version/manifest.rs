@@ -79,6 +79,11 @@ impl Manifest {
     pub fn create(env: &Env, dir: &Path, number: u64, store: Uid, first: &Edit) -> Result<Manifest> {
         let mut state = State::default();
         state.apply(first).map_err(refused)?;
+        if Current::read(env, dir)?.is_some() {
+            return Err(Error::invalid("the directory holds a store"));
+        }
+        // What an interrupted creation left behind: nobody names it.
+        remove_leftover(env, &dir.join(Name::Manifest(number).to_string()))?;
         Manifest::begin(env, dir, number, store, state)
     }
 
@@ -137,11 +142,6 @@ impl Manifest {
         Ok(())
     }
 
-    /// True after a failure that nobody can see through, or `close`: nothing can be appended until reopen (I09).
-    pub fn has_ended(&self) -> bool {
-        self.ended.is_some()
-    }
-
     /// What all edits add up to.
     pub fn state(&self) -> &State {
         &self.state
@@ -160,6 +160,11 @@ impl Manifest {
     /// Length of its file in bytes.
     pub fn bytes(&self) -> u64 {
         EDITS_AT + self.chain.end
+    }
+
+    /// True if nothing can be appended any more: after a failure that reopening has to clear up, or after `close`.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
     }
 
     fn alive(&self) -> Result<()> {
@@ -190,11 +195,15 @@ impl Chain {
         Name::Manifest(self.number).to_string()
     }
 
-    /// Writes the next edit behind the last and syncs. What a write without room left there is overwritten by the next one.
+    /// Writes the next edit behind the last and syncs. What a write without room left there is cut off again, so that no
+    /// two of them together look like a whole edit that the caller was told had failed.
     fn append(&mut self, body: &[u8]) -> Attempt<()> {
         let (frame, link) = framed(self.link, self.end, self.edits, body).map_err(harmless)?;
-        let written = self.file.write_at(&frame, EDITS_AT + self.end).during(|| format!("write {}", self.name()));
-        written.map_err(|error| Failure { harmless: error.is_out_of_space(), error })?;
+        let at = EDITS_AT + self.end;
+        if let Err(error) = self.file.write_at(&frame, at).during(|| format!("write {}", self.name())) {
+            let can_go_on = error.is_out_of_space() && self.file.set_len(at).is_ok();
+            return Err(Failure { error, harmless: can_go_on });
+        }
         self.file.sync_data().during(|| format!("sync {}", self.name())).map_err(fatal)?;
         (self.end, self.link, self.edits) = (self.end + frame.len() as u64, link, self.edits + 1);
         Ok(())
@@ -250,17 +259,21 @@ fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) 
 /// Replaces CURRENT. Nothing came of a failure before the rename; from then on it may name either.
 fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
     let temporary = dir.join(Name::Temporary.to_string());
-    match env.fs.remove(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(harmless(Error::io("remove CURRENT.tmp", error)));
-        }
-        _ => {}
-    }
+    remove_leftover(env, &temporary).map_err(harmless)?;
     let file = env.fs.open(&temporary, Open::Create).during(|| "create CURRENT.tmp").map_err(harmless)?;
     file.write_at(current.encode().as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
     file.sync_data().during(|| "sync CURRENT.tmp").map_err(fatal)?;
     env.fs.rename(&temporary, &dir.join(Name::Current.to_string())).during(|| "rename CURRENT.tmp").map_err(fatal)?;
     env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)
+}
+
+fn remove_leftover(env: &Env, path: &Path) -> Result<()> {
+    match env.fs.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io(format!("remove {}", path.display()), error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn first_page(number: u64, nonce: u64, store: Uid, end: u64) -> Vec<u8> {

@@ -13,6 +13,8 @@
 //! handle    one table, opened when first read           levels    the picture of one family
 //! ```
 
+#[cfg(test)]
+mod crash_tests;
 mod current;
 pub mod edit;
 pub mod family;
@@ -30,7 +32,7 @@ pub use edit::{Change, Edit, TableMeta};
 pub use handle::{DeadFiles, Handle, Shelf};
 pub use levels::{Level, Levels};
 pub use manifest::Manifest;
-pub use recover::{Recovered, Torn};
+pub use recover::{Recovered, Torn, recover};
 pub use state::{Cut, Family, State};
 
 /// Levels of a family: 0, whose tables may overlap, to 6, the bottom.

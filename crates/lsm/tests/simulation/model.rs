@@ -77,6 +77,9 @@ impl Run {
         });
         let kind = kind.expect("the weights cover the range").0;
         self.world.tally.add(kind, 1);
+        if std::env::var_os("WAXSEAL_TRACE").is_some() {
+            eprintln!("{kind} at step {}", self.world.sim.steps());
+        }
         let outcome = self.perform(kind);
         if let Err(error) = outcome
             && !self.world.sim.is_crashed()
@@ -410,7 +413,7 @@ impl Run {
         // Reads go on, also of a halted store; then it is reopened.
         world.check();
         self.snapshots.clear();
-        self.world.crash(Crash::Process);
+        self.world.crash_after_failed_sync(); // the fault may have struck a sync
         Ok(())
     }
 

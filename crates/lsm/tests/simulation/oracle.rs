@@ -27,6 +27,8 @@ pub struct Oracle {
     base_print: u64,
     /// Commits whose loss is not ruled out yet, oldest first; `base` stands for all before.
     log: Vec<Vec<Change>>,
+    /// A commit that failed and is not visible; it may still be whole in the log.
+    doubtful: Vec<Vec<Change>>,
     /// Commits in `log` that have returned.
     acknowledged: usize,
     /// Commits in `log` that are durable.
@@ -55,6 +57,13 @@ impl Oracle {
             apply(&mut self.now, change);
         }
         self.log.push(changes);
+        // Were an earlier one whole in the log, it would have been applied before this one.
+        self.doubtful.clear();
+    }
+
+    /// A commit that failed and is not visible now, but may be found by a recovery.
+    pub fn doubt(&mut self, changes: Vec<Change>) {
+        self.doubtful.push(changes);
     }
 
     /// Everything committed so far has returned.
@@ -68,12 +77,8 @@ impl Oracle {
         self.base = self.now.clone();
         self.base_print = print_of(&self.base);
         self.log.clear();
+        self.doubtful.clear();
         (self.acknowledged, self.synced) = (0, 0);
-    }
-
-    /// Commits that a machine crash may take.
-    pub fn unsynced(&self) -> usize {
-        self.log.len()
     }
 
     /// Finds the prefix that `found` is; it must contain what was acknowledged (or, with `machine`, what was synced). On success the
@@ -83,6 +88,8 @@ impl Oracle {
         let wanted = print_of(&found);
         let mut content = self.base.clone();
         let mut print = self.base_print;
+        let certain = self.log.len();
+        self.log.append(&mut self.doubtful);
         for taken in 0..=self.log.len() {
             if taken >= least && print == wanted && content == found {
                 self.now = found;
@@ -96,6 +103,7 @@ impl Oracle {
             }
         }
         let total = self.log.len();
+        self.log.truncate(certain);
         Err(format!(
             "recovered content is no prefix of the commits in {least}..={total} (of it, {} keys found, {} expected at the end)\n{}",
             found.values().map(BTreeMap::len).sum::<usize>(),

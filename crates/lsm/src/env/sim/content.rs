@@ -353,6 +353,14 @@ impl Content {
             .is_none_or(|page| page[sector * SECTOR..(sector + 1) * SECTOR].iter().all(|byte| *byte == 0))
     }
 
+    /// True if a machine crash can change nothing.
+    pub(super) fn is_settled(&self) -> bool {
+        let pages = self.live.pages.len().max(self.durable.pages.len());
+        self.dirty.is_empty()
+            && self.live.length == self.durable.length
+            && (0..pages).all(|page| same(self.live.page(page), self.durable.page(page)))
+    }
+
     /// Changes bytes on disk and in the cache at once, as no process could.
     pub(super) fn damage(&mut self, offset: u64, change: impl Fn(&mut u8)) {
         let page = (offset / PAGE as u64) as usize;

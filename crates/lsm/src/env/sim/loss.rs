@@ -116,9 +116,12 @@ impl State {
         }
         self.files.retain(|file, _| names.contains_key(&Entry::File(*file)));
         for (file, content) in &mut self.files {
-            let content = Arc::make_mut(content);
-            lose_data(content, loss, cut, &mut dice);
-            content.names = names[&Entry::File(*file)];
+            let names = names[&Entry::File(*file)];
+            if content.names != names || !content.is_settled() {
+                let content = Arc::make_mut(content);
+                lose_data(content, loss, cut, &mut dice);
+                content.names = names;
+            }
         }
     }
 

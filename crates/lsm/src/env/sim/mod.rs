@@ -22,6 +22,7 @@ mod dice;
 mod fault;
 mod handle;
 mod loss;
+mod names;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -165,6 +165,23 @@ fn lengths_are_lost_like_data() {
 }
 
 #[test]
+fn data_behind_a_lost_length_does_not_come_back_with_the_next_one() {
+    let sim = with_file(1, &[1; 100]);
+    open(&sim, "a").write_at(&[2; 200], 50).unwrap();
+    let mut cut = 0;
+    for seed in 0..100 {
+        let sim = sim.fork();
+        sim.reboot(Crash::Machine(Loss::Random { seed }));
+        if sim.read_all("a").unwrap()[50..] == [2; 50] {
+            open(&sim, "a").set_len(250).unwrap();
+            assert_eq!(sim.read_all("a").unwrap()[100..], [0; 150]);
+            cut += 1;
+        }
+    }
+    assert!(cut > 0);
+}
+
+#[test]
 fn a_random_loss_leaves_each_sector_at_some_version() {
     let sim = with_file(1, &[0; 8192]);
     let file = open(&sim, "a");
@@ -281,12 +298,13 @@ fn a_mapping_is_the_file() {
 
 #[test]
 fn a_page_of_many_versions_is_left_at_one_of_them() {
-    let sim = with_file(1, &[0; 4096]);
+    let sim = with_file(1, &[[0; 520].as_slice(), &[9; 4096 - 520]].concat());
     let mapped = open(&sim, "a").map(4096).unwrap().unwrap();
     for count in 1..=1000u64 {
         mapped.store(512, &count.to_le_bytes());
     }
     let versions = leavings(&sim, |seed| Loss::Random { seed });
+    assert!(versions.iter().all(|bytes| bytes[520..] == [9; 4096 - 520]), "what was not stored to is as it was");
     let versions: BTreeSet<u64> =
         versions.iter().map(|bytes| u64::from_le_bytes(bytes[512..520].try_into().unwrap())).collect();
     assert!(versions.contains(&0) && versions.contains(&1000) && versions.len() > 50);
@@ -366,6 +384,8 @@ fn a_failed_sync_loses_pages_and_a_later_success_does_not_bring_them_back() {
                 assert!(cached[4096] == disk[4096] || disk[4096] == 0, "the cache may know more than the disk");
                 lost += usize::from(disk[4096] == 0);
             }
+            let kept = left(&sim, ALL);
+            assert!(kept[..4096] == cached[..4096], "a page written again has its cached version to lose");
             file.sync_data().unwrap();
             assert_eq!(left(&sim, DURABLE)[..4096], cached[..4096], "a page written again goes out as it is cached");
         }
@@ -580,4 +600,34 @@ fn the_same_seed_leaves_the_same_disk() {
     assert_eq!(run(1, 1), run(1, 1));
     assert_ne!(run(1, 1), run(1, 2));
     assert_ne!(run(1, 1), run(2, 1));
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    let time = |what: &str, times: u32, run: &mut dyn FnMut()| {
+        let clock = crate::env::SystemClock::new();
+        (0..times).for_each(|_| run());
+        println!("{what}: {} ns", clock.monotonic_nanos() / u64::from(times));
+    };
+    let sim = SimFs::new(1);
+    for number in 0..10 {
+        create(&sim, &number.to_string(), &[1; 100_000]);
+    }
+    sim.settle();
+    let file = open(&sim, "0");
+    let mapped = file.map(65536).unwrap().unwrap();
+    let mut at = 0;
+    time("store of 136 bytes", 100_000, &mut || {
+        at = (at + 136) % 60_000;
+        mapped.store(at, &[3; 136]);
+    });
+    time("write of 4096 bytes", 10_000, &mut || file.write_at(&[5; 4096], 8192).unwrap());
+    time("write of 100 bytes and sync", 10_000, &mut || {
+        file.write_at(&[5; 100], 8192).unwrap();
+        file.sync_data().unwrap();
+    });
+    (1..10).for_each(|number| open(&sim, &number.to_string()).write_at(&[4; 20_000], 5000).unwrap());
+    time("fork", 1000, &mut || drop(sim.fork()));
+    time("fork and crash", 1000, &mut || sim.fork().reboot(Crash::Machine(Loss::Random { seed: 1 })));
 }

@@ -7,7 +7,7 @@ use crate::record::MAX_SEQNO;
 
 fn table(blocks: u32, cache: &Arc<Cache>) -> Arc<Table> {
     // One record a block.
-    let records: Vec<Owned> = (0..blocks).map(|n| Owned::put(&n.to_be_bytes(), 1, &[7; 900])).collect();
+    let records: Vec<Owned> = (0..blocks).map(|n| Owned::put(&numbered(n), 1, &[7; 900])).collect();
     let settings = WriterSettings { block_bytes: 1000, ..settings() };
     let (file, finished) = written(&records, &settings);
     let table = opened(file, &finished, &settings.order, cache);
@@ -16,7 +16,7 @@ fn table(blocks: u32, cache: &Arc<Cache>) -> Arc<Table> {
 }
 
 fn read(table: &Table, n: u32) {
-    assert!(got(table, &n.to_be_bytes(), MAX_SEQNO).unwrap().is_some());
+    assert!(got(table, &numbered(n), MAX_SEQNO).unwrap().is_some());
 }
 
 fn scan(table: &Arc<Table>) {
@@ -109,7 +109,7 @@ fn threads_share_a_cache_that_is_too_small() {
                 let mut n = seed;
                 for _ in 0..5000 {
                     n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    let key = ((n >> 8) % 200).to_be_bytes();
+                    let key = numbered((n >> 8) % 200);
                     assert_eq!(got(&table, &key, 9).unwrap().unwrap().key, key);
                 }
             })

@@ -199,12 +199,12 @@ fn a_record_larger_than_a_block_stands_alone() {
 
 #[test]
 fn a_filter_keeps_reads_of_other_keys_from_the_blocks() {
-    let records: Vec<Owned> = (0..2000u32).map(|n| Owned::put(&(2 * n).to_be_bytes(), 1, b"v")).collect();
+    let records: Vec<Owned> = (0..2000u32).map(|n| Owned::put(&numbered(2 * n), 1, b"v")).collect();
     let (file, finished) = written(&records, &settings());
     let cache = Arc::new(Cache::new(1 << 20));
     let table = opened(file, &finished, &Order::bytewise(), &cache);
     let loaded = || cache.metrics().loads;
-    assert!((0..30u32).all(|n| got(&table, &(2 * n + 1).to_be_bytes(), 9).unwrap().is_none()));
+    assert!((0..30u32).all(|n| got(&table, &numbered(2 * n + 1), 9).unwrap().is_none()));
     assert!(loaded() <= 2, "{} blocks read for keys that are not there", loaded());
-    assert!(got(&table, &4u32.to_be_bytes(), 9).unwrap().is_some());
+    assert!(got(&table, &numbered(4), 9).unwrap().is_some());
 }

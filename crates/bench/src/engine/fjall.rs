@@ -1,0 +1,122 @@
+//! fjall: one keyspace, no compression, each write handed to the operating system (its default), `SyncData` where a step syncs.
+
+use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use crate::Outcome;
+use crate::workload::touch;
+use fjall::config::CompressionPolicy;
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Nothing must happen for this long before the store counts as settled; it is taken off the measured time.
+const QUIET: Duration = Duration::from_millis(50);
+
+struct Fjall {
+    db: Database,
+    keyspace: Keyspace,
+}
+
+pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
+    let db =
+        Database::builder(dir).cache_size(settings.cache_bytes).journal_compression(CompressionType::None).open()?;
+    let memtable_bytes = settings.memtable_bytes;
+    let keyspace = db.keyspace("bench", move || {
+        KeyspaceCreateOptions::default()
+            .max_memtable_size(memtable_bytes)
+            .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+            .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+    })?;
+    Ok(Box::new(Fjall { db, keyspace }))
+}
+
+impl Fjall {
+    fn persist(&self, sync: bool) -> Outcome<()> {
+        if sync {
+            self.db.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine for Fjall {
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()> {
+        self.keyspace.insert(key, value)?;
+        self.persist(sync)
+    }
+
+    fn delete(&self, key: &[u8], sync: bool) -> Outcome<()> {
+        self.keyspace.remove(key)?;
+        self.persist(sync)
+    }
+
+    fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()> {
+        let mut batch = self.db.batch().durability(sync.then_some(PersistMode::SyncData));
+        for op in ops {
+            match &op.value {
+                Some(value) => batch.insert(&self.keyspace, op.key.as_slice(), value.as_slice()),
+                None => batch.remove(&self.keyspace, op.key.as_slice()),
+            }
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
+        Ok(Box::new(FjallReader { keyspace: &self.keyspace }))
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        Ok(self.keyspace.rotate_memtable_and_wait()?)
+    }
+
+    fn settle(&self) -> Outcome<Duration> {
+        self.keyspace.rotate_memtable_and_wait()?;
+        // It has no call that waits for compactions: settled is when its own counters stand still.
+        let mut quiet_since = Instant::now();
+        let mut completed = self.db.compactions_completed();
+        while quiet_since.elapsed() < QUIET {
+            std::thread::sleep(Duration::from_millis(1));
+            let now = self.db.compactions_completed();
+            if self.db.outstanding_flushes() > 0 || self.db.active_compactions() > 0 || now != completed {
+                completed = now;
+                quiet_since = Instant::now();
+            }
+        }
+        Ok(quiet_since.elapsed())
+    }
+
+    fn close(self: Box<Self>) -> Outcome<()> {
+        Ok(self.db.persist(PersistMode::SyncAll)?)
+    }
+}
+
+struct FjallReader<'a> {
+    keyspace: &'a Keyspace,
+}
+
+impl Reader for FjallReader<'_> {
+    fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>> {
+        Ok(self.keyspace.get(key)?.map(|value| touch(&value)))
+    }
+
+    fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        Ok(self.keyspace.get(key)?.map(|value| value.to_vec()))
+    }
+
+    fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()> {
+        match start {
+            Start::First => walk(self.keyspace.iter(), rows),
+            Start::Last => walk(self.keyspace.iter().rev(), rows),
+            Start::Seek(key) => walk(self.keyspace.range(key..), rows),
+        }
+    }
+}
+
+fn walk(guards: impl Iterator<Item = fjall::Guard>, rows: &mut Rows<'_>) -> Outcome<()> {
+    for guard in guards {
+        let (key, value) = guard.into_inner()?;
+        if !rows.row(&key, &value) {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! LMDB through heed: the unnamed database, one transaction a write. Not syncing is a flag of the environment, so a store whose
+//! every write will be synced is opened without it.
+#![expect(unsafe_code, reason = "opening a memory map is unsafe by nature: the driver alone holds the directory")]
+
+use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use crate::Outcome;
+use crate::workload::touch;
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
+use std::ops::Bound;
+use std::path::Path;
+use std::time::Duration;
+
+/// Address space, not disk: the file is sparse and grows as it is written.
+const MAP_BYTES: usize = 64 << 30;
+
+type Records = Database<'static, Bytes, Bytes>;
+
+struct Lmdb {
+    env: Env<WithTls>,
+    records: Records,
+    synced: bool,
+}
+
+pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES).max_readers(256);
+    if !settings.synced {
+        // SAFETY: without syncing only a machine crash can spoil the file, and no step crashes the machine.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    // SAFETY: the directory is the driver's own; no other process changes the file while it is mapped.
+    let env = unsafe { options.open(dir)? };
+    let transaction = env.write_txn()?;
+    let records: Records = env
+        .create_databases_and_commit(transaction, |opener, transaction| -> heed::Result<CommitOrAbort<_, ()>> {
+            Ok(CommitOrAbort::Commit(opener.create_database::<Bytes, Bytes>(transaction, None)?))
+        })?
+        .unwrap_commit();
+    Ok(Box::new(Lmdb { env, records, synced: settings.synced }))
+}
+
+impl Lmdb {
+    fn sync(&self, sync: bool) -> Outcome<()> {
+        if sync && !self.synced {
+            self.env.force_sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine for Lmdb {
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.records.put(&mut transaction, key, value)?;
+        transaction.commit()?;
+        self.sync(sync)
+    }
+
+    fn delete(&self, key: &[u8], sync: bool) -> Outcome<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.records.delete(&mut transaction, key)?;
+        transaction.commit()?;
+        self.sync(sync)
+    }
+
+    fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()> {
+        let mut transaction = self.env.write_txn()?;
+        for op in ops {
+            match &op.value {
+                Some(value) => self.records.put(&mut transaction, &op.key, value)?,
+                None => drop(self.records.delete(&mut transaction, &op.key)?),
+            }
+        }
+        transaction.commit()?;
+        self.sync(sync)
+    }
+
+    fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>> {
+        let held = match view {
+            View::Fixed => Some(self.env.read_txn()?),
+            View::Latest => None,
+        };
+        Ok(Box::new(LmdbReader { env: &self.env, records: self.records, held }))
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        Ok(self.env.force_sync()?)
+    }
+
+    fn settle(&self) -> Outcome<Duration> {
+        self.env.force_sync()?;
+        Ok(Duration::ZERO)
+    }
+
+    fn close(self: Box<Self>) -> Outcome<()> {
+        self.env.force_sync()?;
+        self.env.prepare_for_closing().wait();
+        Ok(())
+    }
+}
+
+struct LmdbReader<'a> {
+    env: &'a Env<WithTls>,
+    records: Records,
+    held: Option<RoTxn<'a, WithTls>>,
+}
+
+impl LmdbReader<'_> {
+    fn with<T>(&self, read: impl FnOnce(&RoTxn<'_, WithTls>) -> Outcome<T>) -> Outcome<T> {
+        match &self.held {
+            Some(transaction) => read(transaction),
+            None => read(&self.env.read_txn()?),
+        }
+    }
+}
+
+impl Reader for LmdbReader<'_> {
+    fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>> {
+        self.with(|transaction| Ok(self.records.get(transaction, key)?.map(touch)))
+    }
+
+    fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        self.with(|transaction| Ok(self.records.get(transaction, key)?.map(<[u8]>::to_vec)))
+    }
+
+    fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()> {
+        self.with(|transaction| match start {
+            Start::First => walk(self.records.iter(transaction)?, rows),
+            Start::Last => walk(self.records.rev_iter(transaction)?, rows),
+            Start::Seek(key) => {
+                let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(key), Bound::Unbounded);
+                walk(self.records.range(transaction, &range)?, rows)
+            }
+        })
+    }
+}
+
+fn walk<'a>(items: impl Iterator<Item = heed::Result<(&'a [u8], &'a [u8])>>, rows: &mut Rows<'_>) -> Outcome<()> {
+    for item in items {
+        let (key, value) = item?;
+        if !rows.row(key, value) {
+            break;
+        }
+    }
+    Ok(())
+}

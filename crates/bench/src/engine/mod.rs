@@ -1,0 +1,340 @@
+//! One small trait for every store, and the one place where they are opened, all with the same settings.
+//!
+//! An adapter adds nothing and hides nothing: each call is the call a user of that store would make. Where a store needs a
+//! transaction around a read, `View::Fixed` lets a reader keep one; `View::Latest` must see every write acknowledged before.
+
+mod null;
+
+#[cfg(feature = "peers")]
+mod fjall;
+#[cfg(feature = "peers")]
+mod lmdb;
+#[cfg(feature = "peers")]
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+#[cfg(feature = "ours")]
+mod waxseal;
+
+use crate::measure::Laps;
+use crate::workload::touch;
+use crate::{Fault, Outcome};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+
+/// Which store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[value(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// Stores nothing: what is measured is the driver.
+    Null,
+    /// Waxseal as it comes, seals on and verified.
+    Waxseal,
+    /// Waxseal opened plain: the same engine without seals.
+    Plain,
+    /// fjall.
+    Fjall,
+    /// redb.
+    Redb,
+    /// LMDB, through heed.
+    Lmdb,
+    /// RocksDB with its defaults.
+    Rocksdb,
+    /// RocksDB with every check on that it offers here.
+    RocksdbStrict,
+}
+
+impl Name {
+    /// The name as the command line and the reports spell it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Name::Null => "null",
+            Name::Waxseal => "waxseal",
+            Name::Plain => "plain",
+            Name::Fjall => "fjall",
+            Name::Redb => "redb",
+            Name::Lmdb => "lmdb",
+            Name::Rocksdb => "rocksdb",
+            Name::RocksdbStrict => "rocksdb-strict",
+        }
+    }
+
+    /// Whether this build contains it.
+    pub fn is_built(self) -> bool {
+        match self {
+            Name::Null => true,
+            Name::Waxseal | Name::Plain => cfg!(feature = "ours"),
+            Name::Fjall | Name::Redb | Name::Lmdb => cfg!(feature = "peers"),
+            Name::Rocksdb | Name::RocksdbStrict => cfg!(feature = "rocksdb"),
+        }
+    }
+
+    /// Everything this build contains.
+    pub fn built() -> Vec<Name> {
+        Name::value_variants().iter().copied().filter(|name| name.is_built()).collect()
+    }
+
+    /// Its version, from the workspace's own lock file.
+    pub fn version(self) -> String {
+        let package = match self {
+            Name::Null | Name::Waxseal | Name::Plain => return format!("waxseal {}", env!("CARGO_PKG_VERSION")),
+            Name::Fjall => "fjall",
+            Name::Redb => "redb",
+            Name::Lmdb => "lmdb-master-sys",
+            Name::Rocksdb | Name::RocksdbStrict => "librocksdb-sys",
+        };
+        let version = locked_version(include_str!("../../../../Cargo.lock"), package);
+        format!("{package} {}", version.unwrap_or("of unknown version"))
+    }
+}
+
+fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let mut lines = lock.lines();
+    lines.find(|line| line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"')) == Some(package))?;
+    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+/// What every store is given alike. Compression is off everywhere.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// Block or page cache; LMDB has none of its own and uses the page cache without a bound.
+    pub cache_bytes: u64,
+    /// Memtable of the LSM trees; B-trees have none.
+    pub memtable_bytes: u64,
+    /// Every write will be synced. Only stores that must choose at opening look at it.
+    pub synced: bool,
+}
+
+/// Whether a reader may keep the state it started with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// Nobody writes beside it: a transaction may be held.
+    Fixed,
+    /// Each call sees all that was acknowledged before it.
+    Latest,
+}
+
+/// Where a scan starts and which way it goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// The first key, going up.
+    First,
+    /// The last key, going down.
+    Last,
+    /// The first key not below this one, going up.
+    Seek(&'a [u8]),
+}
+
+/// One write of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Op {
+    /// The key.
+    pub key: Vec<u8>,
+    /// Its new value; `None` deletes.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What a store says about itself after opening; silence is the default.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Findings {
+    /// It reported that the end of its log was cut.
+    pub cut: bool,
+    /// It reported that it put damage right.
+    pub repaired: bool,
+}
+
+/// A store under test. Without `sync` a write survives the process (or whatever the store has nearest to that); with it, the machine.
+pub trait Engine: Send + Sync {
+    /// Writes one record.
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()>;
+
+    /// Deletes one record.
+    fn delete(&self, key: &[u8], sync: bool) -> Outcome<()>;
+
+    /// Writes all or none.
+    fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()>;
+
+    /// A reader for the calling thread.
+    fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
+
+    /// Moves memtables into tables, where there are any.
+    fn flush(&self) -> Outcome<()>;
+
+    /// Waits until nothing is left to do in the background. Gives back the part of the wait that only watched for quiet.
+    fn settle(&self) -> Outcome<Duration>;
+
+    /// What opening found.
+    fn findings(&self) -> Findings {
+        Findings::default()
+    }
+
+    /// Ends in good order.
+    fn close(self: Box<Self>) -> Outcome<()>;
+}
+
+/// Reads of one thread.
+pub trait Reader {
+    /// Looks a key up and touches all of its value; the sum of what was touched.
+    fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>>;
+
+    /// Looks a key up and copies its value.
+    fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>>;
+
+    /// Hands rows out until no more are wanted.
+    fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()>;
+}
+
+/// What is shown each row: key and value.
+pub type Each<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
+
+/// Rows a scan has seen: counts them, touches their values, reads the clock now and then.
+pub struct Rows<'a> {
+    wanted: u64,
+    seen: u64,
+    touched: u64,
+    laps: Option<&'a mut Laps>,
+    each: Option<&'a mut Each<'a>>,
+}
+
+impl<'a> Rows<'a> {
+    /// A clock reading costs as much as a row, so many rows share one.
+    const LAP_ROWS: u64 = 256;
+
+    /// At most `wanted` rows.
+    pub fn wanted(wanted: u64) -> Rows<'static> {
+        Rows { wanted, seen: 0, touched: 0, laps: None, each: None }
+    }
+
+    /// All rows, timed.
+    pub fn timed(laps: &'a mut Laps) -> Rows<'a> {
+        Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: Some(laps), each: None }
+    }
+
+    /// All rows, shown one by one.
+    pub fn shown(each: &'a mut Each<'a>) -> Rows<'a> {
+        Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: None, each: Some(each) }
+    }
+
+    /// One row. False: no more are wanted.
+    #[inline]
+    pub fn row(&mut self, key: &[u8], value: &[u8]) -> bool {
+        self.touched = self.touched.wrapping_add(touch(value)).wrapping_add(key.len() as u64);
+        self.seen += 1;
+        if let Some(laps) = &mut self.laps
+            && self.seen.is_multiple_of(Rows::LAP_ROWS)
+        {
+            laps.laps(Rows::LAP_ROWS);
+        }
+        if let Some(each) = &mut self.each {
+            each(key, value);
+        }
+        self.seen < self.wanted
+    }
+
+    /// How many rows came.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The sum of what was touched, so that no compiler can drop the touching.
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+}
+
+/// Opens a store, new or old.
+pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
+    std::fs::create_dir_all(dir)?;
+    match name {
+        Name::Null => Ok(null::open(settings)),
+        #[cfg(feature = "ours")]
+        Name::Waxseal => waxseal::open(dir, settings, false),
+        #[cfg(feature = "ours")]
+        Name::Plain => waxseal::open(dir, settings, true),
+        #[cfg(feature = "peers")]
+        Name::Fjall => fjall::open(dir, settings),
+        #[cfg(feature = "peers")]
+        Name::Redb => redb::open(dir, settings),
+        #[cfg(feature = "peers")]
+        Name::Lmdb => lmdb::open(dir, settings),
+        #[cfg(feature = "rocksdb")]
+        Name::Rocksdb => rocksdb::open(dir, settings, false),
+        #[cfg(feature = "rocksdb")]
+        Name::RocksdbStrict => rocksdb::open(dir, settings, true),
+        #[allow(unreachable_patterns, reason = "with every feature on nothing is missing")]
+        missing => Err(not_built(missing)),
+    }
+}
+
+/// The answer to a store that this build does not contain.
+pub fn not_built(name: Name) -> Fault {
+    format!("this build has no {}: features `peers` (fjall, redb, LMDB) and `rocksdb` add stores", name.text()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_the_line_below_its_package() {
+        let lock =
+            "[[package]]\nname = \"fjall-x\"\nversion = \"9\"\n\n[[package]]\nname = \"fjall\"\nversion = \"3.1.13\"\n";
+        assert_eq!(locked_version(lock, "fjall"), Some("3.1.13"));
+        assert_eq!(locked_version(lock, "redb"), None);
+    }
+
+    /// Every store of this build behaves like a map: through batches, deletes, a flush, both directions, and reopening.
+    #[test]
+    fn every_store_is_a_map() {
+        let settings = Settings { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, synced: false };
+        for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
+            let dir = tempfile::tempdir().expect("a directory");
+            let store = open(name, dir.path(), &settings).expect("opened");
+            store.put(b"b", b"2", false).expect("put");
+            store.put(b"a", b"old", false).expect("put");
+            store.flush().expect("flushed");
+            store.put(b"a", b"1", true).expect("put");
+            let ops = [
+                Op { key: b"c".to_vec(), value: Some(b"3".to_vec()) },
+                Op { key: b"b".to_vec(), value: None },
+                Op { key: b"d".to_vec(), value: Some(b"4".to_vec()) },
+            ];
+            store.batch(&ops, false).expect("batch");
+            store.delete(b"d", true).expect("deleted");
+            check(name, store.as_ref());
+            store.settle().expect("settled");
+            check(name, store.as_ref());
+            store.close().expect("closed");
+            let store = open(name, dir.path(), &settings).expect("opened again");
+            check(name, store.as_ref());
+            store.close().expect("closed again");
+        }
+    }
+
+    fn check(name: Name, store: &dyn Engine) {
+        for view in [View::Fixed, View::Latest] {
+            let mut reader = store.reader(view).expect("a reader");
+            assert_eq!(reader.fetch(b"a").expect("read"), Some(b"1".to_vec()), "{name:?}");
+            assert_eq!(reader.fetch(b"b").expect("read"), None, "{name:?}");
+            assert_eq!(reader.get(b"c").expect("read"), Some(u64::from(b'3')), "{name:?}");
+            assert_eq!(listed(reader.as_mut(), Start::First), ["a=1", "c=3"], "{name:?}");
+            assert_eq!(listed(reader.as_mut(), Start::Last), ["c=3", "a=1"], "{name:?}");
+            assert_eq!(listed(reader.as_mut(), Start::Seek(b"b")), ["c=3"], "{name:?}");
+            let mut one = Rows::wanted(1);
+            reader.scan(Start::First, &mut one).expect("scanned");
+            assert_eq!(one.seen(), 1, "{name:?}");
+        }
+    }
+
+    fn listed(reader: &mut dyn Reader, start: Start<'_>) -> Vec<String> {
+        let mut list = Vec::new();
+        let mut each = |key: &[u8], value: &[u8]| {
+            list.push(format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(value)))
+        };
+        reader.scan(start, &mut Rows::shown(&mut each)).expect("scanned");
+        list
+    }
+}

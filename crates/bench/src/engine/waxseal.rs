@@ -1,0 +1,117 @@
+//! Waxseal through its face, sealed (as it comes) or plain.
+
+use super::{Engine, Findings, Op, Reader, Rows, Settings, Start, View};
+use crate::Outcome;
+use crate::workload::touch;
+use std::path::Path;
+use std::time::Duration;
+use waxseal::{ColumnFamily, Compression, Db, Durability};
+
+struct Waxseal {
+    db: Db,
+    records: ColumnFamily,
+    synced: bool,
+}
+
+pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<dyn Engine>> {
+    let builder = Db::builder(dir)
+        .cache_bytes(settings.cache_bytes)
+        .memtable_bytes(settings.memtable_bytes)
+        .compression(Compression::None)
+        .durability(durability(settings.synced))
+        .create_if_missing(true);
+    let db = if plain { builder.plain().open()? } else { builder.open()? };
+    let records = db.column_family("default")?;
+    Ok(Box::new(Waxseal { db, records, synced: settings.synced }))
+}
+
+fn durability(sync: bool) -> Durability {
+    if sync { Durability::Sync } else { Durability::Os }
+}
+
+impl Engine for Waxseal {
+    fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()> {
+        if sync == self.synced {
+            return Ok(self.records.put(key, value)?);
+        }
+        let mut batch = self.db.batch();
+        batch.put(&self.records, key, value);
+        batch.commit(durability(sync))?;
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8], sync: bool) -> Outcome<()> {
+        if sync == self.synced {
+            return Ok(self.records.delete(key)?);
+        }
+        let mut batch = self.db.batch();
+        batch.delete(&self.records, key);
+        batch.commit(durability(sync))?;
+        Ok(())
+    }
+
+    fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()> {
+        let mut batch = self.db.batch();
+        for op in ops {
+            match &op.value {
+                Some(value) => batch.put(&self.records, &op.key, value),
+                None => batch.delete(&self.records, &op.key),
+            };
+        }
+        batch.commit(durability(sync))?;
+        Ok(())
+    }
+
+    fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
+        Ok(Box::new(WaxsealReader { records: &self.records }))
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        Ok(self.db.flush()?)
+    }
+
+    fn settle(&self) -> Outcome<Duration> {
+        self.db.settle()?;
+        Ok(Duration::ZERO)
+    }
+
+    fn findings(&self) -> Findings {
+        Findings { cut: self.db.recovery().cut_bytes > 0, repaired: false }
+    }
+
+    fn close(self: Box<Self>) -> Outcome<()> {
+        Ok(self.db.close()?)
+    }
+}
+
+struct WaxsealReader<'a> {
+    records: &'a ColumnFamily,
+}
+
+impl Reader for WaxsealReader<'_> {
+    fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>> {
+        Ok(self.records.get_with(key, touch)?)
+    }
+
+    fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        Ok(self.records.get_with(key, <[u8]>::to_vec)?)
+    }
+
+    fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()> {
+        let mut at = self.records.cursor();
+        match start {
+            Start::First => at.first()?,
+            Start::Last => at.last()?,
+            Start::Seek(key) => at.seek(key)?,
+        };
+        let down = matches!(start, Start::Last);
+        while at.valid() && rows.row(at.key(), at.value()) {
+            if down {
+                at.prev()?
+            } else {
+                at.next()?
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! The command line of the driver: arguments in, lines out, one exit code.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use waxseal_bench::engine::{Name, Settings};
+use waxseal_bench::run::{Plan, Step, run};
+use waxseal_bench::{Outcome, flip, killloop, peers};
+
+/// Measures Waxseal beside its peers, and what a flipped bit or a killed process costs.
+#[derive(Parser)]
+#[command(version, about)]
+struct Line {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Runs steps on one store, a line a step.
+    Run(RunLine),
+    /// All stores of this build in alternating rounds; ratios with confidence bounds, and gates.
+    Peers(peers::Line),
+    /// Flips one random bit of one file in a copy of a live store, opens it, reads everything.
+    Flip(flip::Line),
+    /// Kills a writing process again and again and looks for what it had acknowledged.
+    Killloop(killloop::Line),
+    /// The child of `flip` that fills a store and copies it while it is open.
+    #[command(hide = true)]
+    FlipFill(flip::FillLine),
+    /// The child of `flip` that opens a damaged copy.
+    #[command(hide = true)]
+    FlipCheck(flip::CheckLine),
+    /// The child of `killloop` that writes until it is killed.
+    #[command(hide = true)]
+    KillloopWrite(killloop::WriteLine),
+}
+
+#[derive(Args)]
+struct RunLine {
+    /// Which store.
+    #[arg(long)]
+    engine: Name,
+    /// Steps, in order, separated by commas.
+    #[arg(long, value_delimiter = ',', required = true)]
+    bench: Vec<Step>,
+    /// Records that the fills write.
+    #[arg(long, default_value_t = 1_000_000)]
+    num: u64,
+    /// Operations of the other steps [default: num; a thousandth of it for fillsync].
+    #[arg(long)]
+    ops: Option<u64>,
+    /// Threads that drive.
+    #[arg(long, default_value_t = 1)]
+    threads: u64,
+    /// Length of keys in bytes.
+    #[arg(long, default_value_t = 16)]
+    key: usize,
+    /// Length of values in bytes.
+    #[arg(long, default_value_t = 100)]
+    value: usize,
+    /// Records a batch of `fillbatch`.
+    #[arg(long, default_value_t = 100)]
+    batch: usize,
+    /// Block or page cache.
+    #[arg(long, default_value_t = 256)]
+    cache_mib: u64,
+    /// Memtable.
+    #[arg(long, default_value_t = 64)]
+    memtable_mib: u64,
+    /// Everything random follows from it.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Where the store is, or will be.
+    #[arg(long)]
+    dir: PathBuf,
+    /// Reads everything once before each step that only reads.
+    #[arg(long)]
+    warm: bool,
+    /// Prints JSON, an object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunLine {
+    fn plan(&self) -> Plan {
+        Plan {
+            engine: self.engine,
+            steps: self.bench.clone(),
+            num: self.num,
+            ops: self.ops,
+            threads: self.threads,
+            key_bytes: self.key,
+            value_bytes: self.value,
+            batch: self.batch,
+            settings: Settings {
+                cache_bytes: self.cache_mib << 20,
+                memtable_bytes: self.memtable_mib << 20,
+                synced: self.bench.iter().all(|step| *step == Step::FillSync),
+            },
+            seed: self.seed,
+            dir: self.dir.clone(),
+            warm: self.warm,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let done = match Line::parse().experiment {
+        Experiment::Run(line) => steps(&line).map(|()| 0),
+        Experiment::Peers(line) => peers::peers(&line),
+        Experiment::Flip(line) => flip::flip(&line),
+        Experiment::Killloop(line) => killloop::killloop(&line),
+        Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
+        Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
+        Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(fault) => {
+            eprintln!("waxseal-bench: {fault}");
+            ExitCode::from(4)
+        }
+    }
+}
+
+fn steps(line: &RunLine) -> Outcome<()> {
+    run(&line.plan(), &mut |report| {
+        if line.json {
+            println!("{}", serde_json::to_string(&report)?);
+        } else {
+            println!("{}", report.line());
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,165 @@
+//! Intervals by bootstrap, and what they allow one to say. Pure.
+
+use crate::workload::Random;
+
+/// A mean and the bounds between which it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The mean of the samples.
+    pub mean: f64,
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+    /// How many samples.
+    pub n: usize,
+}
+
+/// Which side of a threshold is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The value or more.
+    AtLeast,
+    /// The value or less.
+    AtMost,
+}
+
+/// What an interval says about a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval is on the good side.
+    Pass,
+    /// The whole interval is on the bad side.
+    Fail,
+    /// The threshold lies inside the interval, or there is no interval.
+    Inconclusive,
+}
+
+const RESAMPLES: usize = 4_000;
+
+/// The mean with its bootstrap bounds; `None` from fewer than three samples, which say nothing about their spread.
+///
+/// The percentile bootstrap of few samples is too narrow; its bounds are therefore drawn away from the mean by the ratio of
+/// Student's t to the normal quantile and by `sqrt(n / (n - 1))` (Hesterberg's expanded interval).
+pub fn interval(samples: &[f64], seed: u64) -> Option<Interval> {
+    let n = samples.len();
+    if n < 3 || samples.iter().any(|sample| !sample.is_finite()) {
+        return None;
+    }
+    let mut random = Random::new(seed);
+    let mut means: Vec<f64> = (0..RESAMPLES)
+        .map(|_| (0..n).map(|_| samples[random.below(n as u64) as usize]).sum::<f64>() / n as f64)
+        .collect();
+    means.sort_by(f64::total_cmp);
+    let mean = samples.iter().sum::<f64>() / n as f64;
+    let widen = student_t(n - 1) / 1.96 * (n as f64 / (n as f64 - 1.0)).sqrt();
+    let low = means[RESAMPLES * 25 / 1000];
+    let high = means[RESAMPLES * 975 / 1000];
+    Some(Interval { mean, low: mean - (mean - low).max(0.0) * widen, high: mean + (high - mean).max(0.0) * widen, n })
+}
+
+/// The geometric mean of ratios with its bounds: a ratio and its inverse weigh the same.
+pub fn ratio_interval(ratios: &[f64], seed: u64) -> Option<Interval> {
+    if ratios.iter().any(|ratio| *ratio <= 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let Interval { mean, low, high, n } = interval(&logs, seed)?;
+    Some(Interval { mean: mean.exp(), low: low.exp(), high: high.exp(), n })
+}
+
+/// Compares; an interval that contains the threshold decides nothing.
+pub fn judge(interval: Option<Interval>, wanted: Wanted, threshold: f64) -> Verdict {
+    let Some(Interval { low, high, .. }) = interval else { return Verdict::Inconclusive };
+    let (good, bad) = match wanted {
+        Wanted::AtLeast => (low >= threshold, high < threshold),
+        Wanted::AtMost => (high <= threshold, low > threshold),
+    };
+    match (good, bad) {
+        (true, _) => Verdict::Pass,
+        (_, true) => Verdict::Fail,
+        _ => Verdict::Inconclusive,
+    }
+}
+
+/// The middle value; 0 of nothing.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+/// Two-sided 95 % quantile of Student's distribution.
+fn student_t(freedom: usize) -> f64 {
+    const TABLE: [f64; 15] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131];
+    match freedom {
+        0 => f64::INFINITY,
+        1..=15 => TABLE[freedom - 1],
+        // Close enough from above: 1.96 + 2.4 / freedom.
+        _ => 1.96 + 2.4 / freedom as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_samples_say_nothing() {
+        assert_eq!(interval(&[1.0, 1.0], 1), None);
+        assert_eq!(judge(None, Wanted::AtLeast, 1.0), Verdict::Inconclusive);
+        assert_eq!(ratio_interval(&[1.0, -1.0, 2.0], 1), None);
+        assert_eq!(interval(&[1.0, f64::NAN, 2.0], 1), None);
+    }
+
+    #[test]
+    fn an_interval_holds_its_mean_and_widens_with_the_spread() {
+        let tight = interval(&[2.0, 2.01, 1.99, 2.0, 2.0], 1).expect("enough samples");
+        let loose = interval(&[1.0, 3.0, 2.0, 1.5, 2.5], 1).expect("enough samples");
+        assert!(tight.low <= tight.mean && tight.mean <= tight.high);
+        assert!(loose.high - loose.low > 20.0 * (tight.high - tight.low));
+    }
+
+    #[test]
+    fn ninety_five_in_a_hundred_intervals_hold_the_truth() {
+        let mut random = Random::new(7);
+        let held = (0..400)
+            .filter(|trial| {
+                // Six draws from a sum of uniform numbers: nearly normal, mean 6.
+                let samples: Vec<f64> = (0..6).map(|_| (0..12).map(|_| random.unit()).sum()).collect();
+                let interval = interval(&samples, *trial).expect("enough samples");
+                (interval.low..=interval.high).contains(&6.0)
+            })
+            .count();
+        assert!((364..=400).contains(&held), "{held} of 400");
+    }
+
+    #[test]
+    fn a_threshold_inside_the_interval_is_not_decided() {
+        let interval = Some(Interval { mean: 2.0, low: 1.5, high: 2.5, n: 5 });
+        assert_eq!(judge(interval, Wanted::AtLeast, 1.5), Verdict::Pass);
+        assert_eq!(judge(interval, Wanted::AtLeast, 2.6), Verdict::Fail);
+        assert_eq!(judge(interval, Wanted::AtLeast, 2.0), Verdict::Inconclusive);
+        assert_eq!(judge(interval, Wanted::AtMost, 2.5), Verdict::Pass);
+        assert_eq!(judge(interval, Wanted::AtMost, 1.4), Verdict::Fail);
+        assert_eq!(judge(interval, Wanted::AtMost, 2.0), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn ratios_are_symmetric() {
+        let there = ratio_interval(&[2.0, 4.0, 8.0], 3).expect("enough samples");
+        assert!((there.mean - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&[]), 0.0);
+    }
+}

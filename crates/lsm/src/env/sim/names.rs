@@ -1,0 +1,150 @@
+//! Changes of names: made at once for processes, durable with the sync of a directory, and until then remembered one by one.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::fault::{How, Kind};
+use super::loss::keep_names;
+use super::state::{BLOCK, Pending, State};
+use crate::env::tree::{Change, Entry, Tree};
+
+impl State {
+    /// Plans a change of names and makes it; none may be needed.
+    pub(super) fn rename(
+        &mut self,
+        epoch: u64,
+        plan: impl FnOnce(&Tree) -> io::Result<Option<Change>>,
+    ) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        if let Some(change) = plan(&self.live)?
+            && self.is_done(how)
+        {
+            self.change(step, change);
+        }
+        how.result()
+    }
+
+    pub(super) fn change(&mut self, step: u64, change: Change) {
+        self.live.apply(&change);
+        match &change {
+            Change::Put { entry, .. } => self.count(*entry, 1),
+            Change::Take { entry, .. } => self.count(*entry, -1),
+            Change::Move { replaced: Some(replaced), .. } => self.count(*replaced, -1),
+            Change::Move { replaced: None, .. } => {}
+        }
+        self.pending.push(Pending { step, change });
+    }
+
+    fn count(&mut self, entry: Entry, by: i32) {
+        if let Entry::File(file) = entry {
+            let content = self.content(file);
+            content.names = content.names.saturating_add_signed(by);
+            self.give_back(file);
+        }
+    }
+
+    /// The space of a file that nobody can reach any more is free.
+    pub(super) fn give_back(&mut self, file: u64) {
+        if let Some(content) = self.files.get(&file)
+            && content.names == 0
+            && !self.open.contains_key(&file)
+        {
+            let pages = content.live.reserved() as u64;
+            self.free = self.free.map(|free| free + (pages + 1) * BLOCK);
+        }
+    }
+
+    /// A new, empty file; it takes a block for itself.
+    pub(super) fn create(&mut self, epoch: u64, path: &Path) -> io::Result<u64> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        if !self.is_done(how) {
+            how.result()?;
+        }
+        let file = self.make(step, path)?;
+        how.result().map(|()| file)
+    }
+
+    pub(super) fn make(&mut self, step: u64, path: &Path) -> io::Result<u64> {
+        let file = self.number();
+        let change = self.live.plan_put(path, Entry::File(file))?;
+        self.spend(1)?;
+        self.files.insert(file, Arc::default());
+        self.change(step, change);
+        Ok(file)
+    }
+
+    /// Directories one by one; a crash leaves the outer ones.
+    pub(super) fn create_dirs(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
+        let (step, how) = self.begin(epoch, Kind::Name)?;
+        let missing = self.live.missing_dirs(path)?;
+        let done = self.done(how, missing.len(), 1);
+        for path in &missing[..done] {
+            let dir = self.number();
+            let change = self.live.plan_put(path, Entry::Dir(dir))?;
+            self.live.add_dir(dir);
+            self.durable.add_dir(dir);
+            self.change(step, change);
+        }
+        how.result()
+    }
+
+    /// Makes the entries of a directory durable, and with them whatever they came from in another one.
+    pub(super) fn sync_dir(&mut self, epoch: u64, path: &Path) -> io::Result<()> {
+        let (_, how) = self.begin(epoch, Kind::Sync)?;
+        let dir = self.live.dir(path)?;
+        let (concerned, others) = split(std::mem::take(&mut self.pending), dir);
+        self.pending = others;
+        let written = match how {
+            How::Failed(_) => keep_names(&concerned, |_| self.dice.coin()),
+            _ => {
+                let done = self.done(how, concerned.len(), 1);
+                (0..concerned.len()).map(|at| at < done).collect()
+            }
+        };
+        for (pending, written) in concerned.into_iter().zip(written) {
+            if written {
+                self.durable.apply(&pending.change);
+            } else if !matches!(how, How::Failed(_)) {
+                self.pending.push(pending);
+            }
+            // After a failure what was not written counts as clean: nothing will write it again.
+        }
+        self.pending.sort_by_key(|pending| pending.step);
+        self.sweep();
+        how.result()
+    }
+
+    /// Forgets files and directories that nothing leads to, on disk or in the cache.
+    pub(super) fn sweep(&mut self) {
+        let known: BTreeSet<Entry> = self
+            .live
+            .all_entries()
+            .chain(self.durable.all_entries())
+            .chain(self.pending.iter().map(|pending| pending.change.entry()))
+            .chain(self.open.keys().map(|file| Entry::File(*file)))
+            .collect();
+        self.files.retain(|file, _| known.contains(&Entry::File(*file)));
+        self.live.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
+        self.durable.retain_dirs(|dir| known.contains(&Entry::Dir(dir)));
+    }
+}
+
+/// Splits off the pending changes that a sync of `dir` makes durable: those of its entries, and the earlier ones that those
+/// build on in other directories.
+fn split(pending: Vec<Pending>, dir: u64) -> (Vec<Pending>, Vec<Pending>) {
+    let mut dirs = BTreeSet::from([dir]);
+    let (mut concerned, mut others) = (Vec::new(), Vec::new());
+    for pending in pending.into_iter().rev() {
+        if pending.change.dirs().any(|dir| dirs.contains(&dir)) {
+            dirs.extend(pending.change.dirs());
+            concerned.push(pending);
+        } else {
+            others.push(pending);
+        }
+    }
+    concerned.reverse();
+    others.reverse();
+    (concerned, others)
+}

@@ -1,0 +1,131 @@
+//! A cached read and a cached cursor step allocate nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use waxseal_lsm::checksum::{Uid, hash};
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::env::{Fs, Open, RealFs};
+use waxseal_lsm::options::Compression;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
+use waxseal_lsm::seam::Plain;
+use waxseal_lsm::sst::{Cache, Expected, Table, Writer, WriterSettings};
+
+/// The system's allocator, counting for each thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is ending has no counter any more.
+    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+}
+
+#[expect(unsafe_code, reason = "the only way to count allocations")]
+// SAFETY: every call is handed to the system's allocator as it came; counting touches a thread-local cell that needs no
+// allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What `work` allocates on this thread.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = RealFs.open(&dir.path().join("000001.tbl"), Open::Create).unwrap();
+    let settings = WriterSettings {
+        order: Order::bytewise(),
+        family: 0,
+        block_bytes: 4096,
+        restart_interval: 16,
+        filter_bits: 10,
+        compression: Compression::None,
+        base_seqno: 1,
+        seal_column: false,
+        created_micros: 0,
+    };
+    let uid = Uid([1; 16]);
+    let mut writer = Writer::new(file.clone(), uid, settings, Arc::new(Plain));
+    for n in 0..records {
+        let key = format!("{n:016}").into_bytes();
+        writer
+            .add(&Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] })
+            .unwrap();
+    }
+    let finished = writer.finish().unwrap();
+    let expected = Expected { uid, size: finished.size, digest: finished.digest };
+    let cache = Arc::new(Cache::new(64 << 20));
+    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache).unwrap())
+}
+
+#[test]
+fn the_counter_counts() {
+    assert!(allocations(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(100)))) > 0);
+}
+
+#[test]
+fn a_cached_get_allocates_nothing() {
+    let (_dir, table) = table(10_000);
+    let keys: Vec<Vec<u8>> = (0..10_500u32).map(|n| format!("{n:016}").into_bytes()).collect();
+    let mut bytes = 0;
+    let mut read_all = || {
+        for key in &keys {
+            table.get(key, hash(key), MAX_SEQNO, &mut |record| bytes += record.value.len()).unwrap();
+        }
+    };
+    read_all();
+    assert_eq!(allocations(read_all), 0);
+    assert_eq!(bytes, 2 * 10_000 * 100);
+}
+
+#[test]
+fn cached_cursor_steps_and_seeks_allocate_nothing() {
+    let (_dir, table) = table(10_000);
+    let keys: Vec<Vec<u8>> = (0..10_500u32).step_by(7).map(|n| format!("{n:016}").into_bytes()).collect();
+    let mut cursor = table.cursor(true);
+    let mut steps = 0;
+    let mut walk = || {
+        cursor.first().unwrap();
+        while cursor.valid() {
+            cursor.next().unwrap();
+            steps += 1;
+        }
+        cursor.last().unwrap();
+        while cursor.valid() {
+            cursor.prev().unwrap();
+            steps += 1;
+        }
+        for key in &keys {
+            cursor.seek(key, MAX_SEQNO).unwrap();
+            cursor.seek_for_prev(key, 0).unwrap();
+        }
+    };
+    walk();
+    assert_eq!(allocations(walk), 0);
+    assert_eq!(steps, 40_000);
+}
