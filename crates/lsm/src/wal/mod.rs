@@ -113,7 +113,7 @@ pub struct Wal<T> {
     /// The witness stored last.
     witness: AtomicU64,
     /// The greatest acknowledged mark stored.
-    acknowledged: Mutex<u64>,
+    acknowledged: AtomicU64,
     group: Signal<Group>,
     /// Held while a segment is prepared.
     retired: Mutex<Retired>,
@@ -187,7 +187,7 @@ impl<T> Wal<T> {
                 }
             ]),
             witness: AtomicU64::new(start),
-            acknowledged: Mutex::new(start),
+            acknowledged: AtomicU64::new(start),
             group: Signal::new(Group::new(place)),
             retired: Mutex::new(Retired::default()),
             pins: Arc::default(),

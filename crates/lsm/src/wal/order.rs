@@ -51,8 +51,8 @@ pub(super) struct Spot {
     pub sequence: u64,
     pub header: FrameHeader,
     pub offset: u64,
-    pub segment: Arc<Segment>,
-    pub direct: bool,
+    /// The segment to write it to; None: it goes to the ring.
+    pub direct: Option<Arc<Segment>>,
 }
 
 /// A frame of the log's own, still to be copied.
@@ -321,7 +321,7 @@ impl<T> Order<T> {
         self.end = end;
         self.link = header.link;
         self.next_seqno += count;
-        Spot { sequence, header, offset, segment: self.current.clone(), direct }
+        Spot { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
     }
 
     /// Looks how far frames are whole now. `is_copied` tells of one frame.

@@ -25,6 +25,9 @@ const CHECKED_BYTES: usize = 112;
 const ACKNOWLEDGED_AT: [usize; 2] = [512, 1536];
 const SYNCED_AT: [usize; 2] = [520, 1544];
 
+/// A frame up to this long is put together on the stack and stored at once.
+const JOINED_BYTES: usize = 256;
+
 /// Positions of the copies of a mark in page 0.
 pub(super) fn mark_positions(mark: Mark) -> [usize; 2] {
     match mark {
@@ -175,6 +178,13 @@ impl Ring {
 
     /// Copies a frame to its place: header, body, zeros up to whole words. The place is the caller's alone.
     pub(super) fn store_frame(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
+        let length = FRAME_HEADER_BYTES + body.len();
+        if length <= JOINED_BYTES {
+            let mut joined = [0; JOINED_BYTES];
+            joined[..FRAME_HEADER_BYTES].copy_from_slice(header);
+            joined[FRAME_HEADER_BYTES..length].copy_from_slice(body);
+            return self.store(offset, &joined[..length.next_multiple_of(8)]);
+        }
         self.store(offset, header);
         let whole = body.len() & !7;
         self.store(offset + FRAME_HEADER_BYTES as u64, &body[..whole]);

@@ -1,8 +1,6 @@
 //! The log under crashes and faults: every step of every script, killed process and lost power.
 
-mod log;
-
-use log::*;
+use super::driver::*;
 use waxseal_lsm::env::{Env, Fs, RealFs};
 
 #[test]

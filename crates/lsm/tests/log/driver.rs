@@ -2,7 +2,7 @@
 //!
 //! The manifest is played by `Manifest`: durable at once, which is the worst case for a log that must be durable before it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,8 +17,7 @@ use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Wal, Whole, recover};
 
 /// One step of a script. Commits are known by their order.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "each test binary uses some")]
-pub enum Do {
+pub(crate) enum Do {
     /// Order, copy, take and acknowledge a batch with a value of this many bytes.
     Commit(usize),
     /// The same, then sync.
@@ -42,31 +41,30 @@ pub enum Do {
 
 /// What the manifest would know.
 #[derive(Clone, Debug, Default)]
-pub struct Manifest {
-    pub start: LogStart,
-    pub facts: Facts,
+pub(crate) struct Manifest {
+    pub(crate) start: LogStart,
+    pub(crate) facts: Facts,
     /// Commits that lie below the start.
-    pub retired: usize,
+    pub(crate) retired: usize,
 }
 
 /// A log and what was done to it.
-pub struct Driver {
-    pub env: Env,
-    pub dir: PathBuf,
+pub(crate) struct Driver {
+    pub(crate) env: Env,
     /// The disk, if it can crash: a store into a mapping does not tell.
-    pub sim: Option<SimFs>,
-    pub wal: Wal<usize>,
-    pub manifest: Manifest,
+    pub(crate) sim: Option<SimFs>,
+    pub(crate) wal: Wal<usize>,
+    pub(crate) manifest: Manifest,
     /// Bodies in the order of the log, and the offset behind each.
-    pub bodies: Vec<(Vec<u8>, u64)>,
+    pub(crate) bodies: Vec<(Vec<u8>, u64)>,
     pending: Vec<(Ticket, Body)>,
-    pub taken: usize,
+    pub(crate) taken: usize,
     /// Commits that were acknowledged, and those below a sync that returned.
-    pub acknowledged: usize,
-    pub synced: usize,
+    pub(crate) acknowledged: usize,
+    pub(crate) synced: usize,
 }
 
-pub fn settings(mapped: bool) -> Settings {
+pub(crate) fn settings(mapped: bool) -> Settings {
     Settings {
         segment_bytes: 32 * 1024,
         ring_bytes: 16 * 1024,
@@ -76,7 +74,7 @@ pub fn settings(mapped: bool) -> Settings {
     }
 }
 
-pub fn body(number: usize, bytes: usize) -> Body {
+pub(crate) fn body(number: usize, bytes: usize) -> Body {
     let mut batch = Batch::new();
     let value: Vec<u8> = (0..bytes).map(|at| (at * 7 + number * 31) as u8).collect();
     batch.push(0, Kind::Put, format!("key{number:06}").as_bytes(), &value, &Plain).unwrap();
@@ -87,13 +85,12 @@ pub fn body(number: usize, bytes: usize) -> Body {
 }
 
 impl Driver {
-    pub fn create(env: &Env, dir: &Path, settings: &Settings, start: u64) -> Result<Driver> {
+    pub(crate) fn create(env: &Env, dir: &Path, settings: &Settings, start: u64) -> Result<Driver> {
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
         let (wal, log_start) = Wal::create(env, dir, settings, start, 1, numbers)?;
         Ok(Driver {
             env: env.clone(),
-            dir: dir.to_owned(),
             sim: None,
             wal,
             manifest: Manifest { start: log_start, ..Manifest::default() },
@@ -105,12 +102,12 @@ impl Driver {
         })
     }
 
-    pub fn run(&mut self, script: &[Do]) -> Result<()> {
+    pub(crate) fn run(&mut self, script: &[Do]) -> Result<()> {
         script.iter().try_for_each(|step| self.step(*step))
     }
 
     /// Takes a step; an error after a crash, as the process is gone.
-    pub fn step(&mut self, step: Do) -> Result<()> {
+    pub(crate) fn step(&mut self, step: Do) -> Result<()> {
         let before = (self.acknowledged, self.synced, self.manifest.clone());
         let outcome = self.take_step(step);
         if self.sim.as_ref().is_some_and(SimFs::is_crashed) {
@@ -207,7 +204,12 @@ impl Driver {
 }
 
 /// Reads the log back.
-pub fn read_back(env: &Env, dir: &Path, manifest: &Manifest, machine: Machine) -> Result<(Vec<Vec<u8>>, LogEnd)> {
+pub(crate) fn read_back(
+    env: &Env,
+    dir: &Path,
+    manifest: &Manifest,
+    machine: Machine,
+) -> Result<(Vec<Vec<u8>>, LogEnd)> {
     let mut bodies = Vec::new();
     let end = recover(env, dir, &manifest.start, &manifest.facts, machine, false, &mut |replayed| {
         bodies.push(replayed.body.to_vec());
@@ -217,7 +219,11 @@ pub fn read_back(env: &Env, dir: &Path, manifest: &Manifest, machine: Machine) -
 }
 
 /// What is wrong with a log that was read back; `least` commits must be there.
-pub fn check(driver: &Driver, read: &Result<(Vec<Vec<u8>>, LogEnd)>, least: usize) -> std::result::Result<(), String> {
+pub(crate) fn check(
+    driver: &Driver,
+    read: &Result<(Vec<Vec<u8>>, LogEnd)>,
+    least: usize,
+) -> std::result::Result<(), String> {
     let (bodies, end) = read.as_ref().map_err(|error| format!("an honest log is refused: {error}"))?;
     let retired = driver.manifest.retired;
     let expected = driver.bodies.iter().skip(retired).map(|(body, _)| body);
@@ -245,7 +251,7 @@ pub fn check(driver: &Driver, read: &Result<(Vec<Vec<u8>>, LogEnd)>, least: usiz
 
 /// Runs a script once to count its steps, then once for each step that changes something, with the crash there, and reads
 /// back after every kind of crash. Returns how many crashes were tried.
-pub fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usize, String> {
+pub(crate) fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usize, String> {
     let dir = Path::new("/db");
     let begin = |seed: u64| {
         let sim = SimFs::new(seed);
@@ -286,7 +292,7 @@ pub fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usi
 }
 
 /// The scripts of the sweeps.
-pub fn scripts() -> Vec<(&'static str, Vec<Do>)> {
+pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
     use Do::*;
     let repeat = |step: &[Do], times: usize| step.repeat(times);
     vec![
@@ -376,15 +382,9 @@ pub fn scripts() -> Vec<(&'static str, Vec<Do>)> {
     ]
 }
 
-/// A failure of the operating system or of the simulated disk.
-#[allow(dead_code, reason = "each test binary uses some")]
-pub fn is_halted(error: &Error) -> bool {
-    *error.kind() == waxseal_lsm::error::ErrorKind::Halted
-}
-
 /// Each sync of a script fails once; the log goes on as far as it lets itself, is killed, and then the machine crashes. What
 /// was confirmed must be there.
-pub fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
+pub(crate) fn failed_sync(mapped: bool) -> std::result::Result<(), String> {
     use waxseal_lsm::env::sim::Fault;
     let dir = Path::new("/db");
     let script =
