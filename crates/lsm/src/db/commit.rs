@@ -107,12 +107,17 @@ impl Db {
     ///
     /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
     /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
-    /// visible, but not known to be durable. An empty batch does nothing.
-    pub fn commit(&self, batch: &Batch, durability: Durability) -> Result<Seqno> {
+    /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
+    pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         let (inner, log) = self.writable()?;
         if batch.is_empty() {
             return Ok(inner.visible());
         }
+        let families = inner.families();
+        if batch.families().iter().any(|id| !families.by_id.contains_key(id)) {
+            return Err(Error::invalid("the batch names a family that was dropped"));
+        }
+        drop(families);
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         let ticket = log.wal.order(&body, body.clone())?;

@@ -420,6 +420,10 @@ fn a_store_copied_while_open_opens_anywhere() {
 /// What is cut is said: by the report, by the event, and the bytes are set aside.
 #[test]
 fn a_torn_tail_is_cut_with_a_report() {
+    torn_tails();
+}
+
+pub fn torn_tails() {
     let mut cuts = 0;
     for seed in 0..60 {
         let mut world = World::new(seed, CONFIGS[1]);

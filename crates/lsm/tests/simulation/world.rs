@@ -249,7 +249,7 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
-        let outcome = db.commit(&batch, durability);
+        let outcome = db.commit(&mut batch, durability);
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
                 // A store into the mapping was the last thing this process did: it never returned.
