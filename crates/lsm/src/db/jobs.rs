@@ -386,7 +386,14 @@ impl Inner {
     fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
         self.background.kick(Lane::Compact);
         let family = family.name().to_owned();
-        self.listener.on_event(&Event::Compacted { family, inputs, outputs, level: plan.output_level, moved });
+        self.listener.on_event(&Event::Compacted {
+            family,
+            inputs,
+            outputs,
+            level: plan.output_level,
+            moved,
+            reason: plan.reason,
+        });
     }
 
     /// Decides anew how much writers are held back.
@@ -457,9 +464,7 @@ fn picture<'a>(
     oldest_snapshot: Option<Seqno>,
     taken: &Taken<'_>,
 ) -> Picture<'a> {
-    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| {
-        taken.is_busy(number)
-    })
+    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| taken.is_busy(number))
 }
 
 /// What a flush needs to know; also used by recovery, before there is a store.
