@@ -186,8 +186,7 @@ impl Inner {
 
     fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
         let families = self.families();
-        let mut seqno = whole.seqno;
-        for operation in Operations::new(&whole.payload.bytes)? {
+        for (seqno, operation) in (whole.seqno..).zip(Operations::new(&whole.payload.bytes)?) {
             let operation = operation?;
             if let Some(family) = families.by_id.get(&operation.family) {
                 apply.companion.clear();
@@ -211,7 +210,6 @@ impl Inner {
                     return Ok(()); // only the first operation takes effect
                 }
             }
-            seqno += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
         Ok(())

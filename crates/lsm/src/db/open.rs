@@ -286,7 +286,7 @@ impl Opening<'_> {
         }
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
         env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
-        edit.changes.extend(replay.added.drain(..));
+        edit.changes.append(&mut replay.added);
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
