@@ -231,6 +231,7 @@ impl Inner {
         let outcome = self.run_plan(family, plan);
         self.compactions.done(family, plan);
         self.background.changed();
+        self.sweep_dead_files(); // the inputs were held until now
         outcome
     }
 
