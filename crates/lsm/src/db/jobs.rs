@@ -398,6 +398,13 @@ impl Inner {
 
     /// Decides anew how much writers are held back.
     pub(crate) fn revise_stall(&self) {
+        let changed = self.background.decide_stall(|| self.stall_due());
+        if let Some(stall) = changed {
+            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
+        }
+    }
+
+    fn stall_due(&self) -> Stall {
         let families = self.families();
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
@@ -408,10 +415,7 @@ impl Inner {
             debt::stall(&debt, &Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES))
         });
         let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
-        let stall = worst.max_by_key(price).unwrap_or(Stall::Go);
-        if self.background.set_stall(stall) {
-            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
-        }
+        worst.max_by_key(price).unwrap_or(Stall::Go)
     }
 
     /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
