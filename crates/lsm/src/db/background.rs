@@ -248,12 +248,13 @@ impl Inner {
             self.step_any();
             return;
         }
-        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed).saturating_add(nanos);
         if owed < LEAST_SLEEP_NANOS {
             return;
         }
-        self.background.owed.fetch_sub(owed.min(nanos.max(LEAST_SLEEP_NANOS)), Ordering::Relaxed);
-        let until = self.env.clock.monotonic_nanos() + owed.min(nanos.max(LEAST_SLEEP_NANOS));
+        // Whoever comes first takes the whole debt over, and nobody pays it twice.
+        let mine = self.background.owed.swap(0, Ordering::Relaxed);
+        let until = self.env.clock.monotonic_nanos().saturating_add(mine.min(nanos.max(LEAST_SLEEP_NANOS)));
         let mut state = self.background.state.lock();
         loop {
             let now = self.env.clock.monotonic_nanos();
