@@ -124,7 +124,7 @@ impl Db {
     /// Does one piece of background work, if there is any; true if something was done. For stores in stepped mode.
     pub fn step(&self) -> Result<bool> {
         let inner = self.open_inner()?;
-        Ok(inner.step_any())
+        Ok(inner.access == Access::Write && inner.step_any())
     }
 }
 
