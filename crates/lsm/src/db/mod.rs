@@ -197,15 +197,19 @@ impl Db {
     /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(inner.snapshots.take(inner.held_views(), || inner.visible()))
+        if inner.access != Access::Write {
+            return Ok(inner.held_snapshot());
+        }
+        Ok(inner.snapshots.take(None, || inner.visible()))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(inner
-            .snapshots
-            .take(inner.held_views(), || inner.log.as_ref().map_or(inner.visible(), |log| log.durable_seqno())))
+        Ok(match &inner.log {
+            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            None => inner.held_snapshot(),
+        })
     }
 
     /// What recovery found when the store was opened.
@@ -265,10 +269,12 @@ impl Inner {
         self.families.load()
     }
 
-    /// What a snapshot of a read-only store must hold itself, since the writer does not know of it.
-    fn held_views(&self) -> Option<snapshot::Views> {
-        let read_only = self.access != Access::Write;
-        read_only.then(|| self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect())
+    /// A snapshot of a read-only store: it holds its views itself, since the writer does not know of it. No `refresh` comes
+    /// between the views and the seqno.
+    fn held_snapshot(&self) -> Snapshot {
+        let _no_refresh = lock(&self.jobs_lock);
+        let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
+        self.snapshots.take(Some(views), || self.visible())
     }
 
     pub(crate) fn new_file_number(&self) -> u64 {

@@ -86,6 +86,7 @@ impl Db {
         if inner.access != Access::Read {
             return Ok(());
         }
+        let _one_look_at_a_time = lock(&inner.manifest); // else an older picture could replace a newer one
         let parts = Parts {
             env: inner.env.clone(),
             companions: inner.companions.clone(),
@@ -596,8 +597,11 @@ fn start(
 }
 
 impl Inner {
-    /// Takes over what a fresh look found (read-only stores).
+    /// Takes over what a fresh look found (read-only stores). The seqno first: a reader loads its view and then the seqno, and a
+    /// new view may lack what an old seqno needs. Snapshots take views and seqno together, so they wait.
     fn adopt(&self, opened: Opened) {
+        let _all_at_once = lock(&self.jobs_lock);
+        self.visible.store(opened.visible, Ordering::Release);
         let known = self.families();
         let mut families = Families { by_id: BTreeMap::new(), next_id: opened.families.next_id };
         for (id, fresh) in opened.families.by_id {
@@ -612,6 +616,5 @@ impl Inner {
             families.by_id.insert(id, family);
         }
         self.families.store(Arc::new(families));
-        self.visible.store(opened.visible, Ordering::Release);
     }
 }
