@@ -349,8 +349,9 @@ impl Inner {
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });
         self.install(edit, None)?;
-        match lock(&self.manifest).as_mut() {
-            Some(manifest) => manifest.close(),
+        // Taken away: an edit that comes too late is refused.
+        match lock(&self.manifest).take() {
+            Some(mut manifest) => manifest.close(),
             None => Ok(()),
         }
     }

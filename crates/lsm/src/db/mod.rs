@@ -220,7 +220,10 @@ impl Db {
     /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
     /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
-        self.handle.close()
+        match self.open_inner() {
+            Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child's copy: nothing of it is its own
+            _ => self.handle.close(),
+        }
     }
 
     /// Removes a store that nobody has open: every file of ours, then the directory if nothing else is in it.
@@ -300,13 +303,17 @@ impl Inner {
 impl Handle {
     fn close(&self) -> Result<()> {
         let inner = &self.inner;
-        if inner.closed.swap(true, Ordering::AcqRel) || !inner.origin.is_here() {
+        if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         inner.background.stop();
         for thread in lock(&self.threads).drain(..) {
             let _ = thread.join();
         }
+        // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
+        // lock goes, for whoever opens the store next gives the same numbers to new files.
+        let _last_job = lock(&inner.jobs_lock);
+        inner.compactions.wait_for_all();
         let outcome = inner.close_log();
         *lock(&inner.store_lock) = None;
         outcome
