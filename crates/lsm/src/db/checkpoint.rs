@@ -53,7 +53,7 @@ impl Inner {
 
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
     fn picture(&self) -> Result<(State, Vec<Arc<TableHandle>>)> {
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         self.freeze(&|_| true)?;
         self.flush_frozen(&|_| true)?;
         let manifest = lock(&self.manifest);

@@ -349,9 +349,8 @@ impl Inner {
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });
         self.install(edit, None)?;
-        // Taken away: an edit that comes too late is refused.
-        match lock(&self.manifest).take() {
-            Some(mut manifest) => manifest.close(),
+        match lock(&self.manifest).as_mut() {
+            Some(manifest) => manifest.close(),
             None => Ok(()),
         }
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::family::Family;
 use super::open::shelf;
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
-use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::options::CfOptions;
 use crate::version::{self, Change, Edit};
@@ -25,7 +24,7 @@ impl Db {
         if name.is_empty() || name.len() > MAX_NAME_BYTES {
             return Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes")));
         }
-        let _job = lock(&inner.jobs_lock);
+        let _job = inner.job()?;
         inner.create_family(name, options)
     }
 
@@ -36,7 +35,7 @@ impl Db {
         if name == DEFAULT_FAMILY {
             return Err(Error::invalid("the default family cannot be dropped"));
         }
-        let _job = lock(&inner.jobs_lock);
+        let _job = inner.job()?;
         inner.drop_family(name)
     }
 }

@@ -6,8 +6,8 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::background::Lane;
 use super::commit::Moment;
@@ -69,6 +69,12 @@ impl Db {
 }
 
 impl Inner {
+    /// Waits for its turn to flush, create, drop or copy; `Closed` if the store closed meanwhile.
+    pub(super) fn job(&self) -> Result<MutexGuard<'_, ()>> {
+        let turn = lock(&self.jobs_lock);
+        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(turn) }
+    }
+
     /// True if a frozen memtable waits.
     pub(crate) fn flush_is_due(&self) -> bool {
         self.families().by_id.values().any(|family| !family.view().frozen.is_empty())
@@ -76,7 +82,7 @@ impl Inner {
 
     /// Freezes the memtables of the chosen families at one commit and flushes them.
     pub(crate) fn flush_all(&self, choose: impl Fn(&Family) -> bool) -> Result<Seqno> {
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         let through = self.freeze(&choose)?;
         self.flush_frozen(&choose)?;
         Ok(through)
@@ -87,7 +93,7 @@ impl Inner {
         if !self.flush_is_due() {
             return Ok(false);
         }
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         self.flush_frozen(&|_| true)
     }
 
@@ -221,6 +227,9 @@ impl Inner {
         if self.check_halted().is_err() {
             return Ok(false);
         }
+        if self.background.is_stopping() {
+            return Err(Error::closed());
+        }
         match self.compactions.pick(|taken| self.most_urgent(taken)) {
             Some((family, plan)) => self.carry_out(&family, &plan).map(|()| true),
             None => Ok(false),
@@ -252,6 +261,9 @@ impl Inner {
         let newest = self.next_file.load(Ordering::Relaxed);
         for level in 0..LEVELS {
             loop {
+                if self.background.is_stopping() {
+                    return Err(Error::closed());
+                }
                 let mut step = Step::Done;
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));

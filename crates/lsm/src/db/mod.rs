@@ -313,8 +313,9 @@ impl Handle {
         // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
         // lock goes, for whoever opens the store next gives the same numbers to new files.
         let _last_job = lock(&inner.jobs_lock);
-        inner.compactions.wait_for_all();
+        inner.compactions.end();
         let outcome = inner.close_log();
+        *lock(&inner.manifest) = None; // an edit that comes too late is refused
         *lock(&inner.store_lock) = None;
         outcome
     }
