@@ -307,6 +307,7 @@ impl Inner {
             // A damaged input stays as it is, out of the picker's sight; what it does not cover goes on.
             self.compactions.bar(inputs.iter().map(|(_, table)| table.meta().number));
             self.listener.on_event(&Event::Corruption { error: error.clone().in_family(family.name(), None) });
+            self.revise_stall();
             return Ok(());
         }
         self.revise_stall();
@@ -426,8 +427,13 @@ impl Inner {
             let options = family.options();
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
-            let debt = debt::debt(&picture, view.frozen.len(), active);
-            debt::stall(&debt, &Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES))
+            let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
+            let mut debt = debt::debt(&picture, view.frozen.len(), active);
+            // Behind a barred table level 0 grows whatever writers do: to hold them back would end in waiting for ever.
+            if self.compactions.bars_any(view.levels.level(0).tables().iter().map(|table| table.meta().number)) {
+                debt.level0 = debt.level0.min(limits.level0.0);
+            }
+            debt::stall(&debt, &limits)
         });
         let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
         worst.max_by_key(price).unwrap_or(Stall::Go)
