@@ -60,12 +60,9 @@ impl Inner {
             comparator: options.order.name().to_owned(),
             options: version::family::encode(&options),
         });
-        // Published first so that the edit's counters name the next id; nobody can have a handle before it is durable.
-        let before = self.families.swap(Arc::new(families));
-        if let Err(error) = self.install(edit, None) {
-            self.families.store(before);
-            return Err(error);
-        }
+        // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
+        self.install(edit, None)?;
+        self.families.store(Arc::new(families));
         Ok(family)
     }
 

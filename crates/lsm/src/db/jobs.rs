@@ -161,10 +161,14 @@ impl Inner {
             _ => Ok(()),
         });
         let outcome = outcome.and_then(|()| {
+            let created = edit.changes.iter().filter_map(|change| match change {
+                Change::FamilyCreated { id, .. } => Some(id + 1),
+                _ => None,
+            });
             edit.changes.push(Change::Counters {
+                next_family: created.max().unwrap_or(self.families().next_id),
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.visible(),
-                next_family: self.families().next_id,
             });
             manifest.append(&edit)
         });
