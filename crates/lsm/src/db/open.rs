@@ -177,19 +177,21 @@ impl Opening<'_> {
 
     /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
     fn read(&self) -> Result<Opened> {
+        let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            match self.read_once() {
+            match self.read_once(&mut before) {
                 // A writer may remove what an old picture names; a fresh look names what took its place.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
-        self.read_once()?.ok_or_else(moved)
+        self.read_once(&mut before)?.ok_or_else(moved)
     }
 
-    /// None if a writer changed the log under us.
-    fn read_once(&self) -> Result<Option<Opened>> {
+    /// None if a writer changed files under us. `before` is the state at the last look that missed a table: if nothing has
+    /// changed since, no writer removed the table, and its loss is met when it is read.
+    fn read_once(&self, before: &mut Option<State>) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
@@ -209,14 +211,16 @@ impl Opening<'_> {
             }
         }
         // Opened now, so that a writer that removes them leaves us their descriptors.
-        for family in replay.families.by_id.values() {
-            for table in family.view().levels.iter().flat_map(|level| level.tables()) {
-                if let Err(error) = table.table()
-                    && matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound))
-                {
-                    return Err(error);
-                }
-            }
+        let is_gone = |table: &Arc<TableHandle>| {
+            let outcome = table.table().map(drop);
+            outcome.is_err_and(|error| matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)))
+        };
+        let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
+        let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
+        let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
+        if any_gone && before.as_ref() != Some(state) {
+            *before = Some(state.clone());
+            return Ok(None);
         }
         Ok(Some(Opened {
             visible,
