@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::open::create_directory;
 use super::{Db, Inner, TableHandle};
 use crate::env::work::lock;
 use crate::env::{Open, read_into};
@@ -26,7 +27,7 @@ impl Db {
                 return Err(Error::invalid(format!("{} exists and is not empty", dir.display())));
             }
         } else {
-            fs.create_dir_all(dir).during(|| "creating the checkpoint's directory")?;
+            create_directory(dir, &inner.env)?;
         }
         let outcome = inner.checkpoint(dir);
         if outcome.is_err() {

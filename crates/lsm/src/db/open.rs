@@ -102,14 +102,16 @@ impl Db {
 
 /// Removes a store's files, `CURRENT` first so that what is left of an interrupted call is no store.
 pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
-    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
-    if !ours.contains(&Name::Current) {
+    if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
         return Err(Error::invalid(format!("{} holds no store", dir.display())));
     }
     let held = take_lock(dir, env)?;
-    env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
-    env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    if ours.contains(&Name::Current) {
+        env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
+        env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    }
     for name in ours.into_iter().filter(|name| *name != Name::Current) {
         env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"))?;
     }
@@ -124,16 +126,41 @@ fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
 }
 
 fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<dyn Lock>> {
-    if !env.fs.exists(dir).during(|| "looking for the store")? {
-        if !settings.create_if_missing {
-            return Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display())));
-        }
-        env.fs.create_dir_all(dir).during(|| "creating the store's directory")?;
-        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            env.fs.sync_dir(parent).during(|| "syncing the parent directory")?;
-        }
+    if settings.create_if_missing {
+        create_directory(dir, env)?;
+    } else if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
+        return Err(no_store(dir)); // and no lock file is left in somebody else's directory
     }
     take_lock(dir, env)
+}
+
+fn no_store(dir: &Path) -> Error {
+    Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display()))
+}
+
+/// Makes a directory and those above it, if they are missing, and makes the name of each of them durable.
+pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
+        if env.fs.exists(path).during(|| format!("looking for {}", path.display()))? {
+            break;
+        }
+        missing.push(path);
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    env.fs.create_dir_all(dir).during(|| format!("creating {}", dir.display()))?;
+    for parent in missing.iter().rev().filter_map(|path| path.parent()) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        env.fs.sync_dir(parent).during(|| format!("syncing {}", parent.display()))?;
+    }
+    Ok(())
+}
+
+fn holds_ours(dir: &Path, env: &Env) -> Result<bool> {
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    Ok(names.iter().filter_map(|name| Name::parse(name)).any(|name| name != Name::Lock))
 }
 
 fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
@@ -238,9 +265,7 @@ impl Opening<'_> {
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None if self.settings.create_if_missing => self.create(),
-            None => {
-                Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())))
-            }
+            None => Err(no_store(self.dir)),
         }
     }
 
