@@ -133,7 +133,7 @@ impl Inner {
         edit.changes.extend(added.iter().map(|meta| added_to(family, 0, meta)));
         let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
         edit.changes.push(Change::Flushed { family: family.id(), seqno: flushed });
-        let retirable = self.log_changes(&mut edit, moment, (family, through));
+        let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
         let adds = added.into_iter().map(|meta| (0, Arc::new(meta))).collect();
         self.install(edit, Some(Replaced { family, removes: Vec::new(), adds, flushed: Some(through) }))?;
         self.retire_log(retirable);
