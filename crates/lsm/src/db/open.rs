@@ -60,7 +60,7 @@ impl Db {
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
         let held = prepare_directory(dir, &settings, &parts.env)?;
-        let opening = Opening { dir, settings: &settings, parts: &parts };
+        let opening = Opening { dir, settings: &settings, parts: &parts, cache: None };
         let (opened, access) = match opening.recover_for_writing() {
             Err(error) if error.is_out_of_space() => {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
@@ -75,7 +75,7 @@ impl Db {
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let opened = Opening { dir, settings: &settings, parts: &parts }.read()?;
+        let opened = Opening { dir, settings: &settings, parts: &parts, cache: None }.read()?;
         start(dir, settings, parts, opened, Access::Read, None)
     }
 
@@ -94,7 +94,8 @@ impl Db {
             families: inner.given.0.clone(),
             orders: inner.given.1.clone(),
         };
-        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts }.read()?;
+        let cache = Some(inner.cache.clone());
+        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts, cache }.read()?;
         inner.adopt(opened);
         Ok(())
     }
@@ -183,6 +184,8 @@ struct Opening<'a> {
     dir: &'a Path,
     settings: &'a Settings,
     parts: &'a Parts,
+    /// The block cache of a store that looks again; a fresh one otherwise.
+    cache: Option<Arc<Cache>>,
 }
 
 /// What an open found.
@@ -430,7 +433,7 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
-        let cache = Arc::new(Cache::new(self.settings.cache_bytes));
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.settings.cache_bytes)));
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
