@@ -235,7 +235,10 @@ impl Inner {
             return Err(Error::closed());
         }
         match self.compactions.pick(|taken| self.most_urgent(taken)) {
-            Some((family, plan)) => self.carry_out(&family, &plan).map(|()| true),
+            Some((family, plan)) => {
+                self.background.kick(Lane::Compact); // another thread may find something beside this
+                self.carry_out(&family, &plan).map(|()| true)
+            }
             None => Ok(false),
         }
     }
