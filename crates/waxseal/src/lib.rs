@@ -84,3 +84,14 @@ pub mod env {
         SystemClock, SystemRandom,
     };
 }
+
+/// The pages of the repository, so that their examples are compiled and run.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide.md")]
+    struct Guide;
+    #[doc = include_str!("../../../docs/durability.md")]
+    struct Durability;
+}

@@ -1,0 +1,30 @@
+//! A store that is read while it is written, and a checkpoint of it: `cargo run -p waxseal --example beside_a_writer`.
+//!
+//! The reader takes no lock and writes nothing; it may as well live in another process.
+
+use waxseal::Db;
+
+fn main() -> waxseal::Result<()> {
+    let (path, copy) = ("beside-store", "beside-copy");
+    let writer = Db::open(path)?;
+    let events = writer.column_family("events")?;
+    events.put(1u64.to_be_bytes(), "first")?;
+
+    let reader = Db::open_read_only(path)?;
+    let seen = reader.column_family("events")?;
+    println!("the reader sees {} event", seen.iter().count());
+
+    events.put(2u64.to_be_bytes(), "second")?;
+    println!("still {}, until it looks again", seen.iter().count());
+    reader.refresh()?;
+    println!("now {}", seen.iter().count());
+
+    writer.checkpoint(copy)?;
+    events.put(3u64.to_be_bytes(), "third")?;
+    let then = Db::open_read_only(copy)?;
+    println!("the checkpoint has {}, the store {}", then.column_family("events")?.iter().count(), events.iter().count());
+
+    writer.close()?;
+    Db::destroy(copy)?;
+    Db::destroy(path)
+}
