@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open};
 
 #[derive(Debug)]
-pub struct GatedFs {
+pub(crate) struct GatedFs {
     inner: Arc<dyn Fs>,
     gate: Arc<Gate>,
 }
 
 #[derive(Debug, Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -25,17 +25,17 @@ struct State {
 }
 
 impl Gate {
-    pub fn shut(&self) {
+    pub(crate) fn shut(&self) {
         self.state.lock().unwrap().shut = true;
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.state.lock().unwrap().shut = false;
         self.changed.notify_all();
     }
 
     /// Waits until a sync stands before the shut gate.
-    pub fn wait_for_a_sync(&self) {
+    pub(crate) fn wait_for_a_sync(&self) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.waiting == 0).unwrap());
     }
@@ -50,7 +50,7 @@ impl Gate {
 }
 
 impl GatedFs {
-    pub fn new(inner: Arc<dyn Fs>) -> (GatedFs, Arc<Gate>) {
+    pub(crate) fn new(inner: Arc<dyn Fs>) -> (GatedFs, Arc<Gate>) {
         let gate = Arc::new(Gate::default());
         (GatedFs { inner, gate: gate.clone() }, gate)
     }
