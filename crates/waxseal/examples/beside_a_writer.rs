@@ -22,9 +22,14 @@ fn main() -> waxseal::Result<()> {
     writer.checkpoint(copy)?;
     events.put(3u64.to_be_bytes(), "third")?;
     let then = Db::open_read_only(copy)?;
-    println!("the checkpoint has {}, the store {}", then.column_family("events")?.iter().count(), events.iter().count());
+    println!(
+        "the checkpoint has {}, the store {}",
+        then.column_family("events")?.iter().count(),
+        events.iter().count()
+    );
 
     writer.close()?;
+    drop(then);
     Db::destroy(copy)?;
     Db::destroy(path)
 }
