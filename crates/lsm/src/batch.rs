@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::checksum::hash;
-use crate::codec::{Reader, put_varint};
+use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, companion};
 use crate::seam::Companions;
@@ -17,9 +17,11 @@ const COUNT_BYTES: usize = 10;
 /// Operations that commit together. Building one takes no lock; a refused operation leaves it as it was.
 #[derive(Debug)]
 pub struct Batch {
-    /// `COUNT_BYTES` of room, then the operations.
+    /// `COUNT_BYTES` of room with the count at their end, then the operations.
     bytes: Vec<u8>,
     count: u64,
+    /// The families that the operations name, each once.
+    families: Vec<u32>,
 }
 
 impl Default for Batch {
@@ -31,13 +33,14 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        Batch { bytes: vec![0; COUNT_BYTES], count: 0 }
+        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new() }
     }
 
     /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.truncate(COUNT_BYTES);
         self.count = 0;
+        self.families.clear();
     }
 
     /// Number of operations.
@@ -69,6 +72,9 @@ impl Batch {
         match outcome {
             Ok(()) => {
                 self.count += 1;
+                if !self.families.contains(&family) {
+                    self.families.push(family);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -98,19 +104,26 @@ impl Batch {
         Ok(())
     }
 
-    /// The body of the frame: count and operations, with their hash. Costs one pass; done outside every lock.
-    pub fn seal(&self) -> Body {
-        let mut count = Vec::with_capacity(COUNT_BYTES);
-        put_varint(&mut count, self.count);
-        let mut bytes = Vec::with_capacity(count.len() + self.encoded_bytes());
-        bytes.extend_from_slice(&count);
-        bytes.extend_from_slice(&self.bytes[COUNT_BYTES..]);
-        Body { hash: hash(&bytes), count: self.count, bytes: bytes.into() }
+    /// The ids of the families that the operations name.
+    pub fn families(&self) -> &[u32] {
+        &self.families
+    }
+
+    /// The body of the frame: count and operations, with their hash. Costs one copy and one pass; done outside every lock.
+    pub fn seal(&mut self) -> Body {
+        let start = COUNT_BYTES - varint_bytes(self.count);
+        let mut rest = self.count;
+        for at in start..COUNT_BYTES {
+            let more = if at + 1 < COUNT_BYTES { 0x80 } else { 0 };
+            self.bytes[at] = (rest & 0x7f) as u8 | more;
+            rest >>= 7;
+        }
+        let bytes: Arc<[u8]> = self.bytes[start..].into();
+        Body { hash: hash(&bytes), count: self.count, bytes }
     }
 }
 
 fn head_bytes(family: u32, key: &[u8], value: &[u8]) -> usize {
-    use crate::codec::varint_bytes;
     1 + varint_bytes(family as u64) + varint_bytes(key.len() as u64) + varint_bytes(value.len() as u64)
 }
 

@@ -44,7 +44,7 @@ pub struct Settings {
     pub memtable_bytes: usize,
     /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
     pub cache_bytes: usize,
-    /// Length of one log segment in bytes, a multiple of 4096. Default 32 MiB.
+    /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
     pub ring_bytes: usize,
@@ -69,7 +69,7 @@ impl Default for Settings {
         Settings {
             memtable_bytes: 64 * MIB,
             cache_bytes: 256 * MIB,
-            segment_bytes: 32 * MIB as u64,
+            segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,
             wal_mapped: true,
             drain_bytes: 256 * KIB,

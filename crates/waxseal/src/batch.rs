@@ -62,7 +62,7 @@ pub(crate) fn write_one(
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let outcome = operations
         .push(family.id(), kind, key, value, inner.engine.companions())
-        .and_then(|()| inner.engine.commit(&operations, durability));
+        .and_then(|()| inner.engine.commit(&mut operations, durability));
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
@@ -123,7 +123,7 @@ impl Batch {
         }
         self.families.iter().try_for_each(|family| self.inner.check(family))?;
         if !self.operations.is_empty() {
-            self.inner.engine.commit(&self.operations, durability)?;
+            self.inner.engine.commit(&mut self.operations, durability)?;
             self.clear();
         }
         Ok(())

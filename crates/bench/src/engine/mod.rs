@@ -13,7 +13,6 @@ mod lmdb;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
-#[cfg(feature = "ours")]
 mod waxseal;
 
 use crate::measure::Laps;
@@ -66,7 +65,7 @@ impl Name {
     pub fn is_built(self) -> bool {
         match self {
             Name::Null => true,
-            Name::Waxseal | Name::Plain => cfg!(feature = "ours"),
+            Name::Waxseal | Name::Plain => true,
             Name::Fjall | Name::Redb | Name::Lmdb => cfg!(feature = "peers"),
             Name::Rocksdb | Name::RocksdbStrict => cfg!(feature = "rocksdb"),
         }
@@ -250,9 +249,7 @@ pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engi
     std::fs::create_dir_all(dir)?;
     match name {
         Name::Null => Ok(null::open(settings)),
-        #[cfg(feature = "ours")]
         Name::Waxseal => waxseal::open(dir, settings, false),
-        #[cfg(feature = "ours")]
         Name::Plain => waxseal::open(dir, settings, true),
         #[cfg(feature = "peers")]
         Name::Fjall => fjall::open(dir, settings),

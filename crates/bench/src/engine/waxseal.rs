@@ -15,8 +15,8 @@ struct Waxseal {
 
 pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<dyn Engine>> {
     let builder = Db::builder(dir)
-        .cache_bytes(settings.cache_bytes)
-        .memtable_bytes(settings.memtable_bytes)
+        .cache_bytes(settings.cache_bytes as usize)
+        .memtable_bytes(settings.memtable_bytes as usize)
         .compression(Compression::None)
         .durability(durability(settings.synced))
         .create_if_missing(true);

@@ -4,13 +4,13 @@
 //! until `step` is called or a call must wait, which then takes the steps itself. A lane that fails for want of space tries
 //! again later: nothing acknowledged is touched, writers that need the room are told.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{Access, Db, Event, Inner};
 use crate::compaction::Stall;
-use crate::env::work::{Mode, Signal, spawn};
+use crate::env::work::{Mode, Signal, lock, spawn};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// A kind of background work.
@@ -41,6 +41,8 @@ pub(crate) struct Background {
     stall: AtomicU64,
     /// Nanoseconds that writers owe and have not waited yet.
     owed: AtomicU64,
+    /// Held from the look at the debt to the decision, so that an older look never overrules a newer one.
+    deciding: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -59,6 +61,7 @@ impl Background {
             stopping: AtomicBool::new(false),
             stall: AtomicU64::new(0),
             owed: AtomicU64::new(0),
+            deciding: Mutex::default(),
         }
     }
 
@@ -99,8 +102,11 @@ impl Background {
         }
     }
 
-    /// Takes the new decision; true if writers begin or cease to be held back.
-    pub(crate) fn set_stall(&self, stall: Stall) -> bool {
+    /// Decides anew. Whoever changed what the debt depends on calls this afterwards; then the last decision is made from the
+    /// last state, whichever thread makes it. Gives the new decision if writers begin or cease to be held back.
+    pub(crate) fn decide_stall(&self, stall: impl FnOnce() -> Stall) -> Option<Stall> {
+        let _one_look_at_a_time = lock(&self.deciding);
+        let stall = stall();
         let word = match stall {
             Stall::Go => 0,
             Stall::Delay(nanos) => nanos.clamp(1, u64::MAX - 1),
@@ -110,7 +116,7 @@ impl Background {
         if before != word {
             self.changed();
         }
-        (before == 0) != (word == 0)
+        ((before == 0) != (word == 0)).then_some(stall)
     }
 }
 
@@ -118,7 +124,7 @@ impl Db {
     /// Does one piece of background work, if there is any; true if something was done. For stores in stepped mode.
     pub fn step(&self) -> Result<bool> {
         let inner = self.open_inner()?;
-        Ok(inner.step_any())
+        Ok(inner.access == Access::Write && inner.step_any())
     }
 }
 
@@ -242,12 +248,13 @@ impl Inner {
             self.step_any();
             return;
         }
-        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        let owed = self.background.owed.fetch_add(nanos, Ordering::Relaxed).saturating_add(nanos);
         if owed < LEAST_SLEEP_NANOS {
             return;
         }
-        self.background.owed.fetch_sub(owed.min(nanos.max(LEAST_SLEEP_NANOS)), Ordering::Relaxed);
-        let until = self.env.clock.monotonic_nanos() + owed.min(nanos.max(LEAST_SLEEP_NANOS));
+        // Whoever comes first takes the whole debt over, and nobody pays it twice.
+        let mine = self.background.owed.swap(0, Ordering::Relaxed);
+        let until = self.env.clock.monotonic_nanos().saturating_add(mine.min(nanos.max(LEAST_SLEEP_NANOS)));
         let mut state = self.background.state.lock();
         loop {
             let now = self.env.clock.monotonic_nanos();

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::open::create_directory;
 use super::{Db, Inner, TableHandle};
 use crate::env::work::lock;
 use crate::env::{Open, read_into};
@@ -26,7 +27,7 @@ impl Db {
                 return Err(Error::invalid(format!("{} exists and is not empty", dir.display())));
             }
         } else {
-            fs.create_dir_all(dir).during(|| "creating the checkpoint's directory")?;
+            create_directory(dir, &inner.env)?;
         }
         let outcome = inner.checkpoint(dir);
         if outcome.is_err() {
@@ -53,7 +54,7 @@ impl Inner {
 
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
     fn picture(&self) -> Result<(State, Vec<Arc<TableHandle>>)> {
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         self.freeze(&|_| true)?;
         self.flush_frozen(&|_| true)?;
         let manifest = lock(&self.manifest);

@@ -107,12 +107,17 @@ impl Db {
     ///
     /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
     /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
-    /// visible, but not known to be durable. An empty batch does nothing.
-    pub fn commit(&self, batch: &Batch, durability: Durability) -> Result<Seqno> {
+    /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
+    pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         let (inner, log) = self.writable()?;
         if batch.is_empty() {
             return Ok(inner.visible());
         }
+        let families = inner.families();
+        if batch.families().iter().any(|id| !families.by_id.contains_key(id)) {
+            return Err(Error::invalid("the batch names a family that was dropped"));
+        }
+        drop(families);
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         let ticket = log.wal.order(&body, body.clone())?;
@@ -181,8 +186,7 @@ impl Inner {
 
     fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
         let families = self.families();
-        let mut seqno = whole.seqno;
-        for operation in Operations::new(&whole.payload.bytes)? {
+        for (seqno, operation) in (whole.seqno..).zip(Operations::new(&whole.payload.bytes)?) {
             let operation = operation?;
             if let Some(family) = families.by_id.get(&operation.family) {
                 apply.companion.clear();
@@ -206,7 +210,6 @@ impl Inner {
                     return Ok(()); // only the first operation takes effect
                 }
             }
-            seqno += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
         Ok(())
@@ -248,7 +251,12 @@ impl Inner {
 
     /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
     /// the memtables of `flushed` up to its seqno are tables. Returns what may be recycled after the edit is durable.
-    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: (&Family, Seqno)) -> Option<Retirable> {
+    pub(super) fn log_changes(
+        &self,
+        edit: &mut Edit,
+        moment: Moment,
+        flushed: Option<(&Family, Seqno)>,
+    ) -> Option<Retirable> {
         let log = self.log.as_ref()?;
         edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
         edit.changes.push(Change::LogWitness { offset: log.wal.synced().offset });
@@ -267,13 +275,15 @@ impl Inner {
     }
 
     /// The logical offset from which on frames hold records that are in no table.
-    fn needed_from(&self, log: &Log, flushed: (&Family, Seqno)) -> u64 {
+    fn needed_from(&self, log: &Log, flushed: Option<(&Family, Seqno)>) -> u64 {
         let apply = lock(&log.apply); // nothing is between the log and the memtables
         let mut needed = apply.offset;
         for family in self.families().by_id.values() {
             let view = family.view();
             for generation in [&view.active].into_iter().chain(&view.frozen) {
-                let is_flushed = family == flushed.0 && (1..=flushed.1).contains(&generation.through());
+                let is_flushed = flushed.is_some_and(|(flushed, through)| {
+                    family == flushed && (1..=through).contains(&generation.through())
+                });
                 if !is_flushed {
                     needed = needed.min(generation.first_offset());
                 }
@@ -313,14 +323,15 @@ impl Inner {
             log.wal.sealed(place.segment);
             return Ok(true);
         }
-        Ok(self.shorten_log(log))
+        self.shorten_log(log)
     }
 
-    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened.
-    fn shorten_log(&self, log: &Log) -> bool {
+    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened. If none does (what
+    /// held it was dropped), no flush will come by, and the log is shortened at once.
+    fn shorten_log(&self, log: &Log) -> Result<bool> {
         let budget = 2 * self.settings.memtable_bytes as u64;
         if log.wal.live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
-            return false;
+            return Ok(false);
         }
         let apply = lock(&log.apply);
         let holds_old =
@@ -329,10 +340,22 @@ impl Inner {
         let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
         holders.iter().for_each(|family| family.freeze(apply.last_seqno));
         drop(apply);
-        if !holders.is_empty() {
-            self.background.kick(Lane::Flush);
+        if holders.is_empty() {
+            return self.forget_log();
         }
-        !holders.is_empty()
+        self.background.kick(Lane::Flush);
+        Ok(true)
+    }
+
+    /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
+    fn forget_log(&self) -> Result<bool> {
+        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it
+        let moment = self.sync_log()?;
+        let mut edit = Edit::default();
+        let Some(retirable) = self.log_changes(&mut edit, moment, None) else { return Ok(false) };
+        self.install(edit, None)?;
+        self.retire_log(Some(retirable));
+        Ok(true)
     }
 
     /// Ends the log: everything durable, the last segment sealed, the manifest's witness synced.

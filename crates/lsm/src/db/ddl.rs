@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::family::Family;
 use super::open::shelf;
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
-use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::options::CfOptions;
 use crate::version::{self, Change, Edit};
@@ -25,7 +24,7 @@ impl Db {
         if name.is_empty() || name.len() > MAX_NAME_BYTES {
             return Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes")));
         }
-        let _job = lock(&inner.jobs_lock);
+        let _job = inner.job()?;
         inner.create_family(name, options)
     }
 
@@ -36,7 +35,7 @@ impl Db {
         if name == DEFAULT_FAMILY {
             return Err(Error::invalid("the default family cannot be dropped"));
         }
-        let _job = lock(&inner.jobs_lock);
+        let _job = inner.job()?;
         inner.drop_family(name)
     }
 }
@@ -61,12 +60,9 @@ impl Inner {
             comparator: options.order.name().to_owned(),
             options: version::family::encode(&options),
         });
-        // Published first so that the edit's counters name the next id; nobody can have a handle before it is durable.
-        let before = self.families.swap(Arc::new(families));
-        if let Err(error) = self.install(edit, None) {
-            self.families.store(before);
-            return Err(error);
-        }
+        // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
+        self.install(edit, None)?;
+        self.families.store(Arc::new(families));
         Ok(family)
     }
 

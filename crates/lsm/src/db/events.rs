@@ -1,5 +1,6 @@
 //! What the engine tells a listener. Calls come from the thread that did the work, after it is done, with no lock held.
 
+use crate::compaction::Reason;
 use crate::error::Error;
 
 /// Something that happened inside a store.
@@ -34,6 +35,8 @@ pub enum Event {
         level: usize,
         /// True if the table only changed its level.
         moved: bool,
+        /// Why.
+        reason: Reason,
     },
     /// Damage was met; what it covers answers `Corruption`, the rest of the store goes on.
     Corruption {

@@ -6,8 +6,8 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::background::Lane;
 use super::commit::Moment;
@@ -69,6 +69,12 @@ impl Db {
 }
 
 impl Inner {
+    /// Waits for its turn to flush, create, drop or copy; `Closed` if the store closed meanwhile.
+    pub(super) fn job(&self) -> Result<MutexGuard<'_, ()>> {
+        let turn = lock(&self.jobs_lock);
+        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(turn) }
+    }
+
     /// True if a frozen memtable waits.
     pub(crate) fn flush_is_due(&self) -> bool {
         self.families().by_id.values().any(|family| !family.view().frozen.is_empty())
@@ -76,7 +82,7 @@ impl Inner {
 
     /// Freezes the memtables of the chosen families at one commit and flushes them.
     pub(crate) fn flush_all(&self, choose: impl Fn(&Family) -> bool) -> Result<Seqno> {
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         let through = self.freeze(&choose)?;
         self.flush_frozen(&choose)?;
         Ok(through)
@@ -87,7 +93,7 @@ impl Inner {
         if !self.flush_is_due() {
             return Ok(false);
         }
-        let _job = lock(&self.jobs_lock);
+        let _job = self.job()?;
         self.flush_frozen(&|_| true)
     }
 
@@ -127,7 +133,7 @@ impl Inner {
         edit.changes.extend(added.iter().map(|meta| added_to(family, 0, meta)));
         let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
         edit.changes.push(Change::Flushed { family: family.id(), seqno: flushed });
-        let retirable = self.log_changes(&mut edit, moment, (family, through));
+        let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
         let adds = added.into_iter().map(|meta| (0, Arc::new(meta))).collect();
         self.install(edit, Some(Replaced { family, removes: Vec::new(), adds, flushed: Some(through) }))?;
         self.retire_log(retirable);
@@ -155,10 +161,14 @@ impl Inner {
             _ => Ok(()),
         });
         let outcome = outcome.and_then(|()| {
+            let created = edit.changes.iter().filter_map(|change| match change {
+                Change::FamilyCreated { id, .. } => Some(id + 1),
+                _ => None,
+            });
             edit.changes.push(Change::Counters {
+                next_family: created.max().unwrap_or(self.families().next_id),
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.visible(),
-                next_family: self.families().next_id,
             });
             manifest.append(&edit)
         });
@@ -221,8 +231,14 @@ impl Inner {
         if self.check_halted().is_err() {
             return Ok(false);
         }
+        if self.background.is_stopping() {
+            return Err(Error::closed());
+        }
         match self.compactions.pick(|taken| self.most_urgent(taken)) {
-            Some((family, plan)) => self.carry_out(&family, &plan).map(|()| true),
+            Some((family, plan)) => {
+                self.background.kick(Lane::Compact); // another thread may find something beside this
+                self.carry_out(&family, &plan).map(|()| true)
+            }
             None => Ok(false),
         }
     }
@@ -231,6 +247,7 @@ impl Inner {
         let outcome = self.run_plan(family, plan);
         self.compactions.done(family, plan);
         self.background.changed();
+        self.sweep_dead_files(); // the inputs were held until now
         outcome
     }
 
@@ -252,6 +269,9 @@ impl Inner {
         let newest = self.next_file.load(Ordering::Relaxed);
         for level in 0..LEVELS {
             loop {
+                if self.background.is_stopping() {
+                    return Err(Error::closed());
+                }
                 let mut step = Step::Done;
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
@@ -286,12 +306,16 @@ impl Inner {
             Action::Move => self.move_tables(family, plan, &inputs),
             Action::Merge => self.merge_tables(family, plan, &view.levels, &inputs),
         };
+        if family.is_dropped() {
+            return Ok(()); // while it was compacted: nothing is left to be done, and nothing failed
+        }
         if let Err(error) = &outcome
             && error.is_corruption()
         {
             // A damaged input stays as it is, out of the picker's sight; what it does not cover goes on.
             self.compactions.bar(inputs.iter().map(|(_, table)| table.meta().number));
             self.listener.on_event(&Event::Corruption { error: error.clone().in_family(family.name(), None) });
+            self.revise_stall();
             return Ok(());
         }
         self.revise_stall();
@@ -386,25 +410,41 @@ impl Inner {
     fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
         self.background.kick(Lane::Compact);
         let family = family.name().to_owned();
-        self.listener.on_event(&Event::Compacted { family, inputs, outputs, level: plan.output_level, moved });
+        self.listener.on_event(&Event::Compacted {
+            family,
+            inputs,
+            outputs,
+            level: plan.output_level,
+            moved,
+            reason: plan.reason,
+        });
     }
 
     /// Decides anew how much writers are held back.
     pub(crate) fn revise_stall(&self) {
+        let changed = self.background.decide_stall(|| self.stall_due());
+        if let Some(stall) = changed {
+            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
+        }
+    }
+
+    fn stall_due(&self) -> Stall {
         let families = self.families();
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let options = family.options();
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
-            let debt = debt::debt(&picture, view.frozen.len(), active);
-            debt::stall(&debt, &Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES))
+            let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
+            let mut debt = debt::debt(&picture, view.frozen.len(), active);
+            // Behind a barred table level 0 grows whatever writers do: to hold them back would end in waiting for ever.
+            if self.compactions.bars_any(view.levels.level(0).tables().iter().map(|table| table.meta().number)) {
+                debt.level0 = debt.level0.min(limits.level0.0);
+            }
+            debt::stall(&debt, &limits)
         });
         let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
-        let stall = worst.max_by_key(price).unwrap_or(Stall::Go);
-        if self.background.set_stall(stall) {
-            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
-        }
+        worst.max_by_key(price).unwrap_or(Stall::Go)
     }
 
     /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
@@ -457,9 +497,7 @@ fn picture<'a>(
     oldest_snapshot: Option<Seqno>,
     taken: &Taken<'_>,
 ) -> Picture<'a> {
-    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| {
-        taken.is_busy(number)
-    })
+    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| taken.is_busy(number))
 }
 
 /// What a flush needs to know; also used by recovery, before there is a store.

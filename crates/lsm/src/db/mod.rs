@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+pub use crate::compaction::Reason;
 pub use events::{Event, Listener, Silent};
 pub use family::Family;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
@@ -196,15 +197,19 @@ impl Db {
     /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(inner.snapshots.take(inner.held_views(), || inner.visible()))
+        if inner.access != Access::Write {
+            return Ok(inner.held_snapshot());
+        }
+        Ok(inner.snapshots.take(None, || inner.visible()))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(inner
-            .snapshots
-            .take(inner.held_views(), || inner.log.as_ref().map_or(inner.visible(), |log| log.durable_seqno())))
+        Ok(match &inner.log {
+            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            None => inner.held_snapshot(),
+        })
     }
 
     /// What recovery found when the store was opened.
@@ -215,7 +220,10 @@ impl Db {
     /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
     /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
-        self.handle.close()
+        match self.open_inner() {
+            Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child's copy: nothing of it is its own
+            _ => self.handle.close(),
+        }
     }
 
     /// Removes a store that nobody has open: every file of ours, then the directory if nothing else is in it.
@@ -264,10 +272,12 @@ impl Inner {
         self.families.load()
     }
 
-    /// What a snapshot of a read-only store must hold itself, since the writer does not know of it.
-    fn held_views(&self) -> Option<snapshot::Views> {
-        let read_only = self.access != Access::Write;
-        read_only.then(|| self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect())
+    /// A snapshot of a read-only store: it holds its views itself, since the writer does not know of it. No `refresh` comes
+    /// between the views and the seqno.
+    fn held_snapshot(&self) -> Snapshot {
+        let _no_refresh = lock(&self.jobs_lock);
+        let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
+        self.snapshots.take(Some(views), || self.visible())
     }
 
     pub(crate) fn new_file_number(&self) -> u64 {
@@ -293,14 +303,19 @@ impl Inner {
 impl Handle {
     fn close(&self) -> Result<()> {
         let inner = &self.inner;
-        if inner.closed.swap(true, Ordering::AcqRel) || !inner.origin.is_here() {
+        if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         inner.background.stop();
         for thread in lock(&self.threads).drain(..) {
             let _ = thread.join();
         }
+        // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
+        // lock goes, for whoever opens the store next gives the same numbers to new files.
+        let _last_job = lock(&inner.jobs_lock);
+        inner.compactions.end();
         let outcome = inner.close_log();
+        *lock(&inner.manifest) = None; // an edit that comes too late is refused
         *lock(&inner.store_lock) = None;
         outcome
     }

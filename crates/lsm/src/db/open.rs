@@ -60,7 +60,7 @@ impl Db {
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
         let held = prepare_directory(dir, &settings, &parts.env)?;
-        let opening = Opening { dir, settings: &settings, parts: &parts };
+        let opening = Opening { dir, settings: &settings, parts: &parts, cache: None };
         let (opened, access) = match opening.recover_for_writing() {
             Err(error) if error.is_out_of_space() => {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
@@ -75,7 +75,7 @@ impl Db {
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let opened = Opening { dir, settings: &settings, parts: &parts }.read()?;
+        let opened = Opening { dir, settings: &settings, parts: &parts, cache: None }.read()?;
         start(dir, settings, parts, opened, Access::Read, None)
     }
 
@@ -86,6 +86,7 @@ impl Db {
         if inner.access != Access::Read {
             return Ok(());
         }
+        let _one_look_at_a_time = lock(&inner.manifest); // else an older picture could replace a newer one
         let parts = Parts {
             env: inner.env.clone(),
             companions: inner.companions.clone(),
@@ -93,7 +94,8 @@ impl Db {
             families: inner.given.0.clone(),
             orders: inner.given.1.clone(),
         };
-        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts }.read()?;
+        let cache = Some(inner.cache.clone());
+        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts, cache }.read()?;
         inner.adopt(opened);
         Ok(())
     }
@@ -101,14 +103,16 @@ impl Db {
 
 /// Removes a store's files, `CURRENT` first so that what is left of an interrupted call is no store.
 pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
-    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
-    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
-    if !ours.contains(&Name::Current) {
+    if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
         return Err(Error::invalid(format!("{} holds no store", dir.display())));
     }
     let held = take_lock(dir, env)?;
-    env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
-    env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    if ours.contains(&Name::Current) {
+        env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
+        env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
+    }
     for name in ours.into_iter().filter(|name| *name != Name::Current) {
         env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"))?;
     }
@@ -123,16 +127,41 @@ fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
 }
 
 fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<dyn Lock>> {
-    if !env.fs.exists(dir).during(|| "looking for the store")? {
-        if !settings.create_if_missing {
-            return Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display())));
-        }
-        env.fs.create_dir_all(dir).during(|| "creating the store's directory")?;
-        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            env.fs.sync_dir(parent).during(|| "syncing the parent directory")?;
-        }
+    if settings.create_if_missing {
+        create_directory(dir, env)?;
+    } else if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
+        return Err(no_store(dir)); // and no lock file is left in somebody else's directory
     }
     take_lock(dir, env)
+}
+
+fn no_store(dir: &Path) -> Error {
+    Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display()))
+}
+
+/// Makes a directory and those above it, if they are missing, and makes the name of each of them durable.
+pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
+        if env.fs.exists(path).during(|| format!("looking for {}", path.display()))? {
+            break;
+        }
+        missing.push(path);
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    env.fs.create_dir_all(dir).during(|| format!("creating {}", dir.display()))?;
+    for parent in missing.iter().rev().filter_map(|path| path.parent()) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        env.fs.sync_dir(parent).during(|| format!("syncing {}", parent.display()))?;
+    }
+    Ok(())
+}
+
+fn holds_ours(dir: &Path, env: &Env) -> Result<bool> {
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    Ok(names.iter().filter_map(|name| Name::parse(name)).any(|name| name != Name::Lock))
 }
 
 fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
@@ -155,6 +184,8 @@ struct Opening<'a> {
     dir: &'a Path,
     settings: &'a Settings,
     parts: &'a Parts,
+    /// The block cache of a store that looks again; a fresh one otherwise.
+    cache: Option<Arc<Cache>>,
 }
 
 /// What an open found.
@@ -176,19 +207,21 @@ impl Opening<'_> {
 
     /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
     fn read(&self) -> Result<Opened> {
+        let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            match self.read_once() {
+            match self.read_once(&mut before) {
                 // A writer may remove what an old picture names; a fresh look names what took its place.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
-        self.read_once()?.ok_or_else(moved)
+        self.read_once(&mut before)?.ok_or_else(moved)
     }
 
-    /// None if a writer changed the log under us.
-    fn read_once(&self) -> Result<Option<Opened>> {
+    /// None if a writer changed files under us. `before` is the state at the last look that missed a table: if nothing has
+    /// changed since, no writer removed the table, and its loss is met when it is read.
+    fn read_once(&self, before: &mut Option<State>) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
@@ -208,14 +241,16 @@ impl Opening<'_> {
             }
         }
         // Opened now, so that a writer that removes them leaves us their descriptors.
-        for family in replay.families.by_id.values() {
-            for table in family.view().levels.iter().flat_map(|level| level.tables()) {
-                if let Err(error) = table.table()
-                    && matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound))
-                {
-                    return Err(error);
-                }
-            }
+        let is_gone = |table: &Arc<TableHandle>| {
+            let outcome = table.table().map(drop);
+            outcome.is_err_and(|error| matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)))
+        };
+        let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
+        let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
+        let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
+        if any_gone && before.as_ref() != Some(state) {
+            *before = Some(state.clone());
+            return Ok(None);
         }
         Ok(Some(Opened {
             visible,
@@ -233,9 +268,7 @@ impl Opening<'_> {
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
             None if self.settings.create_if_missing => self.create(),
-            None => {
-                Err(Error::invalid(format!("there is no store at {} and create_if_missing is off", self.dir.display())))
-            }
+            None => Err(no_store(self.dir)),
         }
     }
 
@@ -286,7 +319,7 @@ impl Opening<'_> {
         }
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
         env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
-        edit.changes.extend(replay.added.drain(..));
+        edit.changes.append(&mut replay.added);
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
@@ -400,7 +433,7 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
-        let cache = Arc::new(Cache::new(self.settings.cache_bytes));
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.settings.cache_bytes)));
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
@@ -596,8 +629,11 @@ fn start(
 }
 
 impl Inner {
-    /// Takes over what a fresh look found (read-only stores).
+    /// Takes over what a fresh look found (read-only stores). The seqno first: a reader loads its view and then the seqno, and a
+    /// new view may lack what an old seqno needs. Snapshots take views and seqno together, so they wait.
     fn adopt(&self, opened: Opened) {
+        let _all_at_once = lock(&self.jobs_lock);
+        self.visible.store(opened.visible, Ordering::Release);
         let known = self.families();
         let mut families = Families { by_id: BTreeMap::new(), next_id: opened.families.next_id };
         for (id, fresh) in opened.families.by_id {
@@ -612,6 +648,5 @@ impl Inner {
             families.by_id.insert(id, family);
         }
         self.families.store(Arc::new(families));
-        self.visible.store(opened.visible, Ordering::Release);
     }
 }

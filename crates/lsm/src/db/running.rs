@@ -1,16 +1,15 @@
 //! Which tables are being compacted, and which must not be: two plans never share a table.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::family::Family;
 use crate::compaction::{Plan, Span};
-use crate::env::work::lock;
+use crate::env::work::Signal;
 
 #[derive(Default)]
 pub(crate) struct Running {
-    tables: Mutex<Tables>,
+    tables: Signal<Tables>,
     finished: AtomicU64,
 }
 
@@ -21,6 +20,8 @@ struct Tables {
     barred: HashSet<u64>,
     /// What running plans write, by family.
     spans: Vec<(u32, Span)>,
+    /// The store closes: no plan is made any more.
+    ended: bool,
 }
 
 /// What may not be touched now.
@@ -41,7 +42,10 @@ impl Taken<'_> {
 impl Running {
     /// Lets `choose` make a plan from the tables that are free, and takes them.
     pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<(Family, Plan)> {
-        let mut tables = lock(&self.tables);
+        let mut tables = self.tables.lock();
+        if tables.ended {
+            return None;
+        }
         let (family, plan) = choose(&Taken(&tables))?;
         tables.busy.extend(plan.inputs.iter().flat_map(|(_, numbers)| numbers));
         tables.spans.push((family.id(), plan.span.clone()));
@@ -50,24 +54,41 @@ impl Running {
 
     /// Gives the tables of a plan back.
     pub(crate) fn done(&self, family: &Family, plan: &Plan) {
-        let mut tables = lock(&self.tables);
+        let mut tables = self.tables.lock();
         for number in plan.inputs.iter().flat_map(|(_, numbers)| numbers) {
             tables.busy.remove(number);
         }
         if let Some(at) = tables.spans.iter().position(|(of, span)| *of == family.id() && *span == plan.span) {
             tables.spans.swap_remove(at);
         }
+        drop(tables);
         self.finished.fetch_add(1, Ordering::Release);
+        self.tables.notify_all();
+    }
+
+    /// Lets no plan begin any more, and waits until those that did are carried out.
+    pub(crate) fn end(&self) {
+        let mut tables = self.tables.lock();
+        tables.ended = true;
+        while !tables.spans.is_empty() {
+            tables = self.tables.wait(tables, None);
+        }
     }
 
     /// Keeps tables out of every plan to come.
     pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
-        lock(&self.tables).barred.extend(numbers);
+        self.tables.lock().barred.extend(numbers);
+    }
+
+    /// True if one of these tables is left alone until somebody repairs it.
+    pub(crate) fn bars_any(&self, mut numbers: impl Iterator<Item = u64>) -> bool {
+        let tables = self.tables.lock();
+        !tables.barred.is_empty() && numbers.any(|number| tables.barred.contains(&number))
     }
 
     /// True while a plan is carried out.
     pub(crate) fn is_running(&self) -> bool {
-        !lock(&self.tables).spans.is_empty()
+        !self.tables.lock().spans.is_empty()
     }
 
     /// Plans carried out so far.

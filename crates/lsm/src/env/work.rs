@@ -16,6 +16,7 @@ pub enum Mode {
 }
 
 /// Starts a named thread. A `low` one yields the processor to the caller's threads (nice 5).
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         if low {

@@ -15,6 +15,7 @@ use super::edit::TableMeta;
 use super::handle::Handle;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::{Order, common_prefix, head};
+use crate::planted::{Bug, active};
 
 /// All levels of one family.
 pub struct Levels<T> {
@@ -163,6 +164,9 @@ impl<T> Level<T> {
         if level == 0 {
             let age = |handle: &Arc<Handle<T>>| (handle.meta().newest_seqno(), handle.meta().number);
             tables.sort_by_key(|handle| std::cmp::Reverse(age(handle)));
+            if active(Bug::LevelOutOfOrder) {
+                tables.reverse();
+            }
             return Ok(Level { tables, heads: None, bytes });
         }
         tables.sort_by(|a, b| order.compare(&a.meta().smallest, &b.meta().smallest));

@@ -25,7 +25,7 @@ use super::segment::{PAGE, Segment};
 use super::{DEPTH, Wal};
 
 /// Whoever waits looks again after this time, should a wake-up have missed it.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// A frame up to this long is put together in memory and written at once (plain mode).
 const JOINED_BYTES: usize = 64 * 1024;

@@ -58,10 +58,11 @@ impl Drop for Pin {
 }
 
 impl<T> Wal<T> {
-    /// True if the next segment is to be made.
+    /// True once half of the current segment is used and no next one is ready: a store that is hardly written keeps one.
     pub fn prepare_due(&self) -> bool {
         let order = self.order.lock();
-        order.next.is_none() && !order.closed
+        let (first, limit) = (order.current.first, order.current.limit());
+        order.next.is_none() && !order.closed && order.end - first >= (limit - first) / 2
     }
 
     /// Makes the next segment ready. True if it was not.

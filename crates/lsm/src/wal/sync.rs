@@ -12,6 +12,7 @@ use crate::frame::Mark;
 use crate::planted::{self, Bug};
 
 use super::Wal;
+use super::append::LOOK_AGAIN;
 use super::segment::Place;
 
 /// Who syncs, and how far it is done.
@@ -117,8 +118,18 @@ impl<T> Wal<T> {
 
     /// Ends the log: nothing can be ordered any more, everything is durable. The place seals the last segment.
     pub fn close(&self) -> Result<Place> {
-        self.order.lock().closed = true;
+        let mut order = self.order.lock();
+        order.closed = true;
         self.order.notify_all();
+        // Frames that were ordered are on their way: their commits return, so the seal must lie behind them.
+        self.look(&mut order);
+        while !order.all_whole() && self.failed.get().is_none() {
+            order.waiting += 1;
+            order = self.order.wait(order, Some(LOOK_AGAIN));
+            order.waiting -= 1;
+            self.look(&mut order);
+        }
+        drop(order);
         let place = self.sync_all()?;
         debug_assert!(self.order.lock().all_whole(), "closed while a commit was under way");
         Ok(place)

@@ -8,12 +8,15 @@ use waxseal_lsm::planted::{Bug, plant};
 
 use crate::flips::{Outcomes, subject};
 use crate::model::Run;
-use crate::sweep::{SCENARIOS, sweep};
+use crate::sweep::{SCENARIOS, sweep, torn_tails};
 use crate::world::CONFIGS;
 
 /// Runs until something panics; true if it did.
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
+    if found(&torn_tails) {
+        return true;
+    }
     for (name, scenario) in SCENARIOS {
         for config in [CONFIGS[0], CONFIGS[1]] {
             if found(&|| {

@@ -41,11 +41,8 @@ pub const SCENARIOS: [(&str, Scenario); 22] = [
 ];
 
 /// Ways to lose what was not synced.
-const LOSSES: [fn(u64) -> Crash; 3] = [
-    |_| Crash::Process,
-    |_| Crash::Machine(Loss::DurableOnly),
-    |seed| Crash::Machine(Loss::Random { seed }),
-];
+const LOSSES: [fn(u64) -> Crash; 3] =
+    [|_| Crash::Process, |_| Crash::Machine(Loss::DurableOnly), |seed| Crash::Machine(Loss::Random { seed })];
 
 fn put(world: &mut World, durability: Durability) -> Result<()> {
     let change = Change::Put(world.family_name(), world.key(), world.value());
@@ -372,8 +369,7 @@ const POINTS_EACH: usize = 36;
 #[test]
 fn no_crash_loses_what_was_promised() {
     let most = std::env::var("WAXSEAL_SWEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(POINTS_EACH);
-    let work: Vec<(usize, Config)> =
-        (0..SCENARIOS.len()).flat_map(|n| [(n, CONFIGS[0]), (n, CONFIGS[1])]).collect();
+    let work: Vec<(usize, Config)> = (0..SCENARIOS.len()).flat_map(|n| [(n, CONFIGS[0]), (n, CONFIGS[1])]).collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let points = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -410,9 +406,15 @@ fn a_store_copied_while_open_opens_anywhere() {
             world.db().sync().expect("sync");
             world.oracle.sync();
             let copy = world.sim.copy(machine);
-            let db = Db::open(&world.dir, world.settings(), waxseal_lsm::db::Parts { env: copy.env(5), ..world.parts() });
+            let db =
+                Db::open(&world.dir, world.settings(), waxseal_lsm::db::Parts { env: copy.env(5), ..world.parts() });
             let db = db.unwrap_or_else(|error| panic!("{} on {machine:?}: {error}", config.name));
-            assert_eq!(content_of(&db).expect("reading the copy"), *world.oracle.now(), "{} on {machine:?}", config.name);
+            assert_eq!(
+                content_of(&db).expect("reading the copy"),
+                *world.oracle.now(),
+                "{} on {machine:?}",
+                config.name
+            );
         }
     }
 }
@@ -420,6 +422,10 @@ fn a_store_copied_while_open_opens_anywhere() {
 /// What is cut is said: by the report, by the event, and the bytes are set aside.
 #[test]
 fn a_torn_tail_is_cut_with_a_report() {
+    torn_tails();
+}
+
+pub fn torn_tails() {
     let mut cuts = 0;
     for seed in 0..60 {
         let mut world = World::new(seed, CONFIGS[1]);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
+use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -120,8 +120,15 @@ impl Listener for Tally {
             Event::Recovered { .. } => self.add("event: recovered", 1),
             Event::Flushed { .. } => self.add("event: flushed", 1),
             Event::Compacted { moved: true, .. } => self.add("event: moved", 1),
-            Event::Compacted { level, .. } if *level <= 1 => self.add("event: compacted into level 1", 1),
-            Event::Compacted { .. } => self.add("event: compacted deeper", 1),
+            Event::Compacted { reason, .. } => self.add(
+                match reason {
+                    Reason::Level0 => "event: compacted level 0",
+                    Reason::Size => "event: compacted for size",
+                    Reason::Tombstones => "event: compacted for tombstones",
+                    Reason::Range => "event: compacted a range",
+                },
+                1,
+            ),
             Event::Stalled { stalled: true } => self.add("event: stalled", 1),
             _ => {}
         }
@@ -249,7 +256,7 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
-        let outcome = db.commit(&batch, durability);
+        let outcome = db.commit(&mut batch, durability);
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
                 // A store into the mapping was the last thing this process did: it never returned.
@@ -317,11 +324,24 @@ impl World {
         }
     }
 
+    /// Adds what the open store counted to the tally.
+    pub fn count_store(&self) {
+        if let Some(db) = &self.db {
+            let metrics = db.metrics();
+            self.tally.add("segment begun", metrics.wal.turnovers);
+            self.tally.add("segment recycled", metrics.wal.recycled);
+            self.tally.add("manifest rotated", metrics.manifest_rotations);
+            self.tally.add("writer held back", metrics.stalls);
+            self.tally.add("wait for room in the ring", metrics.wal.waits_for_room);
+        }
+    }
+
     /// Ends this boot, with whatever the store had not done yet undone for ever, and begins the next.
     pub fn kill(&mut self, crash: Crash) {
         if !self.sim.is_crashed() {
             self.sim.crash_at(self.sim.steps());
         }
+        self.count_store();
         self.db = None; // what a drop still tries fails
         self.sim.reboot(crash);
         self.sim.crash_at(self.plan);

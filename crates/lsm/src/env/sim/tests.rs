@@ -601,33 +601,3 @@ fn the_same_seed_leaves_the_same_disk() {
     assert_ne!(run(1, 1), run(1, 2));
     assert_ne!(run(1, 1), run(2, 1));
 }
-
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let time = |what: &str, times: u32, run: &mut dyn FnMut()| {
-        let clock = crate::env::SystemClock::new();
-        (0..times).for_each(|_| run());
-        println!("{what}: {} ns", clock.monotonic_nanos() / u64::from(times));
-    };
-    let sim = SimFs::new(1);
-    for number in 0..10 {
-        create(&sim, &number.to_string(), &[1; 100_000]);
-    }
-    sim.settle();
-    let file = open(&sim, "0");
-    let mapped = file.map(65536).unwrap().unwrap();
-    let mut at = 0;
-    time("store of 136 bytes", 100_000, &mut || {
-        at = (at + 136) % 60_000;
-        mapped.store(at, &[3; 136]);
-    });
-    time("write of 4096 bytes", 10_000, &mut || file.write_at(&[5; 4096], 8192).unwrap());
-    time("write of 100 bytes and sync", 10_000, &mut || {
-        file.write_at(&[5; 100], 8192).unwrap();
-        file.sync_data().unwrap();
-    });
-    (1..10).for_each(|number| open(&sim, &number.to_string()).write_at(&[4; 20_000], 5000).unwrap());
-    time("fork", 1000, &mut || drop(sim.fork()));
-    time("fork and crash", 1000, &mut || sim.fork().reboot(Crash::Machine(Loss::Random { seed: 1 })));
-}
