@@ -297,6 +297,13 @@ impl Opening<'_> {
     }
 
     fn recover(&self, found: &Recovered) -> Result<Opened> {
+        if found.read_compatible != 0 {
+            let what = format!(
+                "features {:#x}: a newer version must write this store; it can be opened read-only",
+                found.read_compatible
+            );
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
         let env = self.env();
         let state = &found.state;
         let names = self.names()?;
