@@ -27,7 +27,7 @@ fn an_os_commit_does_not_wait_for_a_sync() {
             });
             gates.syncs.wait_for_one();
             for n in 0..50u32 {
-                put(&db, &family, &n.to_be_bytes(), b"2", Durability::Os).unwrap();
+                put(&db, &family, &n.to_le_bytes(), b"2", Durability::Os).unwrap();
             }
             assert_eq!(
                 get(&db, &family, b"synced", At::Latest).unwrap().unwrap(),
@@ -58,7 +58,7 @@ fn synced_commits_that_wait_share_the_next_sync() {
         std::thread::scope(|scope| {
             for n in 0..16u32 {
                 let (db, family) = (&db, &family);
-                scope.spawn(move || put(db, family, &n.to_be_bytes(), b"v", Durability::Sync).unwrap());
+                scope.spawn(move || put(db, family, &n.to_le_bytes(), b"v", Durability::Sync).unwrap());
             }
             gates.syncs.wait_for_one();
             while rows(&db, &family, At::Latest).unwrap().len() < 16 {
@@ -83,7 +83,7 @@ fn sixteen_threads_of_synced_commits_make_fewer_syncs() {
             let (db, family) = (&db, &family);
             scope.spawn(move || {
                 for n in 0..25u32 {
-                    put(db, family, &(thread * 1000 + n).to_be_bytes(), b"v", Durability::Sync).unwrap();
+                    put(db, family, &(thread * 1000 + n).to_le_bytes(), b"v", Durability::Sync).unwrap();
                 }
             });
         }

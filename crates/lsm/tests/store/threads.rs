@@ -194,7 +194,7 @@ fn everything_at_once(home: &Path, settings: Settings, commits: u64) {
 #[test]
 fn everything_at_once_on_a_disk() {
     let home = tempfile::tempdir().unwrap();
-    everything_at_once(home.path(), Settings { background_threads: 2, ..settings() }, 1000);
+    everything_at_once(home.path(), Settings { background_threads: 2, ..settings() }, 400);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn everything_at_once_in_memory_and_without_a_ring() {
         Ok(true) => tempfile::tempdir_in(shm).unwrap(),
         _ => tempfile::tempdir().unwrap(),
     };
-    everything_at_once(home.path(), Settings { wal_mapped: false, ..settings() }, 1000);
+    everything_at_once(home.path(), Settings { wal_mapped: false, ..settings() }, 400);
 }
 
 #[test]
