@@ -43,15 +43,23 @@ pub struct Header {
     pub kind: FileKind,
     /// The file's own name, for ever.
     pub uid: Uid,
+    /// Features that a reader may ignore, and a writer may not: none of them is known to this version.
+    pub read_compatible: u32,
 }
 
 impl Header {
+    /// The header of a file that this version writes.
+    pub fn new(kind: FileKind, uid: Uid) -> Header {
+        Header { kind, uid, read_compatible: 0 }
+    }
+
     /// The bytes on disk.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[..7].copy_from_slice(b"WAXSEAL");
         out[7] = self.kind as u8;
         out[8..10].copy_from_slice(&FORMAT_LEVEL.to_le_bytes());
+        out[16..20].copy_from_slice(&self.read_compatible.to_le_bytes());
         out[24..40].copy_from_slice(&self.uid.0);
         let check = hash(&out[..56]);
         out[56..].copy_from_slice(&check.to_le_bytes());
@@ -74,7 +82,7 @@ impl Header {
         }
         let level = reader.u16()?;
         reader.u16()?;
-        let (_compatible, _read_compatible, incompatible) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (_compatible, read_compatible, incompatible) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let uid = Uid(reader.array()?);
         let cipher = reader.u32()?;
         if level > FORMAT_LEVEL || incompatible != 0 || cipher != 0 {
@@ -83,7 +91,7 @@ impl Header {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        Ok(Header { kind, uid })
+        Ok(Header { kind, uid, read_compatible })
     }
 }
 
@@ -93,7 +101,7 @@ mod tests {
 
     #[test]
     fn comes_back_and_no_flipped_bit_passes() {
-        let header = Header { kind: FileKind::Table, uid: Uid([7; 16]) };
+        let header = Header::new(FileKind::Table, Uid([7; 16]));
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes, FileKind::Table).unwrap(), header);
         assert!(Header::decode(&bytes, FileKind::Ring).is_err());
@@ -106,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_feature_from_the_future_is_refused_as_such() {
-        let mut bytes = Header { kind: FileKind::Table, uid: Uid([7; 16]) }.encode();
+        let mut bytes = Header::new(FileKind::Table, Uid([7; 16])).encode();
         bytes[20] = 1;
         let check = hash(&bytes[..56]);
         bytes[56..].copy_from_slice(&check.to_le_bytes());

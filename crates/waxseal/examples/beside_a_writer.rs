@@ -8,23 +8,28 @@ fn main() -> waxseal::Result<()> {
     let (path, copy) = ("beside-store", "beside-copy");
     let writer = Db::open(path)?;
     let events = writer.column_family("events")?;
-    events.put(1u64.to_be_bytes(), "first")?;
+    events.put("event 1", "first")?;
 
     let reader = Db::open_read_only(path)?;
     let seen = reader.column_family("events")?;
     println!("the reader sees {} event", seen.iter().count());
 
-    events.put(2u64.to_be_bytes(), "second")?;
+    events.put("event 2", "second")?;
     println!("still {}, until it looks again", seen.iter().count());
     reader.refresh()?;
     println!("now {}", seen.iter().count());
 
     writer.checkpoint(copy)?;
-    events.put(3u64.to_be_bytes(), "third")?;
+    events.put("event 3", "third")?;
     let then = Db::open_read_only(copy)?;
-    println!("the checkpoint has {}, the store {}", then.column_family("events")?.iter().count(), events.iter().count());
+    println!(
+        "the checkpoint has {}, the store {}",
+        then.column_family("events")?.iter().count(),
+        events.iter().count()
+    );
 
     writer.close()?;
+    drop(then);
     Db::destroy(copy)?;
     Db::destroy(path)
 }

@@ -45,6 +45,8 @@ struct Apply {
     companion: Vec<u8>,
     last_seqno: Seqno,
     offset: u64,
+    /// A memtable grew beyond its budget.
+    full: bool,
 }
 
 /// A moment of the log: everything up to the seqno is applied, and its frames end at the offset.
@@ -65,7 +67,7 @@ impl Log {
         numbers: Numbers,
     ) -> Result<Log> {
         let (wal, start) = Wal::create(env, dir, settings, offset, last_seqno + 1, numbers)?;
-        let apply = Apply { group: Vec::new(), companion: Vec::new(), last_seqno, offset };
+        let apply = Apply { group: Vec::new(), companion: Vec::new(), last_seqno, offset, full: false };
         Ok(Log {
             wal,
             apply: Mutex::new(apply),
@@ -177,7 +179,9 @@ impl Inner {
             *log.applied.lock() = last.end;
             log.applied.notify_all();
             marked?;
-            self.freeze_full(apply.last_seqno);
+            if std::mem::take(&mut apply.full) {
+                self.freeze_full(apply.last_seqno);
+            }
         }
         group.clear();
         apply.group = group;
@@ -202,6 +206,7 @@ impl Inner {
                 let view = family.view();
                 view.active.touch(whole.offset);
                 view.active.memtable.insert(&record, self.companions.term(&record));
+                apply.full |= view.active.memtable.bytes() > self.settings.memtable_bytes;
             }
             if planted::active(Bug::BatchTornApart) {
                 self.visible.store(seqno, Ordering::Release);

@@ -25,7 +25,7 @@ use super::{Access, DEFAULT_FAMILY, Db, Event, Families, Handle, Inner, Levels, 
 use crate::batch::Operations;
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Machine, Open, Origin};
-use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::names::Name;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -243,7 +243,7 @@ impl Opening<'_> {
         // Opened now, so that a writer that removes them leaves us their descriptors.
         let is_gone = |table: &Arc<TableHandle>| {
             let outcome = table.table().map(drop);
-            outcome.is_err_and(|error| matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)))
+            outcome.is_err_and(|error| error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing))
         };
         let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
         let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
@@ -292,6 +292,13 @@ impl Opening<'_> {
     }
 
     fn recover(&self, found: &Recovered) -> Result<Opened> {
+        if found.read_compatible != 0 {
+            let what = format!(
+                "features {:#x}: a newer version must write this store; it can be opened read-only",
+                found.read_compatible
+            );
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
         let env = self.env();
         let state = &found.state;
         let names = self.names()?;
@@ -473,6 +480,10 @@ pub(super) fn shelf(
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
+                return Err(Error::corruption(damage, "a table that the manifest names is missing"));
+            }
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };

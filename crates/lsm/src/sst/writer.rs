@@ -121,7 +121,7 @@ impl Writer {
     /// A writer to an empty file.
     pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
-        out.extend_from_slice(&Header { kind: FileKind::Table, uid }.encode());
+        out.extend_from_slice(&Header::new(FileKind::Table, uid).encode());
         let collector = keeper.collector();
         Writer {
             file,

@@ -277,7 +277,7 @@ fn remove_leftover(env: &Env, path: &Path) -> Result<()> {
 }
 
 fn first_page(number: u64, nonce: u64, store: Uid, end: u64) -> Vec<u8> {
-    let mut page = Header { kind: FileKind::Manifest, uid: store }.encode().to_vec();
+    let mut page = Header::new(FileKind::Manifest, store).encode().to_vec();
     page.extend_from_slice(&number.to_le_bytes());
     page.extend_from_slice(&nonce.to_le_bytes());
     debug_assert_eq!(page.len(), CHECK_AT);

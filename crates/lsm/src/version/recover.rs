@@ -42,6 +42,8 @@ pub struct Recovered {
     pub state: State,
     /// The store's uid.
     pub store: Uid,
+    /// Features that whoever writes the store must know; a reader may ignore them.
+    pub read_compatible: u32,
     /// The number of the manifest that was read.
     pub number: u64,
     /// What was left out at its end, if anything.
@@ -65,6 +67,7 @@ pub struct Torn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replay {
     pub(super) store: Uid,
+    pub(super) read_compatible: u32,
     pub(super) state: State,
     pub(super) torn: Option<Torn>,
 }
@@ -82,7 +85,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
         let holds_data = |name: &Name| name.number().is_some() && !matches!(name, Name::Manifest(_));
         return if names.iter().any(holds_data) { Err(Current::missing()) } else { Ok(None) };
     };
-    let Replay { store, state, torn } = replay;
+    let Replay { store, read_compatible, state, torn } = replay;
     if store != current.store {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         let error = Error::corruption(damage, "the manifest of another store");
@@ -90,7 +93,7 @@ pub fn recover(env: &Env, dir: &Path) -> Result<Option<Recovered>> {
     }
     let greatest = names.iter().filter_map(|name| name.number()).max().unwrap_or(0);
     let next_file = state.next_file.max(greatest.saturating_add(1)).max(current.manifest.saturating_add(1));
-    Ok(Some(Recovered { state, store, number: current.manifest, torn, next_file }))
+    Ok(Some(Recovered { state, store, read_compatible, number: current.manifest, torn, next_file }))
 }
 
 /// Reads the manifest that CURRENT names, again if a writer has just replaced it. None without CURRENT.
@@ -150,7 +153,7 @@ pub(super) fn replay(name: &str, length: u64, mut read: impl FnMut(u64, usize) -
     }
     let bytes = length - (EDITS_AT + end);
     let torn = (bytes > 0).then(|| Torn { file: name.to_owned(), offset: EDITS_AT + end, bytes });
-    Ok(Replay { store: page.store, state, torn })
+    Ok(Replay { store: page.store, read_compatible: page.read_compatible, state, torn })
 }
 
 /// The frame that may stand `end` bytes into the edits, if what is left of the file is long enough for one.
@@ -177,6 +180,7 @@ fn next_frame(
 /// What the first page says.
 struct FirstPage {
     store: Uid,
+    read_compatible: u32,
     number: u64,
     nonce: u64,
     /// The greatest copy that checks.
@@ -184,7 +188,7 @@ struct FirstPage {
 }
 
 fn first_page(page: &[u8]) -> Result<FirstPage> {
-    let store = Header::decode(page, FileKind::Manifest)?.uid;
+    let Header { uid: store, read_compatible, .. } = Header::decode(page, FileKind::Manifest)?;
     let mut reader = Reader::starting_at(page, HEADER_BYTES);
     let (number, nonce, expected) = (reader.u64()?, reader.u64()?, reader.u64()?);
     let found = hash(&page[..CHECK_AT]);
@@ -193,5 +197,5 @@ fn first_page(page: &[u8]) -> Result<FirstPage> {
     }
     let copies = WITNESS_AT.map(|at| Reader::starting_at(page, at).u64().ok());
     let witness = copies.into_iter().flatten().filter_map(|word| Mark::Edited.decode(nonce, word)).max();
-    Ok(FirstPage { store, number, nonce, witness })
+    Ok(FirstPage { store, read_compatible, number, nonce, witness })
 }

@@ -60,7 +60,7 @@ impl RingHeader {
     /// Page 0 with both marks at one offset.
     pub(super) fn encode(&self, uid: Uid, marks: u64) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
-        page[..HEADER_BYTES].copy_from_slice(&Header { kind: FileKind::Ring, uid }.encode());
+        page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Ring, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
         page[72..80].copy_from_slice(&self.capacity.to_le_bytes());
         page[80..96].copy_from_slice(&self.machine.boot_id.unwrap_or_default());

@@ -54,7 +54,7 @@ pub(super) struct SegmentHeader {
 impl SegmentHeader {
     pub(super) fn encode(&self, uid: Uid) -> [u8; PAGE_BYTES] {
         let mut page = [0; PAGE_BYTES];
-        page[..HEADER_BYTES].copy_from_slice(&Header { kind: FileKind::Segment, uid }.encode());
+        page[..HEADER_BYTES].copy_from_slice(&Header::new(FileKind::Segment, uid).encode());
         page[64..72].copy_from_slice(&self.number.to_le_bytes());
         page[72..80].copy_from_slice(&self.nonce.to_le_bytes());
         page[80..88].copy_from_slice(&self.first.to_le_bytes());

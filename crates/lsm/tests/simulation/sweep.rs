@@ -15,7 +15,7 @@ use crate::world::{CONFIGS, Config, World, content_of};
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// What is done to the store; an error is the crash.
-pub const SCENARIOS: [(&str, Scenario); 22] = [
+pub const SCENARIOS: [(&str, Scenario); 23] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -34,6 +34,7 @@ pub const SCENARIOS: [(&str, Scenario); 22] = [
     ("checkpoint", checkpoint),
     ("manifest rotation", rotation),
     ("clean close and reopen", reopen),
+    ("clean close, then another boot", another_boot),
     ("recovery after a kill", recovery),
     ("drain failed", drain_failed),
     ("fsync failed", fsync_failed),
@@ -214,6 +215,19 @@ fn reopen(world: &mut World) -> Result<()> {
     world.db().close()?;
     world.oracle.sync();
     world.db = None;
+    world.open()?;
+    alive(world)?;
+    assert_eq!(world.db().recovery().cut_bytes, 0, "nothing is cut after a clean close");
+    world.check();
+    many_puts(world, 5)
+}
+
+fn another_boot(world: &mut World) -> Result<()> {
+    many_puts(world, 10)?;
+    world.db().close()?;
+    world.oracle.sync();
+    alive(world)?;
+    world.kill(Crash::Machine(Loss::DurableOnly));
     world.open()?;
     alive(world)?;
     assert_eq!(world.db().recovery().cut_bytes, 0, "nothing is cut after a clean close");

@@ -1,0 +1,43 @@
+//! A damaged table costs its own records, nothing else: writers go on, compaction leaves it alone.
+
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::options::{CfOptions, Durability};
+
+use crate::support::*;
+
+#[test]
+fn writers_are_not_stopped_by_a_table_that_cannot_be_compacted() {
+    let (sim, dir) = sim(20);
+    let once = CfOptions { level0_tables: 1, ..options() };
+    let parts = || Parts { families: vec![("default".to_owned(), once.clone())], ..parts(sim.env(sim.steps())) };
+    let db = Db::open(&dir, settings(), parts()).unwrap();
+    fill(&db, 0..40, 0);
+    db.flush().unwrap();
+    fill(&db, 100..101, 0);
+    db.flush().unwrap();
+    db.close().unwrap();
+    let table = &named(&sim, &dir, ".tbl")[0];
+    sim.flip(dir.join(table), 8 * 100).unwrap();
+    let db = Db::open(&dir, settings(), parts()).unwrap();
+    for round in 0..60 {
+        fill(&db, 20..30, round);
+        put(&db, &default(&db), b"key-9", b"elsewhere", Durability::Os).unwrap();
+        db.flush().unwrap();
+        db.settle().unwrap();
+    }
+    for n in 20..30 {
+        assert_eq!(get(&db, &default(&db), &record(n, 59).0, At::Latest).unwrap(), Some(record(n, 59).1));
+    }
+    let mut damaged = 0;
+    for n in 0..20 {
+        match get(&db, &default(&db), &record(n, 0).0, At::Latest) {
+            Ok(value) => assert_eq!(value, Some(record(n, 0).1)),
+            Err(error) => {
+                assert_eq!(error.damage().map(|damage| &damage.file), Some(table), "{error}");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0, "the flip hit nothing");
+    assert_eq!(get(&db, &default(&db), b"key-9", At::Latest).unwrap().unwrap(), b"elsewhere");
+}

@@ -1,0 +1,129 @@
+//! A file system whose syncs of log segments wait behind a gate, so that tests can say what happens while one is under way.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+
+use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open};
+
+#[derive(Debug)]
+pub struct GatedFs {
+    inner: Arc<dyn Fs>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Debug, Default)]
+pub struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    shut: bool,
+    waiting: usize,
+}
+
+impl Gate {
+    pub fn shut(&self) {
+        self.state.lock().unwrap().shut = true;
+    }
+
+    pub fn open(&self) {
+        self.state.lock().unwrap().shut = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until a sync stands before the shut gate.
+    pub fn wait_for_a_sync(&self) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |state| state.waiting == 0).unwrap());
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.waiting += 1;
+        self.changed.notify_all();
+        let mut state = self.changed.wait_while(state, |state| state.shut).unwrap();
+        state.waiting -= 1;
+    }
+}
+
+impl GatedFs {
+    pub fn new(inner: Arc<dyn Fs>) -> (GatedFs, Arc<Gate>) {
+        let gate = Arc::new(Gate::default());
+        (GatedFs { inner, gate: gate.clone() }, gate)
+    }
+}
+
+impl Fs for GatedFs {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let inner = self.inner.open(path, how)?;
+        let is_segment = path.extension().is_some_and(|extension| extension == "log");
+        Ok(if is_segment { Arc::new(GatedFile { inner, gate: self.gate.clone() }) } else { inner })
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.link(from, to)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.inner.create_dir_all(dir)
+    }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.remove_dir(dir)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.inner.exists(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        self.inner.lock(path, holder)
+    }
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        self.inner.machine(dir)
+    }
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        self.inner.reserves_blocks(dir)
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    inner: Arc<dyn File>,
+    gate: Arc<Gate>,
+}
+
+impl File for GatedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buf, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.inner.write_at(bytes, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.gate.pass();
+        self.inner.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.inner.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.inner.allocate(length)
+    }
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        self.inner.map(length)
+    }
+}

@@ -1,0 +1,14 @@
+//! The store as its users meet it: opening, closing, what is refused, space that runs out, threads, golden scripts, and a
+//! reader that shares nothing with the engine. Crashes at every step are the business of the simulation.
+
+mod damage;
+mod gate;
+mod limits;
+mod opening;
+mod read_only;
+mod reader;
+mod scripts;
+mod space;
+mod support;
+mod sync;
+mod threads;

@@ -1,0 +1,164 @@
+//! Opening for reading: writes nothing, needs no lock, and sees one moment at a time, also beside a writer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::Fs;
+use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::options::Durability;
+
+use crate::support::*;
+
+#[test]
+fn a_read_only_store_writes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let db = Db::open(&dir, settings(), parts(waxseal_lsm::env::Env::real())).unwrap();
+    fill(&db, 0..400, 0);
+    db.flush().unwrap();
+    fill(&db, 100..200, 1);
+    db.close().unwrap();
+    let before = real_bytes(&dir);
+    let reader = Db::open_read_only(&dir, settings(), parts(waxseal_lsm::env::Env::real())).unwrap();
+    assert!(reader.is_read_only());
+    let expected = [filled(0..100, 0), filled(100..200, 1), filled(200..400, 0)].concat();
+    assert_eq!(rows(&reader, &default(&reader), At::Latest).unwrap(), expected);
+    for (call, error) in every_call(&reader, &default(&reader), &dir) {
+        let reads =
+            ["get", "cursor", "multi_get", "approximate_size", "snapshot", "durable_snapshot", "refresh", "step"];
+        let expected = if reads.contains(&call) { None } else { Some(ErrorKind::ReadOnly) };
+        assert_eq!(error.map(|error| error.kind().clone()), expected, "{call}");
+    }
+    reader.close().unwrap();
+    assert_eq!(real_bytes(&dir), before);
+}
+
+#[test]
+fn a_crashed_store_is_read_as_recovery_would_leave_it() {
+    for mapped in [true, false] {
+        let (sim, dir) = sim(30);
+        sim.set_mapped(mapped);
+        let db = open(&sim, &dir);
+        fill(&db, 0..300, 0);
+        for round in 1..4 {
+            db.flush().unwrap();
+            fill(&db, 50..100, round);
+        }
+        kill(&sim, db);
+        let before = sim_bytes(&sim, &dir);
+        let steps = sim.changing_steps().len();
+        let expected = [filled(0..50, 0), filled(50..100, 3), filled(100..300, 0)].concat();
+        let reader = read_only(&sim, &dir).unwrap();
+        assert_eq!(rows(&reader, &default(&reader), At::Latest).unwrap(), expected);
+        while reader.step().unwrap() {}
+        reader.refresh().unwrap();
+        assert_eq!(rows(&reader, &default(&reader), At::Latest).unwrap(), expected);
+        reader.close().unwrap();
+        assert_eq!(sim.changing_steps().len(), steps, "a step that changes something");
+        assert_eq!(sim_bytes(&sim, &dir), before);
+        let db = open(&sim, &dir);
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
+    let (sim, dir) = sim(31);
+    let db = open(&sim, &dir);
+    fill(&db, 0..200, 0);
+    let reader = read_only(&sim, &dir).unwrap();
+    let family = default(&reader);
+    let snapshots: Vec<_> = (1..12)
+        .map(|round| {
+            let snapshot = reader.snapshot().unwrap();
+            fill(&db, 0..200, round);
+            if round % 3 == 0 {
+                db.compact(&default(&db), &ALL).unwrap(); // what the snapshots see is in no table of the writer's any more
+            }
+            assert_eq!(rows(&reader, &family, At::Latest).unwrap(), filled(0..200, round - 1));
+            reader.refresh().unwrap();
+            assert_eq!(rows(&reader, &family, At::Latest).unwrap(), filled(0..200, round));
+            (round - 1, snapshot)
+        })
+        .collect();
+    for (round, snapshot) in &snapshots {
+        assert_eq!(rows(&reader, &family, At::Snapshot(snapshot)).unwrap(), filled(0..200, *round), "round {round}");
+        let (key, value) = record(77, *round);
+        assert_eq!(get(&reader, &family, &key, At::Snapshot(snapshot)).unwrap(), Some(value));
+    }
+    assert_kind(get(&db, &default(&db), b"k", At::Snapshot(&snapshots[0].1)), ErrorKind::Invalid, "another store's");
+    let added = db.create_family("added", options()).unwrap();
+    put(&db, &added, b"k", b"v", Durability::Os).unwrap();
+    assert!(reader.family("added").is_none());
+    reader.refresh().unwrap();
+    assert_eq!(get(&reader, &reader.family("added").unwrap(), b"k", At::Latest).unwrap().unwrap(), b"v");
+    db.drop_family("added").unwrap();
+    reader.refresh().unwrap();
+    assert!(reader.family("added").is_none());
+}
+
+/// One thread writes, another looks again and again, others read what it sees: batches are never seen torn, time never goes back.
+#[test]
+fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let env = waxseal_lsm::env::Env::real();
+    let db = Db::open(&dir, settings(), parts(env.clone())).unwrap();
+    let other = db.create_family("other", options()).unwrap();
+    let write = |round: u64| {
+        let mut batch = waxseal_lsm::batch::Batch::new();
+        for family in [&default(&db), &other] {
+            for n in 0..20 {
+                let (key, _) = record(n, 0);
+                let kind = waxseal_lsm::record::Kind::Put;
+                batch.push(family.id(), kind, &key, &round.to_le_bytes(), db.companions()).unwrap();
+            }
+        }
+        db.commit(&mut batch, Durability::Os).unwrap();
+    };
+    write(0);
+    let reader = Db::open_read_only(&dir, settings(), Parts { ..parts(env) }).unwrap();
+    let done = AtomicBool::new(false);
+    let number = |value: &[u8]| u64::from_le_bytes(value.try_into().unwrap());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut last, mut last_latest) = (0, 0);
+                    while !done.load(Ordering::Relaxed) {
+                        let key = record(7, 0).0;
+                        let latest = get(&reader, &default(&reader), &key, At::Latest).unwrap();
+                        let latest = number(&latest.expect("a key that was never deleted"));
+                        assert!(latest >= last_latest, "{latest} after {last_latest}");
+                        last_latest = latest;
+                        let snapshot = reader.snapshot().unwrap();
+                        let mut seen = Vec::new();
+                        for name in ["default", "other"] {
+                            let family = reader.family(name).unwrap();
+                            seen.extend(rows(&reader, &family, At::Snapshot(&snapshot)).unwrap());
+                        }
+                        assert_eq!(seen.len(), 40);
+                        let first = number(&seen[0].1);
+                        assert!(seen.iter().all(|(_, value)| number(value) == first), "a torn batch");
+                        assert!(first >= last, "{first} after {last}");
+                        last = first;
+                    }
+                })
+            })
+            .collect();
+        for round in 1..400 {
+            write(round);
+            if round % 4 == 0 {
+                reader.refresh().unwrap();
+            }
+            if round % 40 == 0 {
+                db.compact(&default(&db), &ALL).unwrap();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    reader.refresh().unwrap();
+    assert_eq!(number(&get(&reader, &default(&reader), &record(7, 0).0, At::Latest).unwrap().unwrap()), 399);
+    assert!(waxseal_lsm::env::RealFs.exists(&dir).unwrap());
+}

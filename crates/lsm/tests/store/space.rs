@@ -1,0 +1,198 @@
+//! Devices that fill up and syncs that fail. What was acknowledged stays, reads go on, and what cannot go on says so.
+
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::sim::Fault;
+use waxseal_lsm::env::{Fs, SimFs};
+use waxseal_lsm::error::{ErrorKind, Result};
+use waxseal_lsm::options::{Durability, Settings};
+
+use crate::support::*;
+
+/// Puts records until one is refused; gives the number of those that were not.
+fn put_until_full(db: &Db, from: usize, durability: Durability) -> usize {
+    for n in from..from + 5000 {
+        let (key, value) = record(n, 0);
+        if let Err(error) = put(db, &default(db), &key, &value, durability) {
+            assert!(error.is_out_of_space(), "{error:?}");
+            return n;
+        }
+    }
+    panic!("the device never fills up");
+}
+
+fn check(db: &Db, records: usize) {
+    assert_eq!(rows(db, &default(db), At::Latest).unwrap(), filled(0..records, 0));
+    for n in [0, records / 2, records - 1] {
+        assert_eq!(get(db, &default(db), &record(n, 0).0, At::Latest).unwrap(), Some(record(n, 0).1));
+    }
+}
+
+#[test]
+fn a_full_device_refuses_writes_and_nothing_else() {
+    for mapped in [true, false] {
+        for (free, durability) in
+            [(0, Durability::Os), (4096, Durability::Sync), (40_000, Durability::Os), (300_000, Durability::Sync)]
+        {
+            let (sim, dir) = sim(free);
+            sim.set_mapped(mapped);
+            let db = open(&sim, &dir);
+            fill(&db, 0..20, 0);
+            sim.set_free_space(Some(free));
+            let mut known = put_until_full(&db, 20, durability);
+            check(&db, known);
+            // More of the same: refused or taken, never half.
+            for _ in 0..3 {
+                known = put_until_full(&db, known, durability);
+                check(&db, known);
+            }
+            sim.set_free_space(None);
+            fill(&db, known..known + 200, 0);
+            check(&db, known + 200);
+            db.settle().unwrap();
+            db.close().unwrap();
+            let db = open(&sim, &dir);
+            assert_eq!(db.recovery().cut_bytes, 0);
+            check(&db, known + 200);
+        }
+    }
+}
+
+#[test]
+fn a_store_can_be_closed_on_a_full_device() {
+    let (sim, dir) = sim(11);
+    let db = open(&sim, &dir);
+    sim.set_free_space(Some(0));
+    let known = put_until_full(&db, 0, Durability::Os);
+    let _ = db.close(); // may say that there was no room; loses nothing either way
+    sim.set_free_space(None);
+    check(&open(&sim, &dir), known);
+}
+
+#[test]
+fn without_room_to_recover_a_store_opens_for_reading() {
+    for mapped in [true, false] {
+        for free in [0, 9000, 40_000, 80_000] {
+            let (sim, dir) = sim(free + 1);
+            sim.set_mapped(mapped);
+            let db = open(&sim, &dir);
+            fill(&db, 0..150, 0);
+            sim.set_free_space(Some(free));
+            let known = put_until_full(&db, 150, Durability::Os);
+            kill(&sim, db);
+            sim.set_free_space(Some(free / 2));
+            for _ in 0..2 {
+                let db = open(&sim, &dir);
+                assert!(db.is_read_only());
+                check(&db, known);
+                let error = assert_kind(
+                    put(&db, &default(&db), b"k", b"v", Durability::Os),
+                    ErrorKind::ReadOnly,
+                    "a put without room",
+                );
+                assert!(error.to_string().contains("room"), "{error}");
+                assert_kind(db.flush(), ErrorKind::ReadOnly, "flush");
+                while db.step().unwrap() {}
+                check(&db, known);
+                db.close().unwrap();
+            }
+            sim.set_free_space(None);
+            let db = open(&sim, &dir);
+            assert!(!db.is_read_only());
+            check(&db, known);
+            fill(&db, known..known + 10, 0);
+            db.close().unwrap();
+            check(&open(&sim, &dir), known + 10);
+        }
+    }
+}
+
+/// The next sync after this fails, in a store with some records; gives it and their number.
+fn with_a_failing_sync(mapped: bool) -> (SimFs, std::path::PathBuf, Db, usize) {
+    let (sim, dir) = sim(12);
+    sim.set_mapped(mapped);
+    let db = open(&sim, &dir);
+    fill(&db, 0..30, 0);
+    db.sync().unwrap();
+    sim.fail_at(sim.steps(), Fault::SyncFailed);
+    (sim, dir, db, 30)
+}
+
+#[test]
+fn after_a_failed_sync_nothing_more_is_acknowledged_until_reopening() {
+    type Call = fn(&Db) -> Result<()>;
+    let calls: [(&str, Call); 4] = [
+        ("a synced put", |db| put(db, &default(db), b"x", b"1", Durability::Sync).map(drop)),
+        ("sync", |db| put(db, &default(db), b"x", b"1", Durability::Os).and_then(|_| db.sync())),
+        ("flush", |db| put(db, &default(db), b"x", b"1", Durability::Os).and_then(|_| db.flush())),
+        ("create_family", |db| {
+            put(db, &default(db), b"x", b"1", Durability::Os)?;
+            db.create_family("f", options()).map(drop)
+        }),
+    ];
+    for (name, call) in calls {
+        let (sim, dir, db, known) = with_a_failing_sync(true);
+        call(&db).expect_err(name);
+        assert!(sim.clear_faults(), "{name}: the sync did not fail");
+        for (what, outcome) in [
+            ("a put", put(&db, &default(&db), b"y", b"2", Durability::Os).map(drop)),
+            ("a synced put", put(&db, &default(&db), b"y", b"2", Durability::Sync).map(drop)),
+            ("sync", db.sync()),
+            ("flush", db.flush()),
+            ("settle", db.settle()),
+            ("create_family", db.create_family("g", options()).map(drop)),
+            ("drop_family", db.drop_family("f")),
+            ("checkpoint", db.checkpoint(&dir.join("copy"))),
+        ] {
+            if what != "drop_family" {
+                assert_kind(outcome, ErrorKind::Halted, &format!("{what} after {name}"));
+            }
+        }
+        let mut expected = filled(0..known, 0);
+        expected.push((b"x".to_vec(), b"1".to_vec()));
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected, "reads go on after {name}");
+        let _ = db.close();
+        let db = open(&sim, &dir);
+        let found = rows(&db, &default(&db), At::Latest).unwrap();
+        assert_eq!(&found[..known], &filled(0..known, 0), "after {name}");
+        assert!(found.len() <= known + 1);
+        put(&db, &default(&db), b"z", b"3", Durability::Sync).unwrap();
+    }
+}
+
+#[test]
+fn a_failed_sync_of_a_table_or_the_directory_is_no_end() {
+    let (sim, dir) = sim(13);
+    let db = open(&sim, &dir);
+    fill(&db, 0..30, 0);
+    db.sync().unwrap();
+    // What is left to be synced by this flush: table, directory, manifest. The first two are made anew, nobody relied on them.
+    sim.fail_at(sim.steps(), Fault::SyncFailed);
+    assert!(matches!(db.flush().unwrap_err().kind(), ErrorKind::Io(_)));
+    assert!(sim.clear_faults());
+    check(&db, 30);
+    db.flush().unwrap();
+    assert_eq!(db.metrics().flushes, 1);
+    check(&db, 30);
+    db.close().unwrap();
+    check(&open(&sim, &dir), 30);
+}
+
+#[test]
+fn the_log_does_not_outgrow_its_budget_when_families_come_and_go() {
+    let (sim, dir) = sim(14);
+    let db = open(&sim, &dir);
+    for round in 0..40 {
+        let family = db.create_family("f", options()).unwrap();
+        for n in 0..100 {
+            let (key, value) = record(n, round);
+            put(&db, &family, &key, &value, Durability::Os).unwrap();
+        }
+        db.drop_family("f").unwrap();
+        while db.step().unwrap() {}
+    }
+    let settings = Settings { ..settings() };
+    let limit = 4 * (settings.segment_bytes + settings.memtable_bytes as u64);
+    let live = db.metrics().wal.live_bytes;
+    assert!(live <= limit, "{live} bytes of log for an empty store");
+    assert!(sim.exists(&dir).unwrap());
+}

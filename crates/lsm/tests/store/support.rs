@@ -1,0 +1,204 @@
+//! What the tests of this binary share: small stores, and a user's few words for what it does with them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Bounds, Db, Family, Parts};
+use waxseal_lsm::env::sim::{Crash, SimFs};
+use waxseal_lsm::env::{Env, Fs, Open, RealFs, read_exact};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::record::Kind;
+
+pub const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Orders keys backwards.
+pub struct Backwards;
+
+impl Comparator for Backwards {
+    fn name(&self) -> &str {
+        "test.backwards"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+pub fn backwards() -> Order {
+    Order::custom(Arc::new(Backwards))
+}
+
+/// Limits so tight that a few hundred records go through everything.
+pub fn settings() -> Settings {
+    Settings {
+        memtable_bytes: 16 * 1024,
+        cache_bytes: 1 << 20,
+        segment_bytes: 64 * 1024,
+        ring_bytes: 32 * 1024,
+        drain_bytes: 8 * 1024,
+        manifest_bytes: 64 * 1024,
+        ..Settings::default()
+    }
+}
+
+pub fn options() -> CfOptions {
+    CfOptions {
+        block_bytes: 512,
+        table_bytes: 4096,
+        level_base_bytes: 8192,
+        fanout: 4,
+        level0_tables: 2,
+        ..CfOptions::default()
+    }
+}
+
+pub fn parts(env: Env) -> Parts {
+    let families = vec![("default".to_owned(), options())];
+    Parts { env, families, orders: vec![backwards()], ..Parts::real() }
+}
+
+/// A simulated disk and the directory of a store on it.
+pub fn sim(seed: u64) -> (SimFs, PathBuf) {
+    (SimFs::new(seed), PathBuf::from("/store"))
+}
+
+pub fn open(sim: &SimFs, dir: &Path) -> Db {
+    try_open(sim, dir).unwrap()
+}
+
+pub fn try_open(sim: &SimFs, dir: &Path) -> Result<Db> {
+    Db::open(dir, settings(), parts(sim.env(sim.steps())))
+}
+
+pub fn read_only(sim: &SimFs, dir: &Path) -> Result<Db> {
+    Db::open_read_only(dir, settings(), parts(sim.env(sim.steps())))
+}
+
+/// Kills the process that has the store open.
+pub fn kill(sim: &SimFs, db: Db) {
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Process);
+}
+
+pub fn default(db: &Db) -> Family {
+    db.family("default").unwrap()
+}
+
+pub fn put(db: &Db, family: &Family, key: &[u8], value: &[u8], durability: Durability) -> Result<u64> {
+    let mut batch = Batch::new();
+    batch.push(family.id(), Kind::Put, key, value, db.companions())?;
+    db.commit(&mut batch, durability)
+}
+
+pub fn delete(db: &Db, family: &Family, key: &[u8]) -> Result<u64> {
+    let mut batch = Batch::new();
+    batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
+    db.commit(&mut batch, Durability::Os)
+}
+
+pub fn get(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
+    let mut value = None;
+    db.get(family, key, at, &mut |record| value = Some(record.value.to_vec()))?;
+    Ok(value)
+}
+
+pub fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
+    let mut cursor = db.cursor(family, at, ALL)?;
+    let mut rows = Vec::new();
+    cursor.first()?;
+    while cursor.valid() {
+        rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next()?;
+    }
+    Ok(rows)
+}
+
+/// `key-0007` and a value of some length that says which round wrote it.
+pub fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
+    (format!("key-{n:04}").into_bytes(), format!("round {round} of {n} {}", "x".repeat(n % 90)).into_bytes())
+}
+
+/// Puts a range of records of a round, all `Os`.
+pub fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
+    for n in numbers {
+        let (key, value) = record(n, round);
+        put(db, &default(db), &key, &value, Durability::Os).unwrap();
+    }
+}
+
+pub fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
+    numbers.map(|n| record(n, round)).collect()
+}
+
+/// Every file of a simulated directory but the lock.
+pub fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = sim.files(dir).into_iter().filter(|name| name != "LOCK");
+    names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
+}
+
+/// Every file of a real directory.
+pub fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |name: &String| {
+        let file = RealFs.open(&dir.join(name), Open::Read).unwrap();
+        read_exact(&*file, 0, file.len().unwrap() as usize).unwrap()
+    };
+    RealFs.list(dir).unwrap().into_iter().map(|name| (name.clone(), read(&name))).collect()
+}
+
+/// Writes files into a real directory, as `cp` would.
+pub fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
+    RealFs.create_dir_all(dir).unwrap();
+    for (name, bytes) in files {
+        let file = RealFs.open(&dir.join(name), Open::Create).unwrap();
+        file.write_at(bytes, 0).unwrap();
+    }
+}
+
+/// The names that end so, sorted.
+pub fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
+    sim.files(dir).into_iter().filter(|name| name.ends_with(end)).collect()
+}
+
+#[track_caller]
+pub fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error {
+    match outcome {
+        Ok(_) => panic!("{what}: succeeded, expected {kind:?}"),
+        Err(error) => {
+            assert_eq!(*error.kind(), kind, "{what}: {error}");
+            error
+        }
+    }
+}
+
+/// Calls every method of an open store that can answer an error.
+pub fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
+    let mut batch = Batch::new();
+    batch.push(family.id(), Kind::Put, b"k", b"v", db.companions()).unwrap();
+    vec![
+        ("get", get(db, family, b"key", At::Latest).err()),
+        ("cursor", db.cursor(family, At::Latest, ALL).err()),
+        ("multi_get", db.multi_get(family, &[b"key"], At::Latest, &mut |_, _| {}).err()),
+        ("approximate_size", db.approximate_size(family, &ALL).err()),
+        ("commit", db.commit(&mut batch, Durability::Os).err()),
+        ("an empty commit", db.commit(&mut Batch::new(), Durability::Os).err()),
+        ("sync", db.sync().err()),
+        ("flush", db.flush().err()),
+        ("settle", db.settle().err()),
+        ("compact", db.compact(family, &ALL).err()),
+        ("checkpoint", db.checkpoint(&dir.join("copy")).err()),
+        ("snapshot", db.snapshot().err()),
+        ("durable_snapshot", db.durable_snapshot().err()),
+        ("create_family", db.create_family("another", options()).err()),
+        ("drop_family", db.drop_family("another").err()),
+        ("refresh", db.refresh().err()),
+        ("step", db.step().err()),
+    ]
+}
