@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 operations=("$@")
-((${#operations[@]})) || operations=(put sync get missing next prev seek cursor memory)
+((${#operations[@]})) || operations=(put sync get missing seek next prev cursor memory)
 cargo build --quiet --release -p waxseal-bench --example cost
 cost=target/release/examples/cost
 dir=$(mktemp -d "${TMPDIR:-/tmp}/costs.XXXXXX")
@@ -32,7 +32,7 @@ cachegrind() {
 # Blocks that were allocated.
 allocations() {
     under valgrind --tool=dhat --dhat-out-file="$dir/out" -- "$1" "$2" 2>"$dir/log"
-    awk '/Total:/ { gsub(",", ""); print $7 }' "$dir/log"
+    awk '/Total:/ { gsub(",", ""); print $6 }' "$dir/log"
 }
 
 # System calls by name.
@@ -50,8 +50,11 @@ count=10000
 baseline=
 printf '| operation | instructions | data accesses | D1 misses | LL misses | allocations | system calls |\n|---|---|---|---|---|---|---|\n'
 for operation in "${operations[@]}"; do
-    wanted=nothing
-    [[ $operation == memory ]] && wanted=memory-nothing
+    case $operation in
+        next | prev | cursor) wanted=idle ;;
+        memory) wanted=memory-nothing ;;
+        *) wanted=nothing ;;
+    esac
     if [[ $baseline != "$wanted" ]]; then
         baseline=$wanted
         read -r -a before <<<"$(cachegrind "$baseline" "$count")"

@@ -30,7 +30,8 @@ const SETTINGS: Settings = Settings { cache_bytes: 256 << 20, memtable_bytes: 64
 
 /// Records of a store: enough to leave the processor's caches, or a few if nothing is measured.
 fn records() -> u64 {
-    if std::env::args().any(|argument| argument == "--bench") { 100_000 } else { 1_000 }
+    let asked = |wanted: &str| std::env::args().any(|argument| argument == wanted);
+    if asked("--bench") && !asked("--test") { 100_000 } else { 1_000 }
 }
 
 fn keys() -> Keys {

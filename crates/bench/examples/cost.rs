@@ -1,7 +1,8 @@
 //! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
 //!
 //! `cost OPERATION COUNT DIR`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
-//! once, then does the operation COUNT times. `nothing` only makes the keys, so the difference to it is what the store costs.
+//! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
+//! is what the store costs.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -17,7 +18,9 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir] = &arguments[..] else {
-        eprintln!("usage: cost nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR");
+        eprintln!(
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR"
+        );
         return ExitCode::from(2);
     };
     match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir)) {
@@ -59,6 +62,11 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
     let mut random = Random::new(7);
     let mut at = records.cursor();
     match operation {
+        "idle" => {
+            for n in 0..count {
+                black_box(n);
+            }
+        }
         "nothing" | "memory-nothing" => {
             for _ in 0..count {
                 black_box((keys.written(random.below(RECORDS)), values.value()));
