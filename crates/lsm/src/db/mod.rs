@@ -19,6 +19,8 @@ mod commit;
 mod ddl;
 mod events;
 mod family;
+#[doc(hidden)]
+pub mod fuzzing;
 mod jobs;
 mod metrics;
 mod open;

@@ -99,7 +99,9 @@ impl<T> Levels<T> {
     #[inline]
     pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<Handle<T>>> {
         debug_assert!(level >= 1);
-        self.levels[level].find(&self.order, key)
+        // Most levels of most stores are empty, and every read asks them all.
+        let level = &self.levels[level];
+        if level.tables.is_empty() { None } else { level.find(&self.order, key) }
     }
 
     /// In a level >= 1: the index of the first table that ends at or after `key`, the number of tables if there is none.

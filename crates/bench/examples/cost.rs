@@ -1,0 +1,135 @@
+//! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
+//!
+//! `cost OPERATION COUNT DIR`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
+//! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
+//! is what the store costs.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use waxseal::{ColumnFamily, Compression, Db, Durability};
+use waxseal_bench::workload::{Keys, Random, Values};
+
+/// Many times what the simulated caches hold, and little enough for valgrind.
+const RECORDS: u64 = 20_000;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [operation, count, dir] = &arguments[..] else {
+        eprintln!(
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR"
+        );
+        return ExitCode::from(2);
+    };
+    match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(operation: &str, count: u64, dir: &str) -> Outcome {
+    let db = Db::builder(dir).compression(Compression::None).plain().open()?;
+    let records = db.column_family("default")?;
+    let mut keys = Keys::new(RECORDS, 16, 0).ok_or("sixteen digits are enough")?;
+    let mut values = Values::new(100, 1, 1);
+    for i in 0..RECORDS {
+        records.put(keys.written(i), values.value())?;
+    }
+    if !operation.starts_with("memory") {
+        db.settle()?;
+    }
+    // From here on everything is warm, and the threads behind are asleep.
+    let mut at = records.cursor();
+    at.first()?;
+    while at.valid() {
+        at.next()?;
+    }
+    for i in 0..RECORDS {
+        read(&records, keys.written(i))?;
+    }
+    operate(operation, count, &records, keys, values)?;
+    // No close: what a store does then is not the operation's.
+    std::mem::forget((db, records));
+    Ok(())
+}
+
+fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, mut values: Values) -> Outcome {
+    let mut random = Random::new(7);
+    let mut at = records.cursor();
+    match operation {
+        "idle" => {
+            for n in 0..count {
+                black_box(n);
+            }
+        }
+        "nothing" | "memory-nothing" => {
+            for _ in 0..count {
+                black_box((keys.written(random.below(RECORDS)), values.value()));
+            }
+        }
+        "put" => {
+            for _ in 0..count {
+                records.put(keys.written(random.below(RECORDS)), values.value())?;
+            }
+        }
+        "sync" => {
+            for _ in 0..count {
+                let key = keys.written(random.below(RECORDS));
+                records.put_with(key, values.value(), Durability::Sync.into())?;
+            }
+        }
+        "get" | "memory" => {
+            for _ in 0..count {
+                read(records, keys.written(random.below(RECORDS)))?;
+            }
+        }
+        "missing" => {
+            for _ in 0..count {
+                read(records, keys.missing(random.below(RECORDS)))?;
+            }
+        }
+        "next" => {
+            at.first()?;
+            for _ in 0..count {
+                black_box((at.key(), at.value()));
+                at.next()?;
+                if !at.valid() {
+                    at.first()?;
+                }
+            }
+        }
+        "prev" => {
+            at.last()?;
+            for _ in 0..count {
+                black_box((at.key(), at.value()));
+                at.prev()?;
+                if !at.valid() {
+                    at.last()?;
+                }
+            }
+        }
+        "seek" => {
+            for _ in 0..count {
+                at.seek(keys.written(random.below(RECORDS)))?;
+                black_box(at.key());
+            }
+        }
+        "cursor" => {
+            for _ in 0..count {
+                black_box(records.cursor());
+            }
+        }
+        other => return Err(format!("no operation {other:?}").into()),
+    }
+    Ok(())
+}
+
+fn read(records: &ColumnFamily, key: &[u8]) -> waxseal::Result<()> {
+    black_box(records.get_with(key, |value| value.iter().fold(0u8, |sum, byte| sum ^ byte))?);
+    Ok(())
+}

@@ -1,0 +1,527 @@
+//! A way in for fuzzers: any bytes as operations on an engine on a simulated disk, crashes among them, beside a model.
+//!
+//! In:     bytes; the first chooses the settings, each further one an operation, followed by what the operation needs.
+//! Holds:  every read answers what the model holds; a recovered store holds a prefix of the commits that contains all that was
+//!         acknowledged (the process died) or synced (the machine died); an error comes only after a crash.
+//! Out:    nothing, or a panic: then there is a bug. One thread and no clock: the same bytes do the same again.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
+use crate::batch::Batch;
+use crate::env::sim::{Crash, Loss, SimFs};
+use crate::error::{Error, Result};
+use crate::options::{CfOptions, Compression, Durability, Settings};
+use crate::record::Kind;
+use crate::seam::Plain;
+
+const FAMILIES: [&str; 2] = [DEFAULT_FAMILY, "other"];
+const DIR: &str = "/store";
+const COPY: &str = "/copy";
+
+/// Steps of a run after which it ends, so that no input takes long.
+const MOST_STEPS: u64 = 60_000;
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+/// One map for each of `FAMILIES`.
+type Content = [Rows; 2];
+/// A family, a key, and its new value or none.
+type Change = (usize, Vec<u8>, Option<Vec<u8>>);
+
+/// Does the operations that `data` spells. Panics if the store and the model disagree.
+pub fn ops(data: &[u8]) {
+    drive(data);
+}
+
+fn drive(data: &[u8]) -> Run {
+    let mut input = Input(data);
+    let mut run = Run::new(input.byte());
+    run.open_after_crash(false);
+    while !input.0.is_empty() && run.sim.steps() < MOST_STEPS {
+        let outcome = run.operation(&mut input);
+        if run.sim.is_crashed() {
+            run.come_back(&mut input);
+        } else if let Err(error) = outcome {
+            panic!("an error without a crash: {error}");
+        }
+    }
+    run.check();
+    run
+}
+
+/// Bytes read one by one; zeros behind their end.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    /// A key out of 64, mostly short, some with a long common start.
+    fn key(&mut self) -> Vec<u8> {
+        match self.byte() & 63 {
+            0 => Vec::new(),
+            n if n < 8 => vec![0xff; n as usize],
+            n if n < 16 => [&[b'L'; 300][..], &[n]].concat(),
+            n => vec![b'k', n],
+        }
+    }
+
+    /// A value: mostly short, rarely above a quarter of the ring.
+    fn value(&mut self) -> Vec<u8> {
+        let (size, fill) = (self.byte() as usize, self.byte());
+        let length = if size >= 254 { 5000 * (size - 253) } else { size * size / 40 };
+        (0..length).map(|at| if at % 8 < 4 { b'.' } else { fill.wrapping_add((at % 5) as u8) }).collect()
+    }
+
+    fn change(&mut self) -> Change {
+        let how = self.byte();
+        let key = self.key();
+        (how as usize & 1, key, (how & 6 != 0).then(|| self.value()))
+    }
+
+    fn durability(&mut self) -> Durability {
+        if self.byte().is_multiple_of(4) { Durability::Sync } else { Durability::Os }
+    }
+
+    fn crash(&mut self) -> Crash {
+        let seed = self.byte() as u64;
+        match self.byte() % 16 {
+            0..6 => Crash::Process,
+            n => Crash::Machine(Loss::all(seed)[(n as usize - 6) % 9]),
+        }
+    }
+}
+
+struct Run {
+    sim: SimFs,
+    how: u8,
+    opens: u64,
+    crashes: u64,
+    db: Option<Db>,
+    snapshots: Vec<(Snapshot, Content)>,
+    model: Model,
+}
+
+impl Run {
+    fn new(how: u8) -> Run {
+        let sim = SimFs::new(how as u64);
+        sim.set_mapped(how & 1 == 0);
+        Run { sim, how, opens: 0, crashes: 0, db: None, snapshots: Vec::new(), model: Model::default() }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            memtable_bytes: 4096,
+            cache_bytes: if self.how & 2 == 0 { 1 << 20 } else { 0 },
+            segment_bytes: 32 * 1024,
+            ring_bytes: 16 * 1024,
+            drain_bytes: 4096,
+            manifest_bytes: 8192,
+            wal_mapped: self.how & 1 == 0,
+            ..Settings::default()
+        }
+    }
+
+    fn parts(&mut self) -> Parts {
+        self.opens += 1;
+        let options = CfOptions {
+            block_bytes: if self.how & 4 == 0 { 256 } else { 64 },
+            restart_interval: 3,
+            filter_bits: if self.how & 8 == 0 { 10 } else { 0 },
+            compression: if self.how & 16 == 0 { Compression::default() } else { Compression::None },
+            table_bytes: 2048,
+            level_base_bytes: 4096,
+            fanout: 3,
+            level0_tables: 2,
+            ..CfOptions::default()
+        };
+        Parts {
+            env: self.sim.env(self.opens),
+            companions: Arc::new(Plain),
+            listener: Arc::new(Silent),
+            families: FAMILIES.map(|name| (name.to_owned(), options.clone())).to_vec(),
+            orders: Vec::new(),
+        }
+    }
+
+    fn db(&self) -> Result<Db> {
+        self.db.clone().ok_or_else(Error::closed)
+    }
+
+    fn operation(&mut self, input: &mut Input<'_>) -> Result<()> {
+        match input.byte() % 24 {
+            0..5 => {
+                let change = input.change();
+                self.commit(vec![change], Durability::Os)
+            }
+            5 => {
+                let (change, durability) = (input.change(), input.durability());
+                self.commit(vec![change], durability)
+            }
+            6..9 => {
+                let changes = (0..input.byte() % 8).map(|_| input.change()).collect();
+                let durability = input.durability();
+                self.commit(changes, durability)
+            }
+            9 => self.overwrite(input),
+            10..12 => self.get(input),
+            12..15 => self.walk(input),
+            15 => self.finish(Db::flush),
+            16 => self.finish(Db::settle),
+            17 => self.finish(Db::sync),
+            18 => self.compact(input),
+            19 => {
+                for _ in 0..=input.byte() % 4 {
+                    self.db()?.step()?;
+                }
+                Ok(())
+            }
+            20 => self.snapshot(input),
+            21 => self.checkpoint_or_reader(input),
+            22 => {
+                self.sim.crash_at(self.sim.steps() + input.byte() as u64);
+                Ok(())
+            }
+            _ => self.end_boot(input),
+        }
+    }
+
+    fn commit(&mut self, changes: Vec<Change>, durability: Durability) -> Result<()> {
+        let db = self.db()?;
+        let mut batch = Batch::new();
+        for (family, key, value) in &changes {
+            let Some(id) = db.family(FAMILIES[*family]).map(|family| family.id()) else { return Err(Error::closed()) };
+            let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
+            batch.push(id, kind, key, value.as_deref().unwrap_or_default(), db.companions())?;
+        }
+        let outcome = db.commit(&mut batch, durability);
+        if !batch.is_empty() && (outcome.is_ok() || self.sim.is_crashed()) {
+            self.model.commit(changes);
+        }
+        outcome?;
+        // A crash that struck a store into a mapping shows only now: such a call never returned.
+        if !self.sim.is_crashed() {
+            self.model.acknowledged = self.model.log.len();
+            if durability == Durability::Sync && !batch.is_empty() {
+                self.model.sync();
+            }
+        }
+        Ok(())
+    }
+
+    /// The same few keys again and again, so that short inputs get to flushes and compactions.
+    fn overwrite(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let (first, count) = (input.byte(), input.byte() % 64);
+        for n in 0..count {
+            let change = ((n & 1) as usize, vec![b'k', first.wrapping_add(n % 24)], Some(vec![n; 100]));
+            self.commit(vec![change], Durability::Os)?;
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let (family, key) = (input.byte() as usize & 1, input.key());
+        let db = self.db()?;
+        for (at, content) in self.views() {
+            let found = value_of(&db, family, &key, at)?;
+            assert_eq!(found.as_ref(), content[family].get(&key), "get {key:?}");
+        }
+        Ok(())
+    }
+
+    /// Moves of one cursor beside the rows of the model.
+    fn walk(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let family = input.byte() as usize & 1;
+        let (low, high) = (input.key(), input.key());
+        let bounds = match input.byte() % 4 {
+            0 if low <= high => (Bound::Included(low), Bound::Excluded(high)),
+            1 if low <= high => (Bound::Excluded(low), Bound::Included(high)),
+            _ => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let db = self.db()?;
+        let Some(named) = db.family(FAMILIES[family]) else { return Ok(()) };
+        let moves: Vec<(u8, Vec<u8>)> = (0..input.byte() % 16).map(|_| (input.byte() % 12, input.key())).collect();
+        for (at, content) in self.views() {
+            let held = |key: &Vec<u8>| {
+                let above = match &bounds.0 {
+                    Bound::Included(low) => key >= low,
+                    Bound::Excluded(low) => key > low,
+                    Bound::Unbounded => true,
+                };
+                above
+                    && match &bounds.1 {
+                        Bound::Included(high) => key <= high,
+                        Bound::Excluded(high) => key < high,
+                        Bound::Unbounded => true,
+                    }
+            };
+            let rows: Vec<_> = content[family].iter().filter(|(key, _)| held(key)).collect();
+            let mut cursor = db.cursor(&named, at, bounds.clone())?;
+            let mut place: Option<usize> = None;
+            for (how, key) in &moves {
+                match (how, place) {
+                    (0, _) => {
+                        cursor.first()?;
+                        place = (!rows.is_empty()).then_some(0);
+                    }
+                    (1, _) => {
+                        cursor.last()?;
+                        place = rows.len().checked_sub(1);
+                    }
+                    (2, _) | (3..8, None) => {
+                        cursor.seek(key)?;
+                        place = rows.iter().position(|(row, _)| *row >= key);
+                    }
+                    (3, _) | (8.., None) => {
+                        cursor.seek_for_prev(key)?;
+                        place = rows.iter().rposition(|(row, _)| *row <= key);
+                    }
+                    (4..8, Some(now)) => {
+                        cursor.next()?;
+                        place = (now + 1 < rows.len()).then_some(now + 1);
+                    }
+                    (_, Some(now)) => {
+                        cursor.prev()?;
+                        place = now.checked_sub(1);
+                    }
+                }
+                let found = cursor.valid().then(|| (cursor.key(), cursor.value()));
+                let expected = place.map(|place| (&rows[place].0[..], &rows[place].1[..]));
+                assert_eq!(found, expected, "after move {how} with {key:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Every view that reads may ask for: the newest one and the snapshots.
+    fn views(&self) -> impl Iterator<Item = (At<'_>, &Content)> {
+        let old = self.snapshots.iter().map(|(snapshot, content)| (At::Snapshot(snapshot), content));
+        std::iter::once((At::Latest, &self.model.now)).chain(old)
+    }
+
+    /// A call after which everything is durable.
+    fn finish(&mut self, call: impl Fn(&Db) -> Result<()>) -> Result<()> {
+        call(&self.db()?)?;
+        if !self.sim.is_crashed() {
+            self.model.sync();
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let db = self.db()?;
+        let (family, low, high) = (input.byte() as usize & 1, input.key(), input.key());
+        let Some(family) = db.family(FAMILIES[family]) else { return Ok(()) };
+        db.compact(&family, &(Bound::Included(low.clone().min(high.clone())), Bound::Included(low.max(high))))
+    }
+
+    fn snapshot(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let slot = input.byte() as usize & 3;
+        if slot < self.snapshots.len() {
+            self.snapshots.remove(slot);
+        } else {
+            self.snapshots.push((self.db()?.snapshot()?, self.model.now.clone()));
+        }
+        Ok(())
+    }
+
+    /// A second store over the same content: a checkpoint, or a reader beside the writer.
+    fn checkpoint_or_reader(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let db = self.db()?;
+        let reader = input.byte().is_multiple_of(2);
+        let copy = if reader {
+            let parts = self.parts();
+            Db::open_read_only(Path::new(DIR), self.settings(), parts)?
+        } else {
+            for name in self.sim.files(COPY) {
+                // A crash may have been asked for; then this fails as everything does.
+                self.sim.delete(Path::new(COPY).join(name)).map_err(|error| Error::io("clear the copy", error))?;
+            }
+            db.checkpoint(Path::new(COPY))?;
+            if !self.sim.is_crashed() {
+                self.model.sync();
+            }
+            let parts = self.parts();
+            Db::open(Path::new(COPY), self.settings(), parts)?
+        };
+        let content = content_of(&copy)?;
+        assert!(content == self.model.now || self.sim.is_crashed(), "a second store differs (reader: {reader})");
+        copy.close()
+    }
+
+    /// Closes, or dies here and now.
+    fn end_boot(&mut self, input: &mut Input<'_>) -> Result<()> {
+        if input.byte().is_multiple_of(2) {
+            self.sim.crash_at(self.sim.steps());
+            return Ok(self.come_back(input));
+        }
+        self.snapshots.clear();
+        self.finish(Db::close)?;
+        self.db = None;
+        let parts = self.parts();
+        let db = Db::open(Path::new(DIR), self.settings(), parts)?;
+        self.db = Some(db);
+        self.check();
+        Ok(())
+    }
+
+    /// After a crash: boots until one of them gets through.
+    fn come_back(&mut self, input: &mut Input<'_>) {
+        self.snapshots.clear();
+        let mut machine = false;
+        loop {
+            let crash = input.crash();
+            machine |= crash != Crash::Process;
+            self.db = None; // what a drop still tries fails
+            self.sim.reboot(crash);
+            self.crashes += 1;
+            let again = input.byte();
+            if again >= 192 {
+                self.sim.crash_at(self.sim.steps() + (again as u64 - 192) * 2);
+            }
+            if self.open_after_crash(machine) {
+                return;
+            }
+        }
+    }
+
+    /// Opens and compares with the prefixes; false if another crash came in between.
+    fn open_after_crash(&mut self, machine: bool) -> bool {
+        let parts = self.parts();
+        match Db::open(Path::new(DIR), self.settings(), parts) {
+            Ok(db) if !self.sim.is_crashed() => self.db = Some(db),
+            Ok(_) => return false,
+            Err(_) if self.sim.is_crashed() => return false,
+            Err(error) => panic!("an honest store is refused: {error}"),
+        }
+        self.sim.crash_at(u64::MAX);
+        match self.db().and_then(|db| content_of(&db)) {
+            Ok(found) => self.model.recovered(found, machine),
+            Err(error) => panic!("reading after recovery: {error}"),
+        }
+        true
+    }
+
+    fn check(&self) {
+        match self.db().and_then(|db| content_of(&db)) {
+            Ok(found) => assert!(found == self.model.now || self.sim.is_crashed(), "the content differs"),
+            Err(error) => assert!(self.sim.is_crashed(), "reading: {error}"),
+        }
+    }
+}
+
+fn value_of(db: &Db, family: usize, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
+    let Some(family) = db.family(FAMILIES[family]) else { return Ok(None) };
+    let mut value = None;
+    let found = db.get(&family, key, at, &mut |record| value = Some(record.value.to_vec()))?;
+    assert_eq!(found, value.is_some(), "what get says and what it shows");
+    Ok(value)
+}
+
+fn content_of(db: &Db) -> Result<Content> {
+    let mut content = Content::default();
+    for (name, rows) in FAMILIES.iter().zip(&mut content) {
+        let Some(family) = db.family(name) else { continue };
+        let mut cursor = db.cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+        cursor.first()?;
+        while cursor.valid() {
+            let before = rows.insert(cursor.key().to_vec(), cursor.value().to_vec());
+            assert!(before.is_none(), "a key twice in a scan");
+            cursor.next()?;
+        }
+    }
+    Ok(content)
+}
+
+/// What the store must hold: the content at the last moment that is certainly durable, and the commits since.
+#[derive(Default)]
+struct Model {
+    durable: Content,
+    log: Vec<Vec<Change>>,
+    /// Commits of `log` that returned.
+    acknowledged: usize,
+    now: Content,
+}
+
+impl Model {
+    fn commit(&mut self, changes: Vec<Change>) {
+        apply(&mut self.now, &changes);
+        self.log.push(changes);
+    }
+
+    fn sync(&mut self) {
+        self.durable = self.now.clone();
+        self.log.clear();
+        self.acknowledged = 0;
+    }
+
+    /// Goes on from what was found, which must be a prefix that holds all that could not be lost.
+    fn recovered(&mut self, found: Content, machine: bool) {
+        let least = if machine { 0 } else { self.acknowledged };
+        let mut content = self.durable.clone();
+        for taken in 0..=self.log.len() {
+            if taken >= least && content == found {
+                self.now = found;
+                return self.sync();
+            }
+            if let Some(changes) = self.log.get(taken) {
+                apply(&mut content, changes);
+            }
+        }
+        panic!("recovered {found:?}\nwhich is no prefix of {:?}\nand {:?} from {least} on", self.durable, self.log);
+    }
+}
+
+fn apply(content: &mut Content, changes: &[Change]) {
+    for (family, key, value) in changes {
+        match value {
+            Some(value) => content[*family].insert(key.clone(), value.clone()),
+            None => content[*family].remove(key),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::{Random, SeededRandom};
+
+    #[test]
+    fn any_bytes_are_operations_on_which_store_and_model_agree() {
+        let runs = std::env::var("WAXSEAL_FUZZ_OPS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1500);
+        let (mut crashes, mut flushes, mut compactions, mut moves) = (0, 0, 0, 0);
+        for seed in 0..runs {
+            let random = SeededRandom::new(seed);
+            let length = random.next_u64() % 400;
+            let bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
+            let outcome = std::panic::catch_unwind(|| drive(&bytes));
+            let Ok(run) = outcome else { panic!("seed {seed}: {bytes:?}") };
+            let metrics = run.db.as_ref().map(Db::metrics).unwrap_or_default();
+            crashes += run.crashes;
+            flushes += metrics.flushes;
+            compactions += metrics.compactions;
+            moves += metrics.moves;
+        }
+        let counts = [crashes, flushes, compactions, moves];
+        println!(
+            "{runs} runs: crashes, flushes, compactions, moves {counts:?}, those before a run's last open not counted"
+        );
+        assert!(counts.iter().all(|count| *count >= runs / 30), "{counts:?}");
+    }
+
+    /// The model itself can tell: a commit that was acknowledged is missed.
+    #[test]
+    #[should_panic(expected = "no prefix")]
+    fn a_lost_commit_is_found() {
+        let mut model = Model::default();
+        model.commit(vec![(0, b"key".to_vec(), Some(b"value".to_vec()))]);
+        model.acknowledged = 1;
+        model.recovered(Content::default(), false);
+    }
+}
