@@ -17,5 +17,5 @@ pub mod keeper;
 pub mod seal;
 pub mod verdict;
 
-//pub use keeper::{Counts, MissingSeal, SealPoint, Sealer};
+pub use keeper::{Counts, MissingSeal, SealPoint, Sealer};
 pub use seal::Seal;
