@@ -5,6 +5,7 @@
 //! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11): what came in is
 //!         what the finished blocks hold plus what was dropped, counted and summed by kind. A keeper that gives a companion to a
 //!         record without one, or makes one for a new value, adds a term; one that takes a companion away leaves a gap.
+//!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is.
 //! Crash:  unnamed files, swept at the next open.
 
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Build, Companions};
-use crate::sst::{Finished, Writer, WriterSettings};
+use crate::sst::{Finished, Writer, WriterSettings, checked_term};
 use crate::version::TableMeta;
 
 use super::rules::{Decision, Rules};
@@ -112,7 +113,7 @@ impl Outputs<'_> {
             let record = cursor.record();
             match rules.decide(record.key, record.seqno, record.kind) {
                 Decision::Drop(reason) => {
-                    dropped.add(record.kind, companions.term(&record));
+                    dropped.add(record.kind, checked_term(&*companions, &record)?);
                     companions.on_drop(&record, reason);
                 }
                 Decision::Keep => {
