@@ -205,6 +205,11 @@ fn no_other_kind_or_length_passes() {
 fn no_record_is_lost_doubled_or_exchanged() {
     let pass = Pass::new();
     let count = pass.records().len();
+    for at in 1..count {
+        let mut shown = pass.records();
+        shown.swap(at - 1, at);
+        pass.refuses(&format!("record {at} before its time"), shown);
+    }
     for at in 0..count {
         let mut shown = pass.records();
         shown.remove(at);

@@ -5,7 +5,8 @@
 //! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11): what came in is
 //!         what the finished blocks hold plus what was dropped, counted and summed by kind. A keeper that gives a companion to a
 //!         record without one, or makes one for a new value, adds a term; one that takes a companion away leaves a gap.
-//!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is.
+//!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
+//!         records out of order end the pass, since a newer one met too late would be dropped for an older.
 //! Crash:  unnamed files, swept at the next open.
 
 use std::path::Path;
@@ -112,6 +113,14 @@ impl Outputs<'_> {
         while cursor.valid() {
             let record = cursor.record();
             match rules.decide(record.key, record.seqno, record.kind) {
+                Decision::Disordered => {
+                    let damage = Damage {
+                        verdict: Verdict::Ledger,
+                        key_range: Some((record.key.to_vec(), record.key.to_vec())),
+                        ..Damage::default()
+                    };
+                    return Err(Error::corruption(damage, "records are merged out of order"));
+                }
                 Decision::Drop(reason) => {
                     dropped.add(record.kind, checked_term(&*companions, &record)?);
                     companions.on_drop(&record, reason);
