@@ -382,8 +382,10 @@ impl Inner {
                 }
             }
         }
+        let mut summed = true;
         for (_, table) in inputs {
             expected.merge(&table.meta().ledger);
+            summed &= table.meta().ledger.has_sums() || table.table()?.properties().protection == 0;
         }
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
@@ -399,6 +401,7 @@ impl Inner {
             next_file: &|| self.new_file_number(),
             cancelled: &self.background.stopping,
             expected,
+            summed,
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
@@ -533,6 +536,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<G
         next_file: level0.next_file,
         cancelled: level0.cancelled,
         expected,
+        summed: true,
     };
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());

@@ -31,7 +31,7 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::Companions;
+use crate::seam::{Companions, bind_written};
 use crate::sst::{Cache, Expected, Table};
 use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
@@ -538,9 +538,7 @@ impl Replay<'_> {
             if let Some(family) = self.families.by_id.get(&operation.family)
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                self.companion.clear();
-                self.companion.extend_from_slice(operation.companion);
-                companions.bind(&mut self.companion, None, seqno);
+                bind_written(&*companions, operation.companion, seqno, &mut self.companion);
                 let record = Record {
                     key: operation.key,
                     seqno,
