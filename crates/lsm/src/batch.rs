@@ -69,7 +69,10 @@ impl Batch {
         self.push_by(family, kind, key, value, |out| {
             let mut reader = Reader::new(companion);
             match companion::take(&mut reader) {
-                Ok(_) if reader.is_empty() => Ok(out.extend_from_slice(companion)),
+                Ok(_) if reader.is_empty() => {
+                    out.extend_from_slice(companion);
+                    Ok(())
+                }
                 _ => Err(Error::invalid("the bytes given with an operation are not companions")),
             }
         })

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::family::Family;
-use super::open::shelf;
+use super::recover::shelf;
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
 use crate::error::{Error, Result};
 use crate::options::CfOptions;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::jobs::shape;
+use super::compact::shape;
 use super::{Db, Inner};
 use crate::batch::Body;
 use crate::compaction::pick::Picture;

@@ -1,11 +1,14 @@
 //! The database: it conducts; what is done stands in the files below it, what is decided in pure functions further down.
 //!
 //! ```text
-//! open.rs        manifest -> families, log -> memtables -> tables, a fresh log (I16)
+//! open.rs        directory, lock, Db; destroy
+//! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, a fresh log (I16)
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! jobs.rs        one flush, one compaction: tables written, edit durable, view swapped (I04)
+//! flush.rs       frozen memtables -> a table of level 0
+//! compact.rs     tables -> tables a level further down
+//! install.rs     an edit durable, then the view swapped (I04)
 //! ddl.rs         families created and dropped
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
@@ -16,15 +19,19 @@
 mod background;
 mod checkpoint;
 mod commit;
+mod compact;
 mod ddl;
 mod events;
 mod family;
+mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
-mod jobs;
+mod install;
 mod metrics;
 mod open;
 mod reads;
+mod recover;
+mod replay;
 mod running;
 mod snapshot;
 

@@ -1,17 +1,15 @@
-//! Jobs: one flush, one compaction. Each writes tables, makes them durable, names them in one edit, and only then swaps views.
+//! Compaction, the arm: tables of two levels become tables of the lower one, or a table moves without being read.
 //!
-//! Flush:      frozen memtables -> one table of level 0. Before: the log is durable through what the table makes permanent (I15).
-//! Compaction: tables of two levels -> tables of the lower one, or a table moved without being read.
-//! Crash:      before the edit, unnamed files that the next open sweeps; after it, everything.
+//! The plan comes from `compaction::pick`, the pass is `compaction::output`. Damaged inputs are barred from picking, the rest goes on.
+//! Crash: before the edit, unnamed files that the next open sweeps; after it, everything.
 
 use std::ops::Bound;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::background::Lane;
-use super::commit::Moment;
-use super::family::{Family, Generation};
+use super::family::Family;
+use super::install::{Replaced, added_to};
 use super::reads::{Bounds, LevelPart};
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
@@ -19,16 +17,11 @@ use crate::compaction::output::{Job, write_tables};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt};
 use crate::cursor::Cursor;
-use crate::env::Env;
-use crate::env::work::lock;
-use crate::error::{Error, IoContext, Result, Verdict};
+use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
-use crate::names::Name;
 use crate::options::{CfOptions, Compression};
-use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::Companions;
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
@@ -38,12 +31,6 @@ const HOT_LEVELS: usize = 2;
 const FROZEN_MEMTABLES: usize = 2;
 
 impl Db {
-    /// Writes all memtables to tables and waits until they are durable.
-    pub fn flush(&self) -> Result<()> {
-        let (inner, _) = self.writable()?;
-        inner.flush_all(|_| true).map(|_| ())
-    }
-
     /// Flushes, then compacts until no compaction is due.
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
@@ -69,165 +56,6 @@ impl Db {
 }
 
 impl Inner {
-    /// Waits for its turn to flush, create, drop or copy; `Closed` if the store closed meanwhile.
-    pub(super) fn job(&self) -> Result<MutexGuard<'_, ()>> {
-        let turn = lock(&self.jobs_lock);
-        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(turn) }
-    }
-
-    /// True if a frozen memtable waits.
-    pub(crate) fn flush_is_due(&self) -> bool {
-        self.families().by_id.values().any(|family| !family.view().frozen.is_empty())
-    }
-
-    /// Freezes the memtables of the chosen families at one commit and flushes them.
-    pub(crate) fn flush_all(&self, choose: impl Fn(&Family) -> bool) -> Result<Seqno> {
-        let _job = self.job()?;
-        let through = self.freeze(&choose)?;
-        self.flush_frozen(&choose, through)?;
-        Ok(through)
-    }
-
-    /// The flush lane: everything frozen, of all families.
-    pub(crate) fn flush_step(&self) -> Result<bool> {
-        if !self.flush_is_due() {
-            return Ok(false);
-        }
-        let _job = self.job()?;
-        self.flush_frozen(&|_| true, Seqno::MAX)
-    }
-
-    /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.
-    /// Writers go on and freeze more meanwhile: with that a checkpoint would hold another moment of each family.
-    pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
-        let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
-        let mut any = false;
-        for family in families {
-            let view = family.pinned_view();
-            let newer = view.frozen.iter().take_while(|generation| generation.through() > through).count();
-            if newer < view.frozen.len() {
-                self.flush_family(&family, &view.frozen[newer..])?;
-                any = true;
-            }
-        }
-        Ok(any)
-    }
-
-    fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
-        let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
-        let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
-            false => self.sync_log()?, // I15
-            true => Moment { offset: 0, seqno: 0 },
-        };
-        let level0 = Level0 {
-            env: &self.env,
-            dir: &self.dir,
-            companions: &self.companions,
-            next_file: &|| self.new_file_number(),
-            cancelled: &self.background.stopping,
-            snapshots: self.snapshots.boundaries(),
-        };
-        let added = write_level0(&level0, family, frozen)?;
-        self.sync_dir_before_edit()?;
-        let table = added.first().map(|meta| meta.number);
-        let bytes = added.iter().map(|meta| meta.size).sum();
-        let mut edit = Edit::default();
-        edit.changes.extend(added.iter().map(|meta| added_to(family, 0, meta)));
-        let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
-        edit.changes.push(Change::Flushed { family: family.id(), seqno: flushed });
-        let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
-        let adds = added.into_iter().map(|meta| (0, Arc::new(meta))).collect();
-        self.install(edit, Some(Replaced { family, removes: Vec::new(), adds, flushed: Some(through) }))?;
-        self.retire_log(retirable);
-        self.counters.flushed(bytes);
-        self.revise_stall();
-        self.background.kick(Lane::Compact);
-        self.listener.on_event(&Event::Flushed { family: family.name().to_owned(), table, bytes });
-        Ok(())
-    }
-
-    fn sync_dir_before_edit(&self) -> Result<()> {
-        if planted::active(Bug::EditBeforeDirectorySync) {
-            return Ok(());
-        }
-        self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory")
-    }
-
-    /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order. If the edit is refused,
-    /// the files that it would have named are removed, unless it may have reached the disk all the same.
-    pub(super) fn install(&self, mut edit: Edit, replaced: Option<Replaced<'_>>) -> Result<()> {
-        let mut guard = lock(&self.manifest);
-        let Some(manifest) = guard.as_mut() else { return Err(Error::closed()) };
-        let outcome = self.check_halted().and_then(|()| match &replaced {
-            Some(replaced) if replaced.family.is_dropped() => Err(Error::invalid("the family was dropped meanwhile")),
-            _ => Ok(()),
-        });
-        let outcome = outcome.and_then(|()| {
-            let created = edit.changes.iter().filter_map(|change| match change {
-                Change::FamilyCreated { id, .. } => Some(id + 1),
-                _ => None,
-            });
-            edit.changes.push(Change::Counters {
-                next_family: created.max().unwrap_or(self.families().next_id),
-                next_file: self.next_file.load(Ordering::Relaxed),
-                last_seqno: self.visible(),
-            });
-            manifest.append(&edit)
-        });
-        if let Err(error) = outcome {
-            if manifest.has_ended() {
-                self.halt(&error);
-            } else if let Some(replaced) = &replaced {
-                self.remove_unnamed(replaced);
-            }
-            return Err(error);
-        }
-        if let Some(replaced) = &replaced {
-            self.show(replaced)?;
-        }
-        if manifest.is_full(self.settings.manifest_bytes) {
-            match manifest.rotate(self.new_file_number()) {
-                Ok(()) => self.counters.rotated(),
-                Err(error) if manifest.has_ended() => self.halt(&error),
-                Err(_) => {} // no room for a fresh one: the old one goes on
-            }
-        }
-        drop(guard);
-        self.sweep_dead_files();
-        Ok(())
-    }
-
-    /// Swaps the view of a family to what the manifest now says.
-    fn show(&self, replaced: &Replaced<'_>) -> Result<()> {
-        let family = replaced.family;
-        let view = family.pinned_view();
-        // A table that only moves keeps its handle, and with it its open file and cached blocks.
-        let handle_of = |meta: &Arc<TableMeta>| {
-            let moved = replaced.removes.iter().find(|(_, number)| *number == meta.number);
-            let handle = moved.and_then(|(level, number)| view.levels.get(*level, *number).cloned());
-            handle.unwrap_or_else(|| TableHandle::new(meta.clone(), family.shelf().clone()))
-        };
-        let adds: Vec<_> = replaced.adds.iter().map(|(level, meta)| (*level, handle_of(meta))).collect();
-        let levels = view.levels.apply(&replaced.removes, &adds)?;
-        for (level, number) in &replaced.removes {
-            if !replaced.adds.iter().any(|(_, meta)| meta.number == *number)
-                && let Some(gone) = view.levels.get(*level, *number)
-            {
-                gone.retire();
-            }
-        }
-        family.install(Arc::new(levels), replaced.flushed);
-        Ok(())
-    }
-
-    fn remove_unnamed(&self, replaced: &Replaced<'_>) {
-        for (_, meta) in &replaced.adds {
-            if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
-                let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
-            }
-        }
-    }
-
     /// Compacts once, if something is due, or else where tombstones are dense.
     pub(crate) fn compact_step(&self) -> Result<bool> {
         if self.check_halted().is_err() {
@@ -451,32 +279,10 @@ impl Inner {
         let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
         worst.max_by_key(price).unwrap_or(Stall::Go)
     }
-
-    /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
-    pub(crate) fn sweep_dead_files(&self) {
-        for table in self.dead_files.drain() {
-            let _ = self.env.fs.remove(&self.path(Name::Table(table.number)));
-        }
-    }
-}
-
-/// What an edit does to one family's view.
-pub(super) struct Replaced<'a> {
-    pub(super) family: &'a Family,
-    /// Tables that go: level and number.
-    pub(super) removes: Vec<(usize, u64)>,
-    /// Tables that come, with their level.
-    pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
-    /// Memtables frozen up to here are in tables now.
-    pub(super) flushed: Option<Seqno>,
 }
 
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
-
-pub(super) fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
-    Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
-}
 
 fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     match bound {
@@ -503,42 +309,4 @@ fn picture<'a>(
     taken: &Taken<'_>,
 ) -> Picture<'a> {
     Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| taken.is_busy(number))
-}
-
-/// What a flush needs to know; also used by recovery, before there is a store.
-pub(super) struct Level0<'a> {
-    pub(super) env: &'a Env,
-    pub(super) dir: &'a Path,
-    pub(super) companions: &'a Arc<dyn Companions>,
-    pub(super) next_file: &'a dyn Fn() -> u64,
-    pub(super) cancelled: &'a AtomicBool,
-    pub(super) snapshots: Vec<Seqno>,
-}
-
-/// The records of frozen memtables as a table of level 0, synced but not named yet.
-pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<Generation>]) -> Result<Vec<TableMeta>> {
-    let mut expected = Ledger::default();
-    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    for generation in frozen {
-        expected.merge(&generation.memtable.ledger());
-        sources.push(Box::new(generation.memtable.cursor()));
-    }
-    let base_seqno = frozen.iter().filter_map(|generation| generation.memtable.least_seqno()).min().unwrap_or(0);
-    let mut cursor = MergeCursor::new(family.order().clone(), sources);
-    let job = Job {
-        env: level0.env,
-        dir: level0.dir,
-        companions: level0.companions,
-        family: family.id(),
-        options: family.options(),
-        compression: Compression::None,
-        base_seqno,
-        next_file: level0.next_file,
-        cancelled: level0.cancelled,
-        expected,
-        summed: true,
-    };
-    let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
-    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    write_tables(&job, &mut cursor, rules, splitter)
 }

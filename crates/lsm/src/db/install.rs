@@ -1,0 +1,113 @@
+//! Install: an edit made durable, then shown to readers (I04), and the files that die of it.
+//!
+//! Edits and views change in the same order, under the manifest's lock, which no reader takes (I14).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::family::Family;
+use super::{Inner, TableHandle};
+use crate::env::work::lock;
+use crate::error::{Error, Result};
+use crate::names::Name;
+use crate::record::Seqno;
+use crate::version::{Change, Edit, TableMeta};
+
+impl Inner {
+    /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order. If the edit is refused,
+    /// the files that it would have named are removed, unless it may have reached the disk all the same.
+    pub(super) fn install(&self, mut edit: Edit, replaced: Option<Replaced<'_>>) -> Result<()> {
+        let mut guard = lock(&self.manifest);
+        let Some(manifest) = guard.as_mut() else { return Err(Error::closed()) };
+        let outcome = self.check_halted().and_then(|()| match &replaced {
+            Some(replaced) if replaced.family.is_dropped() => Err(Error::invalid("the family was dropped meanwhile")),
+            _ => Ok(()),
+        });
+        let outcome = outcome.and_then(|()| {
+            let created = edit.changes.iter().filter_map(|change| match change {
+                Change::FamilyCreated { id, .. } => Some(id + 1),
+                _ => None,
+            });
+            edit.changes.push(Change::Counters {
+                next_family: created.max().unwrap_or(self.families().next_id),
+                next_file: self.next_file.load(Ordering::Relaxed),
+                last_seqno: self.visible(),
+            });
+            manifest.append(&edit)
+        });
+        if let Err(error) = outcome {
+            if manifest.has_ended() {
+                self.halt(&error);
+            } else if let Some(replaced) = &replaced {
+                self.remove_unnamed(replaced);
+            }
+            return Err(error);
+        }
+        if let Some(replaced) = &replaced {
+            self.show(replaced)?;
+        }
+        if manifest.is_full(self.settings.manifest_bytes) {
+            match manifest.rotate(self.new_file_number()) {
+                Ok(()) => self.counters.rotated(),
+                Err(error) if manifest.has_ended() => self.halt(&error),
+                Err(_) => {} // no room for a fresh one: the old one goes on
+            }
+        }
+        drop(guard);
+        self.sweep_dead_files();
+        Ok(())
+    }
+
+    /// Swaps the view of a family to what the manifest now says.
+    fn show(&self, replaced: &Replaced<'_>) -> Result<()> {
+        let family = replaced.family;
+        let view = family.pinned_view();
+        // A table that only moves keeps its handle, and with it its open file and cached blocks.
+        let handle_of = |meta: &Arc<TableMeta>| {
+            let moved = replaced.removes.iter().find(|(_, number)| *number == meta.number);
+            let handle = moved.and_then(|(level, number)| view.levels.get(*level, *number).cloned());
+            handle.unwrap_or_else(|| TableHandle::new(meta.clone(), family.shelf().clone()))
+        };
+        let adds: Vec<_> = replaced.adds.iter().map(|(level, meta)| (*level, handle_of(meta))).collect();
+        let levels = view.levels.apply(&replaced.removes, &adds)?;
+        for (level, number) in &replaced.removes {
+            if !replaced.adds.iter().any(|(_, meta)| meta.number == *number)
+                && let Some(gone) = view.levels.get(*level, *number)
+            {
+                gone.retire();
+            }
+        }
+        family.install(Arc::new(levels), replaced.flushed);
+        Ok(())
+    }
+
+    fn remove_unnamed(&self, replaced: &Replaced<'_>) {
+        for (_, meta) in &replaced.adds {
+            if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
+                let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
+            }
+        }
+    }
+
+    /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
+    pub(crate) fn sweep_dead_files(&self) {
+        for table in self.dead_files.drain() {
+            let _ = self.env.fs.remove(&self.path(Name::Table(table.number)));
+        }
+    }
+}
+
+/// What an edit does to one family's view.
+pub(super) struct Replaced<'a> {
+    pub(super) family: &'a Family,
+    /// Tables that go: level and number.
+    pub(super) removes: Vec<(usize, u64)>,
+    /// Tables that come, with their level.
+    pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
+    /// Memtables frozen up to here are in tables now.
+    pub(super) flushed: Option<Seqno>,
+}
+
+pub(super) fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
+    Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
+}

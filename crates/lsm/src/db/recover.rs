@@ -1,0 +1,362 @@
+//! Recovery: manifest -> families, log -> memtables -> tables, a fresh log. And the same look for a reader, without a write.
+//!
+//! Writes: recovery trusts no page that it has not written and overwrites none that it still needs (I16). What was replayed
+//!         is flushed to tables and synced, a fresh segment and ring are made and synced, a fresh manifest that names them all
+//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed or acknowledged.
+//! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::commit::Log;
+use super::family::Family;
+use super::open::{RecoveryReport, no_store};
+use super::replay::Replay;
+use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
+use crate::env::{Env, Machine, Open};
+use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::names::Name;
+use crate::options::{CfOptions, Settings};
+use crate::order::Order;
+use crate::planted::{self, Bug};
+use crate::record::Seqno;
+use crate::sst::{Cache, Expected, Table};
+use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
+use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
+
+/// What an open needs to know.
+pub(super) struct Opening<'a> {
+    pub(super) dir: &'a Path,
+    pub(super) settings: &'a Settings,
+    pub(super) parts: &'a Parts,
+    /// The block cache of a store that looks again; a fresh one otherwise.
+    pub(super) cache: Option<Arc<Cache>>,
+}
+
+/// What an open found.
+pub(super) struct Opened {
+    pub(super) families: Families,
+    pub(super) cache: Arc<Cache>,
+    pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) visible: Seqno,
+    pub(super) next_file: Arc<AtomicU64>,
+    pub(super) log: Option<Log>,
+    pub(super) manifest: Option<Manifest>,
+    pub(super) report: RecoveryReport,
+}
+
+impl Opening<'_> {
+    pub(super) fn env(&self) -> &Env {
+        &self.parts.env
+    }
+
+    /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
+    pub(super) fn read(&self) -> Result<Opened> {
+        let mut before = None;
+        for _ in 0..READ_ATTEMPTS {
+            match self.read_once(&mut before, false) {
+                // A writer may remove what an old picture names; a fresh look names what took its place.
+                Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
+                Ok(None) => {}
+                outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
+            }
+        }
+        self.read_once(&mut before, true)?.ok_or_else(moved)
+    }
+
+    /// None if a writer changed files under us. `before` is the state at the last look that missed a table: if nothing has
+    /// changed since, no writer removed the table, and its loss is met when it is read. A log that moves again and again is
+    /// damaged: at the `last` look the error says where.
+    fn read_once(&self, before: &mut Option<State>, last: bool) -> Result<Option<Opened>> {
+        let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
+        let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
+        let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        if found.state.log != first.state.log {
+            return Ok(None);
+        }
+        let state = &found.state;
+        let mut replay = self.replay(state, None)?;
+        let mut visible = state.last_seqno;
+        if let (Some(log), Some(marks)) = (&state.log, marks?) {
+            let machine = self.machine()?;
+            let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, marks, visit)? {
+                Beside::Moved if last => {
+                    return wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, &mut |_| Ok(()))
+                        .and(Ok(None));
+                }
+                Beside::Moved => return Ok(None),
+                Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
+            }
+        }
+        // Opened now, so that a writer that removes them leaves us their descriptors.
+        let is_gone = |table: &Arc<TableHandle>| {
+            let outcome = table.table().map(drop);
+            outcome.is_err_and(|error| error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing))
+        };
+        let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
+        let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
+        let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
+        if any_gone && before.as_ref() != Some(state) {
+            *before = Some(state.clone());
+            return Ok(None);
+        }
+        Ok(Some(Opened {
+            visible,
+            next_file: Arc::new(AtomicU64::new(found.next_file)),
+            log: None,
+            manifest: None,
+            report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
+            families: replay.families,
+            cache: replay.cache,
+            dead_files: replay.dead_files,
+        }))
+    }
+
+    pub(super) fn recover_for_writing(&self) -> Result<Opened> {
+        match recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None if self.settings.create_if_missing => self.create(),
+            None => Err(no_store(self.dir)),
+        }
+    }
+
+    /// A new store: a manifest without a log, and then what follows for any store that is found.
+    fn create(&self) -> Result<Opened> {
+        self.sweep(&self.names()?, &|name| name == Name::Lock);
+        let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
+        let first = Edit {
+            changes: vec![Change::FamilyCreated {
+                id: 0,
+                name: DEFAULT_FAMILY.to_owned(),
+                comparator: options.order.name().to_owned(),
+                options: version::family::encode(&options),
+            }],
+        };
+        Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
+        match recover(self.env(), self.dir)? {
+            Some(found) => self.recover(&found),
+            None => Err(Error::structural("a manifest just made is not there").in_file("CURRENT", 0)),
+        }
+    }
+
+    fn recover(&self, found: &Recovered) -> Result<Opened> {
+        if found.read_compatible != 0 {
+            let what = format!(
+                "features {:#x}: a newer version must write this store; it can be opened read-only",
+                found.read_compatible
+            );
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
+        let env = self.env();
+        let state = &found.state;
+        let names = self.names()?;
+        let next_file = Arc::new(AtomicU64::new(found.next_file));
+        let counter = next_file.clone();
+        let numbers: Numbers = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
+
+        let mut replay = self.replay(state, Some(&*numbers))?;
+        let end = match &state.log {
+            Some(log) => {
+                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                let loss = self.settings.accept_loss;
+                Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
+            }
+            None => None,
+        };
+        let next_seqno = end.as_ref().and_then(|end| end.next_seqno).unwrap_or(1);
+        let last = state.last_seqno.max(next_seqno - 1);
+        replay.flush_all(last)?;
+        let mut edit = Edit::default();
+        let report = self.report(end.as_ref(), replay.commits, &*numbers, &mut edit)?;
+        let offset = end.as_ref().map_or(0, |end| end.next_start);
+        if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
+            self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
+        }
+        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
+        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
+        edit.changes.append(&mut replay.added);
+        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
+        let start = log.start();
+        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
+        edit.changes.push(Change::Permanent { offset, seqno: last });
+        let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
+        let live = live_files(manifest.state(), manifest.number());
+        let replaced = Name::Manifest(found.number); // gone already
+        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)) || name == replaced);
+        let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
+        Ok(Opened {
+            families,
+            cache: replay.cache,
+            dead_files: replay.dead_files,
+            visible: last,
+            next_file,
+            log: Some(log),
+            manifest: Some(manifest),
+            report,
+        })
+    }
+
+    /// Sets aside what was cut, and says so.
+    fn report(
+        &self,
+        end: Option<&LogEnd>,
+        commits: u64,
+        new_number: &dyn Fn() -> u64,
+        edit: &mut Edit,
+    ) -> Result<RecoveryReport> {
+        let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
+        let Some(end) = end else { return Ok(report) };
+        report.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        if let Some(cut) = &end.cut
+            && !planted::active(Bug::TornTailNotReported)
+        {
+            let number = new_number();
+            let name = Name::Cut(number);
+            let file = self.env().fs.open(&self.dir.join(name.to_string()), Open::Create);
+            let file = file.during(|| format!("creating {name}"))?;
+            let mut at = 0;
+            let mut keep = |bytes: &[u8]| {
+                file.write_at(bytes, at).during(|| format!("writing {name}"))?;
+                at += bytes.len() as u64;
+                Ok(())
+            };
+            keep(&cut.offset.to_le_bytes())?;
+            wal::set_aside(self.env(), self.dir, cut, &mut keep)?;
+            file.sync_data().during(|| format!("syncing {name}"))?;
+            edit.changes.push(Change::Cut { offset: cut.offset, bytes: cut.bytes, file: number });
+            report.cut_bytes = cut.bytes;
+            report.cut_at = Some(cut.offset);
+            report.set_aside = Some(name.to_string());
+        }
+        Ok(report)
+    }
+
+    fn names(&self) -> Result<Vec<Name>> {
+        let names = self.env().fs.list(self.dir).during(|| "listing the store's directory")?;
+        Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
+    }
+
+    /// Removes files of ours that are not kept. One that cannot be removed is swept at the next open.
+    fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
+        for name in found.iter().filter(|name| !keep(**name)) {
+            let _ = self.env().fs.remove(&self.dir.join(name.to_string()));
+        }
+    }
+
+    fn machine(&self) -> Result<Machine> {
+        self.env().fs.machine(self.dir).during(|| "asking for the device of the store")
+    }
+
+    fn options(&self, name: &str) -> Option<CfOptions> {
+        self.parts.families.iter().find(|(of, _)| of == name).map(|(_, options)| options.clone())
+    }
+
+    /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
+    fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
+        if let Some(options) = self.options(&stored.name) {
+            return match options.order.name() == stored.comparator {
+                true => Ok(options),
+                false => Err(Error::invalid(format!(
+                    "family {:?} is ordered by {:?}, not by {:?}",
+                    stored.name,
+                    stored.comparator,
+                    options.order.name()
+                ))),
+            };
+        }
+        let bytewise = Order::bytewise();
+        let order = self.parts.orders.iter().chain([&bytewise]).find(|order| order.name() == stored.comparator);
+        let Some(order) = order else {
+            let what = format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator);
+            return Err(Error::invalid(what));
+        };
+        version::family::decode(&stored.options, order.clone())
+    }
+
+    /// The families of a state, each with its levels; tables are opened when first read.
+    fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
+        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
+        for stored in state.families.values() {
+            let options = self.options_of(stored)?;
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead);
+            let handles = stored.tables.values();
+            let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
+            let levels = Levels::new(options.order.clone(), handles)?;
+            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), Arc::new(levels));
+            families.by_id.insert(stored.id, family);
+        }
+        Ok(families)
+    }
+
+    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
+        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.settings.cache_bytes)));
+        let dead_files = Arc::new(DeadFiles::default());
+        let families = self.families(state, &cache, &dead_files)?;
+        let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
+        let companion = Vec::new();
+        Ok(Replay {
+            opening: self,
+            new_number,
+            families,
+            flushed,
+            added: Vec::new(),
+            commits: 0,
+            companion,
+            cache,
+            dead_files,
+        })
+    }
+}
+
+/// How often a reader looks anew when a writer changes files under it.
+const READ_ATTEMPTS: usize = 16;
+
+fn moved() -> Error {
+    Error::io("reading beside a writer", std::io::Error::new(std::io::ErrorKind::ResourceBusy, "files keep changing"))
+}
+
+/// How the tables of a family are opened.
+pub(super) fn shelf(
+    env: &Env,
+    dir: &Path,
+    family: &str,
+    options: &CfOptions,
+    cache: &Arc<Cache>,
+    dead: &Arc<DeadFiles>,
+) -> Arc<Shelf<Arc<Table>>> {
+    let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    Shelf::new(family, dead.clone(), move |meta| {
+        let name = Name::Table(meta.number).to_string();
+        let file = match fs.open(&dir.join(&name), Open::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
+                return Err(Error::corruption(damage, "a table that the manifest names is missing"));
+            }
+            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
+        };
+        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
+        Table::open(name, file, expected, order.clone(), cache.clone())
+    })
+}
+
+/// What the manifest proves about the log.
+fn facts_of(state: &State) -> Facts {
+    Facts {
+        sealed: state.sealed.values().copied().collect(),
+        permanent: state.permanent_offset,
+        witness: state.log_witness,
+        seqno: 0,
+    }
+}
+
+/// The files that a store consists of, besides those its log will make.
+fn live_files(state: &State, manifest: u64) -> Vec<Name> {
+    let tables = state.families.values().flat_map(|family| family.tables.keys().map(|number| Name::Table(*number)));
+    let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
+    tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
+}

@@ -1,0 +1,100 @@
+//! Replay: frames of the log on their way into memtables, and into tables where these grow too large.
+//!
+//! In:  batches in the order of their commits; per family, the seqno up to which everything is in tables already.
+//! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::Families;
+use super::family::Family;
+use super::flush::{Level0, write_level0};
+use super::install::added_to;
+use super::recover::Opening;
+use crate::batch::Operations;
+use crate::error::Result;
+use crate::record::{Record, Seqno};
+use crate::seam::{Companions, bind_written};
+use crate::sst::Cache;
+use crate::version::{Change, DeadFiles};
+use crate::wal::Replayed;
+
+/// Frames of the log on their way into memtables, and into tables where these grow too large.
+pub(super) struct Replay<'a> {
+    pub(super) opening: &'a Opening<'a>,
+    /// None: nothing may be written.
+    pub(super) new_number: Option<&'a dyn Fn() -> u64>,
+    pub(super) families: Families,
+    pub(super) flushed: BTreeMap<u32, Seqno>,
+    /// Tables of level 0, oldest first.
+    pub(super) added: Vec<Change>,
+    pub(super) commits: u64,
+    pub(super) companion: Vec<u8>,
+    pub(super) cache: Arc<Cache>,
+    pub(super) dead_files: Arc<DeadFiles>,
+}
+
+impl Replay<'_> {
+    pub(super) fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
+        let companions = self.opening.parts.companions.clone();
+        let mut seqno = frame.seqno;
+        for operation in Operations::new(frame.body)? {
+            let operation = operation?;
+            if let Some(family) = self.families.by_id.get(&operation.family)
+                && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
+            {
+                bind_written(&*companions, operation.companion, seqno, &mut self.companion);
+                let record = Record {
+                    key: operation.key,
+                    seqno,
+                    kind: operation.kind,
+                    value: operation.value,
+                    companion: &self.companion,
+                };
+                let view = family.view();
+                view.active.touch(frame.offset);
+                view.active.memtable.insert(&record, companions.term(&record));
+            }
+            seqno += 1;
+        }
+        self.commits += 1;
+        if self.new_number.is_some() {
+            let limit = self.opening.settings.memtable_bytes;
+            let full: Vec<Family> = (self.families.by_id.values())
+                .filter(|family| family.view().active.memtable.bytes() > limit)
+                .cloned()
+                .collect();
+            full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush_all(&mut self, through: Seqno) -> Result<()> {
+        let families: Vec<Family> = self.families.by_id.values().cloned().collect();
+        families.iter().try_for_each(|family| self.flush(family, through))
+    }
+
+    fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
+        let Some(new_number) = self.new_number else { return Ok(()) };
+        family.freeze(through);
+        let view = family.pinned_view();
+        if view.frozen.is_empty() {
+            return Ok(());
+        }
+        let opening = self.opening;
+        let companions: &Arc<dyn Companions> = &opening.parts.companions;
+        let level0 = Level0 {
+            env: opening.env(),
+            dir: opening.dir,
+            companions,
+            next_file: new_number,
+            cancelled: &AtomicBool::new(false),
+            snapshots: Vec::new(),
+        };
+        let tables = write_level0(&level0, family, &view.frozen)?;
+        self.added.extend(tables.iter().map(|meta| added_to(family, 0, meta)));
+        family.install(view.levels.clone(), Some(through));
+        Ok(())
+    }
+}
