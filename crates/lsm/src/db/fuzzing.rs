@@ -359,7 +359,8 @@ impl Run {
     fn end_boot(&mut self, input: &mut Input<'_>) -> Result<()> {
         if input.byte().is_multiple_of(2) {
             self.sim.crash_at(self.sim.steps());
-            return Ok(self.come_back(input));
+            self.come_back(input);
+            return Ok(());
         }
         self.snapshots.clear();
         self.finish(Db::close)?;
