@@ -60,15 +60,37 @@ impl Batch {
 
     /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
     pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
+        self.push_by(family, kind, key, value, |out| keeper.on_write(family, kind, key, value, out))
+    }
+
+    /// Adds an operation with companions that the caller made or was given, not bound to a seqno yet. No keeper sees them: whoever
+    /// gives them has checked what they say. Errors: `Invalid` beyond the limits, or if the bytes are not companions, whole.
+    pub fn push_with(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], companion: &[u8]) -> Result<()> {
+        self.push_by(family, kind, key, value, |out| {
+            let mut reader = Reader::new(companion);
+            match companion::take(&mut reader) {
+                Ok(_) if reader.is_empty() => Ok(out.extend_from_slice(companion)),
+                _ => Err(Error::invalid("the bytes given with an operation are not companions")),
+            }
+        })
+    }
+
+    fn push_by(
+        &mut self,
+        family: u32,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        accompany: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         self.push_head(family, kind, key, value)?;
         let before = self.bytes.len();
-        let outcome =
-            keeper.on_write(family, kind, key, value, &mut self.bytes).and_then(|()| match self.bytes.len() - before {
-                grown if grown > companion::MAX_BYTES => {
-                    Err(Error::invalid("companions of one record are limited to 64 KiB"))
-                }
-                _ => Ok(()),
-            });
+        let outcome = accompany(&mut self.bytes).and_then(|()| match self.bytes.len() - before {
+            grown if grown > companion::MAX_BYTES => {
+                Err(Error::invalid("companions of one record are limited to 64 KiB"))
+            }
+            _ => Ok(()),
+        });
         match outcome {
             Ok(()) => {
                 self.count += 1;
@@ -249,5 +271,22 @@ mod tests {
         let before = batch.seal().bytes;
         assert!(batch.push(0, Kind::Put, &vec![0; MAX_KEY_BYTES + 1], b"", &Plain).is_err());
         assert_eq!(batch.seal().bytes, before);
+    }
+
+    #[test]
+    fn given_companions_stand_behind_their_operation_and_anything_else_is_refused() {
+        let mut batch = Batch::new();
+        let given = [&[companion::WORD8][..], &[7; 8], &[companion::LIST, 1, 9]].concat();
+        batch.push_with(3, Kind::Put, b"a", b"1", &given).unwrap();
+        let before = batch.seal();
+        let back = Operations::new(&before.bytes).unwrap().next().unwrap().unwrap();
+        assert_eq!((back.family, back.key, back.value, back.companion), (3, &b"a"[..], &b"1"[..], &given[..]));
+        let large = [&[companion::LIST, 0xFF, 0xFF, 0x03][..], &vec![0; 0xFFFF]].concat();
+        for bad in [&given[..5], &[0x33, 1], &[given.clone(), vec![0]].concat(), &large] {
+            let error = batch.push_with(3, Kind::Put, b"b", b"2", bad).unwrap_err();
+            assert_eq!(*error.kind(), crate::error::ErrorKind::Invalid);
+        }
+        assert_eq!(batch.seal().bytes, before.bytes);
+        assert_eq!(batch.families(), [3]);
     }
 }

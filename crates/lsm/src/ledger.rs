@@ -33,6 +33,24 @@ impl Ledger {
         entry.sum = entry.sum.wrapping_add(term);
     }
 
+    /// Adds to the sum of a kind alone: a record that is counted already has another term now.
+    #[inline]
+    pub fn adjust(&mut self, kind: Kind, by: u64) {
+        let entry = self.entry(kind);
+        entry.sum = entry.sum.wrapping_add(by);
+    }
+
+    /// The same counts, without sums.
+    pub fn counts(&self) -> Ledger {
+        let count = |entry: &Entry| Entry { count: entry.count, sum: 0 };
+        Ledger { puts: count(&self.puts), deletes: count(&self.deletes), others: count(&self.others) }
+    }
+
+    /// True if any kind has a sum.
+    pub fn has_sums(&self) -> bool {
+        [self.puts, self.deletes, self.others].iter().any(|entry| entry.sum != 0)
+    }
+
     /// Adds another ledger.
     pub fn merge(&mut self, other: &Ledger) {
         for (a, b) in

@@ -92,7 +92,19 @@ pub trait Companions: Send + Sync {
     fn protection(&self) -> u8;
 }
 
-/// A plain node: no companions are made, those it meets are skipped by their length and dropped with their records.
+/// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
+/// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.
+#[inline]
+pub(crate) fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
+    out.clear();
+    if !written.is_empty() && keeper.protection() > 0 {
+        out.extend_from_slice(written);
+        keeper.bind(out, None, seqno);
+    }
+}
+
+/// A plain node: no companions are made. Those that stand in tables are carried by their length and dropped with their records;
+/// those of a log, not bound yet, are left behind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 

@@ -3,7 +3,10 @@
 //! In:     a cursor over the merged inputs in internal order, and the ledger that the inputs' own records give (never the merge).
 //! Out:    table files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit).
 //! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11): what came in is
-//!         what the finished blocks hold plus what was dropped, counted and summed by kind.
+//!         what the finished blocks hold plus what was dropped, counted and summed by kind. A keeper that gives a companion to a
+//!         record without one, or makes one for a new value, adds a term; one that takes a companion away leaves a gap.
+//!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
+//!         records out of order end the pass, since a newer one met too late would be dropped for an older.
 //! Crash:  unnamed files, swept at the next open.
 
 use std::path::Path;
@@ -19,7 +22,7 @@ use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Build, Companions};
-use crate::sst::{Finished, Writer, WriterSettings};
+use crate::sst::{Finished, Writer, WriterSettings, checked_term};
 use crate::version::TableMeta;
 
 use super::rules::{Decision, Rules};
@@ -47,6 +50,8 @@ pub struct Job<'a> {
     pub cancelled: &'a AtomicBool,
     /// What the inputs' own records say.
     pub expected: Ledger,
+    /// Whether they have sums of all companions; tables that a plain node wrote have counts only.
+    pub summed: bool,
 }
 
 /// Writes the records of `cursor` that `rules` keeps into tables that end where `splitter` says.
@@ -58,7 +63,14 @@ pub fn write_tables(
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
 ) -> Result<Vec<TableMeta>> {
-    let mut outputs = Outputs { job, open: None, tables: Vec::new(), numbers: Vec::new(), companion: Vec::new() };
+    let mut outputs = Outputs {
+        job,
+        open: None,
+        tables: Vec::new(),
+        numbers: Vec::new(),
+        companion: Vec::new(),
+        derived: Ledger::default(),
+    };
     let outcome = outputs.run(cursor, &mut rules, &mut splitter);
     if outcome.is_err() {
         for number in &outputs.numbers {
@@ -76,6 +88,8 @@ struct Outputs<'a> {
     numbers: Vec<u64>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
+    /// Terms that the keeper added, by kind; no counts.
+    derived: Ledger,
 }
 
 struct OpenTable {
@@ -99,8 +113,16 @@ impl Outputs<'_> {
         while cursor.valid() {
             let record = cursor.record();
             match rules.decide(record.key, record.seqno, record.kind) {
+                Decision::Disordered => {
+                    let damage = Damage {
+                        verdict: Verdict::Ledger,
+                        key_range: Some((record.key.to_vec(), record.key.to_vec())),
+                        ..Damage::default()
+                    };
+                    return Err(Error::corruption(damage, "records are merged out of order"));
+                }
                 Decision::Drop(reason) => {
-                    dropped.add(record.kind, companions.term(&record));
+                    dropped.add(record.kind, checked_term(&*companions, &record)?);
                     companions.on_drop(&record, reason);
                 }
                 Decision::Keep => {
@@ -130,10 +152,17 @@ impl Outputs<'_> {
         }
         let Some(open) = &mut self.open else { return Ok(()) };
         self.companion.clear();
-        match self.job.companions.on_build(record, &mut self.companion) {
-            Build::Keep => open.writer.add(record),
-            Build::Set | Build::Derive => open.writer.add(&Record { companion: &self.companion, ..*record }),
+        let companions = self.job.companions;
+        let build = companions.on_build(record, &mut self.companion);
+        if build == Build::Keep {
+            return open.writer.add(record);
         }
+        let built = Record { companion: &self.companion, ..*record };
+        let (old, new) = (companions.term(record), companions.term(&built));
+        if build == Build::Derive || old == 0 {
+            self.derived.adjust(record.kind, new.wrapping_sub(old));
+        }
+        open.writer.add(&built)
     }
 
     fn open_table(&mut self) -> Result<OpenTable> {
@@ -180,22 +209,25 @@ impl Outputs<'_> {
         Ok(())
     }
 
-    /// I11: Σ-in (from the inputs' own records) = Σ-out (from the verifying pass over finished blocks) + Σ dropped.
+    /// I11: Σ-in (from the inputs' own records) + Σ derived = Σ-out (from the verifying pass over finished blocks) + Σ dropped.
     fn balance(&self, dropped: &Ledger) -> Result<()> {
         let mut accounted = *dropped;
         for table in &self.tables {
             accounted.merge(&table.ledger);
         }
-        if accounted == self.job.expected {
+        let mut expected = self.job.expected;
+        expected.merge(&self.derived);
+        let summed = self.job.summed && self.job.companions.protection() > 0;
+        if accounted == expected || (!summed && accounted.counts() == expected.counts()) {
             return Ok(());
         }
         let damage = Damage {
             verdict: Verdict::Ledger,
-            expected: Some(self.job.expected.count()),
+            expected: Some(expected.count()),
             found: Some(accounted.count()),
             ..Damage::default()
         };
-        let what = format!("the ledger does not close: in {:?}, out and dropped {accounted:?}", self.job.expected);
+        let what = format!("the ledger does not close: in {expected:?}, out and dropped {accounted:?}");
         Err(Error::corruption(damage, what))
     }
 }

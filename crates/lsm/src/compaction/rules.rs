@@ -7,6 +7,8 @@
 //! The snapshots are those that live when the merge begins. One taken later reads at a seqno above every record of the inputs,
 //! or at the same as one of these, so it misses nothing.
 
+use std::cmp::Ordering;
+
 use crate::order::Order;
 use crate::planted::{Bug, active};
 use crate::record::{Kind, Seqno};
@@ -19,16 +21,19 @@ pub enum Decision {
     Keep,
     /// It is left out.
     Drop(DropReason),
+    /// It does not come behind the record before in internal order: nothing can be decided, and nothing before was certain.
+    Disordered,
 }
 
-/// The state of one pass over records in internal order. Nothing is allocated per record once the key buffer has grown.
+/// The state of one pass over records in internal order, which it holds them to. Nothing is allocated per record once the key buffer has grown.
 pub struct Rules<B> {
     order: Order,
     /// Ascending.
     snapshots: Vec<Seqno>,
     is_bottom: B,
-    /// The key of the last record, and the stripe of the last version of it that hides older ones.
+    /// Key and seqno of the last record, and the stripe of the last version of it that hides older ones.
     key: Vec<u8>,
+    seqno: Seqno,
     stripe: Option<usize>,
     has_key: bool,
 }
@@ -39,18 +44,24 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
         debug_assert!(snapshots.is_sorted());
         let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
-        Rules { order, snapshots, is_bottom, key: Vec::new(), stripe: None, has_key: false }
+        Rules { order, snapshots, is_bottom, key: Vec::new(), seqno: 0, stripe: None, has_key: false }
     }
 
     /// Decides on the next record in internal order.
     #[inline]
     pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind) -> Decision {
-        if !self.has_key || self.order.compare(&self.key, key).is_ne() {
-            self.key.clear();
-            self.key.extend_from_slice(key);
-            self.has_key = true;
-            self.stripe = None;
+        let step = if self.has_key { self.order.compare(&self.key, key) } else { Ordering::Less };
+        match step {
+            Ordering::Less => {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.has_key = true;
+                self.stripe = None;
+            }
+            Ordering::Equal if seqno < self.seqno => {}
+            Ordering::Equal | Ordering::Greater => return Decision::Disordered,
         }
+        self.seqno = seqno;
         // What covers other keys than its own is not hidden by a version of its own key, and hides none.
         if matches!(kind, Kind::RangeDelete | Kind::Fence) {
             return Decision::Keep;
@@ -117,8 +128,13 @@ mod tests {
         assert_eq!(decide("a", 6, Kind::Put), shadowed);
         assert_eq!(decide("b", 9, Kind::Delete), Decision::Drop(DropReason::Tombstone));
         assert_eq!(decide("b", 8, Kind::RangeDelete), Decision::Keep);
-        assert_eq!(decide("b", 8, Kind::Merge), shadowed);
-        assert_eq!(decide("b", 7, Kind::Put), shadowed);
+        assert_eq!(decide("b", 7, Kind::Merge), shadowed);
+        assert_eq!(decide("b", 6, Kind::Put), shadowed);
+        assert_eq!(decide("b", 6, Kind::Put), Decision::Disordered);
+        assert_eq!(decide("b", 9, Kind::Delete), Decision::Disordered);
+        assert_eq!(decide("a", 1, Kind::Put), Decision::Disordered);
+        assert_eq!(decide("b", 5, Kind::Put), shadowed);
+        assert_eq!(decide("c", 50, Kind::Put), Decision::Keep);
     }
 
     /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`.
@@ -142,6 +158,7 @@ mod tests {
                     out += &match rules.decide(key.as_bytes(), seqno.parse().unwrap(), kind) {
                         Decision::Keep => format!("{line}\n"),
                         Decision::Drop(reason) => format!("{line}  dropped: {reason:?}\n"),
+                        Decision::Disordered => format!("{line}  disordered\n"),
                     };
                 }
                 out

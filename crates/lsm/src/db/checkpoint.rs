@@ -55,8 +55,8 @@ impl Inner {
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.
     fn picture(&self) -> Result<(State, Vec<Arc<TableHandle>>)> {
         let _job = self.job()?;
-        self.freeze(&|_| true)?;
-        self.flush_frozen(&|_| true)?;
+        let through = self.freeze(&|_| true)?;
+        self.flush_frozen(&|_| true, through)?;
         let manifest = lock(&self.manifest);
         let Some(manifest) = manifest.as_ref() else { return Err(Error::closed()) };
         let state = manifest.state().without_log();

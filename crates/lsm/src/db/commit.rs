@@ -25,6 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
+use crate::seam::bind_written;
 use crate::version::{Change, Edit};
 use crate::wal::{LogStart, Numbers, Retirable, Wal, Whole};
 
@@ -193,9 +194,7 @@ impl Inner {
         for (seqno, operation) in (whole.seqno..).zip(Operations::new(&whole.payload.bytes)?) {
             let operation = operation?;
             if let Some(family) = families.by_id.get(&operation.family) {
-                apply.companion.clear();
-                apply.companion.extend_from_slice(operation.companion);
-                self.companions.bind(&mut apply.companion, None, seqno);
+                bind_written(&*self.companions, operation.companion, seqno, &mut apply.companion);
                 let record = Record {
                     key: operation.key,
                     seqno,

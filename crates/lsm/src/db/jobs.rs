@@ -84,7 +84,7 @@ impl Inner {
     pub(crate) fn flush_all(&self, choose: impl Fn(&Family) -> bool) -> Result<Seqno> {
         let _job = self.job()?;
         let through = self.freeze(&choose)?;
-        self.flush_frozen(&choose)?;
+        self.flush_frozen(&choose, through)?;
         Ok(through)
     }
 
@@ -94,17 +94,19 @@ impl Inner {
             return Ok(false);
         }
         let _job = self.job()?;
-        self.flush_frozen(&|_| true)
+        self.flush_frozen(&|_| true, Seqno::MAX)
     }
 
-    /// Flushes the frozen memtables of the chosen families; the caller holds `jobs_lock`.
-    pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool) -> Result<bool> {
+    /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.
+    /// Writers go on and freeze more meanwhile: with that a checkpoint would hold another moment of each family.
+    pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
         let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
         let mut any = false;
         for family in families {
             let view = family.pinned_view();
-            if !view.frozen.is_empty() {
-                self.flush_family(&family, &view.frozen)?;
+            let newer = view.frozen.iter().take_while(|generation| generation.through() > through).count();
+            if newer < view.frozen.len() {
+                self.flush_family(&family, &view.frozen[newer..])?;
                 any = true;
             }
         }
@@ -380,8 +382,10 @@ impl Inner {
                 }
             }
         }
+        let mut summed = true;
         for (_, table) in inputs {
             expected.merge(&table.meta().ledger);
+            summed &= table.meta().ledger.has_sums() || table.table()?.properties().protection == 0;
         }
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
@@ -397,6 +401,7 @@ impl Inner {
             next_file: &|| self.new_file_number(),
             cancelled: &self.background.stopping,
             expected,
+            summed,
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
@@ -531,6 +536,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<G
         next_file: level0.next_file,
         cancelled: level0.cancelled,
         expected,
+        summed: true,
     };
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());

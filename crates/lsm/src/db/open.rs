@@ -31,7 +31,7 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::Companions;
+use crate::seam::{Companions, bind_written};
 use crate::sst::{Cache, Expected, Table};
 use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
@@ -209,19 +209,20 @@ impl Opening<'_> {
     fn read(&self) -> Result<Opened> {
         let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            match self.read_once(&mut before) {
+            match self.read_once(&mut before, false) {
                 // A writer may remove what an old picture names; a fresh look names what took its place.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
-        self.read_once(&mut before)?.ok_or_else(moved)
+        self.read_once(&mut before, true)?.ok_or_else(moved)
     }
 
     /// None if a writer changed files under us. `before` is the state at the last look that missed a table: if nothing has
-    /// changed since, no writer removed the table, and its loss is met when it is read.
-    fn read_once(&self, before: &mut Option<State>) -> Result<Option<Opened>> {
+    /// changed since, no writer removed the table, and its loss is met when it is read. A log that moves again and again is
+    /// damaged: at the `last` look the error says where.
+    fn read_once(&self, before: &mut Option<State>, last: bool) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
@@ -236,6 +237,10 @@ impl Opening<'_> {
             let machine = self.machine()?;
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
             match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, marks, visit)? {
+                Beside::Moved if last => {
+                    return wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, &mut |_| Ok(()))
+                        .and(Ok(None));
+                }
                 Beside::Moved => return Ok(None),
                 Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
             }
@@ -333,7 +338,8 @@ impl Opening<'_> {
         edit.changes.push(Change::Permanent { offset, seqno: last });
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
-        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)));
+        let replaced = Name::Manifest(found.number); // gone already
+        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)) || name == replaced);
         let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
             families,
@@ -532,9 +538,7 @@ impl Replay<'_> {
             if let Some(family) = self.families.by_id.get(&operation.family)
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                self.companion.clear();
-                self.companion.extend_from_slice(operation.companion);
-                companions.bind(&mut self.companion, None, seqno);
+                bind_written(&*companions, operation.companion, seqno, &mut self.companion);
                 let record = Record {
                     key: operation.key,
                     seqno,

@@ -76,7 +76,7 @@ impl Fs for RealFs {
                 {
                     return Err(error);
                 }
-                Ok(Ok(Box::new(RealLock(file))))
+                Ok(Ok(Box::new(RealLock { file, origin: Origin::here() })))
             }
             Err(fs::TryLockError::WouldBlock) => {
                 let mut holder = Vec::new();
@@ -165,6 +165,19 @@ impl File for RealFile {
 
 /// An flock on the lock file; the kernel frees it with the last descriptor.
 #[derive(Debug)]
-struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
+struct RealLock {
+    file: fs::File,
+    origin: Origin,
+}
 
 impl Lock for RealLock {}
+
+impl Drop for RealLock {
+    /// Unlocked, not only closed: a child between fork and exec has a descriptor too, and would hold the lock for that while.
+    /// The child's own copy of this value must not do it: the lock is its parent's.
+    fn drop(&mut self) {
+        if self.origin.is_here() {
+            let _ = self.file.unlock();
+        }
+    }
+}

@@ -31,4 +31,5 @@ pub use cache::{Cache, CacheMetrics};
 pub use cursor::TableCursor;
 pub use properties::Properties;
 pub use table::{Expected, Table};
+pub(crate) use writer::checked_term;
 pub use writer::{Finished, Writer, WriterSettings};

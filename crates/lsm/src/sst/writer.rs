@@ -392,7 +392,7 @@ impl Checked {
 }
 
 /// A record's term in the ledger, after its companion has spoken for it.
-pub(super) fn checked_term(keeper: &dyn Companions, record: &Record<'_>) -> Result<u64> {
+pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>) -> Result<u64> {
     if keeper.verify(record) == Check::Corrupted {
         let damage = Damage {
             verdict: Verdict::Seal,

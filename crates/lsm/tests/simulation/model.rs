@@ -45,13 +45,15 @@ const CRASH_EVERY: u64 = 320;
 pub struct Run {
     pub world: World,
     snapshots: Vec<(Snapshot, Content)>,
+    /// A fault may have struck a sync since the last open, and with it pages that were never synced.
+    faulted: bool,
 }
 
 impl Run {
     pub fn new(seed: u64, config: Config) -> Run {
         let mut world = World::new(seed, config);
         world.open().expect("a new store");
-        Run { world, snapshots: Vec::new() }
+        Run { world, snapshots: Vec::new(), faulted: false }
     }
 
     pub fn operations(&mut self, count: u64) {
@@ -390,6 +392,7 @@ impl Run {
             _ => Fault::SyncFailed,
         };
         let at = world.sim.steps() + world.below(30);
+        self.faulted = true;
         world.sim.fail_at(at, fault);
         let mut failed = None;
         for _ in 0..4 {
@@ -422,6 +425,7 @@ impl Run {
         world.check();
         self.snapshots.clear();
         self.world.crash_after_failed_sync(); // the fault may have struck a sync
+        self.faulted = false;
         Ok(())
     }
 
@@ -448,12 +452,20 @@ impl Run {
             match world.open() {
                 Ok(()) if !world.sim.is_crashed() => break,
                 Ok(()) => {}
+                Err(error) if self.faulted && error.is_corruption() && !world.sim.is_crashed() => {
+                    world.sim.crash_at(u64::MAX);
+                    world.open_with_loss();
+                    machine = true;
+                    break;
+                }
                 Err(error) => assert!(world.sim.is_crashed(), "an honest store is refused: {error}"),
             }
         }
         // No crash is pending from before, whether it struck or not.
         world.sim.crash_at(u64::MAX);
-        world.check_recovered(machine);
+        let missing = self.faulted && world.db().recovery().acknowledged_bytes_missing > 0;
+        self.faulted = false;
+        world.check_recovered(machine || missing);
     }
 }
 

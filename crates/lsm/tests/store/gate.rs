@@ -1,4 +1,5 @@
-//! A file system whose syncs of log segments wait behind a gate, so that tests can say what happens while one is under way.
+//! A file system whose syncs of log segments, or writes to them, wait behind a gate, so that tests can say what happens while
+//! one is under way.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +8,20 @@ use std::sync::{Arc, Condvar, Mutex};
 use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open};
 
 #[derive(Debug)]
-pub struct GatedFs {
+pub(crate) struct GatedFs {
     inner: Arc<dyn Fs>,
-    gate: Arc<Gate>,
+    gates: Gates,
+}
+
+/// One gate for syncs of segments, one for writes to them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gates {
+    pub(crate) syncs: Arc<Gate>,
+    pub(crate) writes: Arc<Gate>,
 }
 
 #[derive(Debug, Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -25,17 +33,17 @@ struct State {
 }
 
 impl Gate {
-    pub fn shut(&self) {
+    pub(crate) fn shut(&self) {
         self.state.lock().unwrap().shut = true;
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.state.lock().unwrap().shut = false;
         self.changed.notify_all();
     }
 
-    /// Waits until a sync stands before the shut gate.
-    pub fn wait_for_a_sync(&self) {
+    /// Waits until somebody stands before the shut gate.
+    pub(crate) fn wait_for_one(&self) {
         let state = self.state.lock().unwrap();
         drop(self.changed.wait_while(state, |state| state.waiting == 0).unwrap());
     }
@@ -50,9 +58,9 @@ impl Gate {
 }
 
 impl GatedFs {
-    pub fn new(inner: Arc<dyn Fs>) -> (GatedFs, Arc<Gate>) {
-        let gate = Arc::new(Gate::default());
-        (GatedFs { inner, gate: gate.clone() }, gate)
+    pub(crate) fn new(inner: Arc<dyn Fs>) -> (GatedFs, Gates) {
+        let gates = Gates::default();
+        (GatedFs { inner, gates: gates.clone() }, gates)
     }
 }
 
@@ -60,7 +68,7 @@ impl Fs for GatedFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let inner = self.inner.open(path, how)?;
         let is_segment = path.extension().is_some_and(|extension| extension == "log");
-        Ok(if is_segment { Arc::new(GatedFile { inner, gate: self.gate.clone() }) } else { inner })
+        Ok(if is_segment { Arc::new(GatedFile { inner, gates: self.gates.clone() }) } else { inner })
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
@@ -100,7 +108,7 @@ impl Fs for GatedFs {
 #[derive(Debug)]
 struct GatedFile {
     inner: Arc<dyn File>,
-    gate: Arc<Gate>,
+    gates: Gates,
 }
 
 impl File for GatedFile {
@@ -108,10 +116,11 @@ impl File for GatedFile {
         self.inner.read_at(buf, offset)
     }
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.gates.writes.pass();
         self.inner.write_at(bytes, offset)
     }
     fn sync_data(&self) -> io::Result<()> {
-        self.gate.pass();
+        self.gates.syncs.pass();
         self.inner.sync_data()
     }
     fn len(&self) -> io::Result<u64> {

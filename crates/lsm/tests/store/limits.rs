@@ -98,16 +98,16 @@ fn values_up_to_64_mib_are_stored() {
         &Settings::default(),
         |db| {
             for length in lengths {
-                put(db, &default(db), &length.to_be_bytes(), &value(length), Durability::Os).unwrap();
+                put(db, &default(db), &length.to_le_bytes(), &value(length), Durability::Os).unwrap();
             }
         },
         |db| {
             for length in lengths {
-                let is_same = get(db, &default(db), &length.to_be_bytes(), At::Latest).unwrap() == Some(value(length));
+                let is_same = get(db, &default(db), &length.to_le_bytes(), At::Latest).unwrap() == Some(value(length));
                 assert!(is_same, "{length}");
             }
             let mut cursor = db.cursor(&default(db), At::Latest, ALL).unwrap();
-            cursor.last().unwrap();
+            cursor.seek(&(64usize << 20).to_le_bytes()).unwrap();
             assert_eq!(cursor.value().len(), 64 << 20);
         },
     );

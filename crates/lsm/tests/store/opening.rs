@@ -1,5 +1,6 @@
 //! Opening and closing: who may, what is made, what is refused and then leaves everything as it was.
 
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -289,6 +290,33 @@ fn in_a_child(check: impl Fn() -> bool + Send + Sync + 'static) -> bool {
         Some(NO) => false,
         other => panic!("no answer from the child: {other:?}"),
     }
+}
+
+/// A child that stands between fork and exec has a copy of every descriptor, the lock's among them.
+#[test]
+#[expect(unsafe_code, reason = "to stop a child before exec")]
+fn a_child_on_its_way_to_exec_does_not_hold_the_lock() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let db = Db::open(&dir, settings(), Parts::real()).unwrap();
+    let (mut go_ahead, mut go) = std::io::pipe().unwrap();
+    let (mut forked, mut tell) = std::io::pipe().unwrap();
+    let mut command = Command::new("/nonexistent");
+    let wait = move || {
+        tell.write_all(b"f")?;
+        go_ahead.read_exact(&mut [0])
+    };
+    // SAFETY: between fork and exec the closure writes and reads a byte.
+    unsafe { command.pre_exec(wait) };
+    std::thread::scope(|scope| {
+        let child = scope.spawn(move || command.spawn().map(drop).unwrap_err());
+        forked.read_exact(&mut [0]).unwrap();
+        db.close().unwrap();
+        let again = Db::open(&dir, settings(), Parts::real());
+        go.write_all(b"g").unwrap();
+        child.join().unwrap();
+        again.unwrap();
+    });
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn listed(db: &Db) -> String {
         let mut found = rows(db, &family, At::Latest).unwrap();
         found.sort();
         for (key, value) in found {
-            text += &format!("{}\t{}\t{}\n", family.name(), hex(&key), hex(&value));
+            let name = family.name().replace("\t", "\\t"); // as the reader shows it
+            text += &format!("{name}\t{}\t{}\n", hex(&key), hex(&value));
         }
     }
     text

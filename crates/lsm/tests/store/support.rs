@@ -15,12 +15,12 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
 
-pub const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
 
-pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Orders keys backwards.
-pub struct Backwards;
+pub(crate) struct Backwards;
 
 impl Comparator for Backwards {
     fn name(&self) -> &str {
@@ -31,12 +31,12 @@ impl Comparator for Backwards {
     }
 }
 
-pub fn backwards() -> Order {
+pub(crate) fn backwards() -> Order {
     Order::custom(Arc::new(Backwards))
 }
 
 /// Limits so tight that a few hundred records go through everything.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         memtable_bytes: 16 * 1024,
         cache_bytes: 1 << 20,
@@ -48,7 +48,7 @@ pub fn settings() -> Settings {
     }
 }
 
-pub fn options() -> CfOptions {
+pub(crate) fn options() -> CfOptions {
     CfOptions {
         block_bytes: 512,
         table_bytes: 4096,
@@ -59,58 +59,58 @@ pub fn options() -> CfOptions {
     }
 }
 
-pub fn parts(env: Env) -> Parts {
+pub(crate) fn parts(env: Env) -> Parts {
     let families = vec![("default".to_owned(), options())];
     Parts { env, families, orders: vec![backwards()], ..Parts::real() }
 }
 
 /// A simulated disk and the directory of a store on it.
-pub fn sim(seed: u64) -> (SimFs, PathBuf) {
+pub(crate) fn sim(seed: u64) -> (SimFs, PathBuf) {
     (SimFs::new(seed), PathBuf::from("/store"))
 }
 
-pub fn open(sim: &SimFs, dir: &Path) -> Db {
+pub(crate) fn open(sim: &SimFs, dir: &Path) -> Db {
     try_open(sim, dir).unwrap()
 }
 
-pub fn try_open(sim: &SimFs, dir: &Path) -> Result<Db> {
+pub(crate) fn try_open(sim: &SimFs, dir: &Path) -> Result<Db> {
     Db::open(dir, settings(), parts(sim.env(sim.steps())))
 }
 
-pub fn read_only(sim: &SimFs, dir: &Path) -> Result<Db> {
+pub(crate) fn read_only(sim: &SimFs, dir: &Path) -> Result<Db> {
     Db::open_read_only(dir, settings(), parts(sim.env(sim.steps())))
 }
 
 /// Kills the process that has the store open.
-pub fn kill(sim: &SimFs, db: Db) {
+pub(crate) fn kill(sim: &SimFs, db: Db) {
     sim.crash_at(sim.steps());
     drop(db);
     sim.reboot(Crash::Process);
 }
 
-pub fn default(db: &Db) -> Family {
+pub(crate) fn default(db: &Db) -> Family {
     db.family("default").unwrap()
 }
 
-pub fn put(db: &Db, family: &Family, key: &[u8], value: &[u8], durability: Durability) -> Result<u64> {
+pub(crate) fn put(db: &Db, family: &Family, key: &[u8], value: &[u8], durability: Durability) -> Result<u64> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, key, value, db.companions())?;
     db.commit(&mut batch, durability)
 }
 
-pub fn delete(db: &Db, family: &Family, key: &[u8]) -> Result<u64> {
+pub(crate) fn delete(db: &Db, family: &Family, key: &[u8]) -> Result<u64> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
     db.commit(&mut batch, Durability::Os)
 }
 
-pub fn get(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
+pub(crate) fn get(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
     let mut value = None;
     db.get(family, key, at, &mut |record| value = Some(record.value.to_vec()))?;
     Ok(value)
 }
 
-pub fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
+pub(crate) fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
     let mut cursor = db.cursor(family, at, ALL)?;
     let mut rows = Vec::new();
     cursor.first()?;
@@ -122,30 +122,30 @@ pub fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
 }
 
 /// `key-0007` and a value of some length that says which round wrote it.
-pub fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
     (format!("key-{n:04}").into_bytes(), format!("round {round} of {n} {}", "x".repeat(n % 90)).into_bytes())
 }
 
 /// Puts a range of records of a round, all `Os`.
-pub fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
+pub(crate) fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
     for n in numbers {
         let (key, value) = record(n, round);
         put(db, &default(db), &key, &value, Durability::Os).unwrap();
     }
 }
 
-pub fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
+pub(crate) fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
     numbers.map(|n| record(n, round)).collect()
 }
 
 /// Every file of a simulated directory but the lock.
-pub fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = sim.files(dir).into_iter().filter(|name| name != "LOCK");
     names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
 }
 
 /// Every file of a real directory.
-pub fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |name: &String| {
         let file = RealFs.open(&dir.join(name), Open::Read).unwrap();
         read_exact(&*file, 0, file.len().unwrap() as usize).unwrap()
@@ -154,7 +154,7 @@ pub fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Writes files into a real directory, as `cp` would.
-pub fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
+pub(crate) fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
     RealFs.create_dir_all(dir).unwrap();
     for (name, bytes) in files {
         let file = RealFs.open(&dir.join(name), Open::Create).unwrap();
@@ -163,12 +163,12 @@ pub fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// The names that end so, sorted.
-pub fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
+pub(crate) fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
     sim.files(dir).into_iter().filter(|name| name.ends_with(end)).collect()
 }
 
 #[track_caller]
-pub fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error {
+pub(crate) fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error {
     match outcome {
         Ok(_) => panic!("{what}: succeeded, expected {kind:?}"),
         Err(error) => {
@@ -179,7 +179,7 @@ pub fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error 
 }
 
 /// Calls every method of an open store that can answer an error.
-pub fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
+pub(crate) fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"k", b"v", db.companions()).unwrap();
     vec![

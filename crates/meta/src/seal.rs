@@ -1,0 +1,327 @@
+//! The seal of a record, algorithm 1. docs/format.md, section 7. Changing a constant here is a new algorithm.
+//!
+//! ```text
+//! B        = f(hash(key) ^ KEY) ^ f(hash(value) ^ VALUE) ^ f(class ^ CLASS) [^ f(hash(attributes) ^ ATTRIBUTES)]
+//! C(seqno) = B ^ f(seqno ^ SEQNO)          f = checksum::mix, a bijection; hash = XXH3-64
+//! ```
+//!
+//! `B` is the seal: it says what was written and nothing of where it lives, so it is the same on every replica. `C` is the
+//! word that stands beside the record, bound to its seqno. From one seqno to another is two mixings, without the record.
+//! Each part goes through its own constant and the finaliser, so that equal parts do not cancel and swapped ones do not pass.
+
+use waxseal_lsm::checksum::{hash, mix};
+use waxseal_lsm::codec::{put_bytes, put_varint};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::record::{Kind, Record, Seqno};
+
+/// The number of this algorithm, as it stands in files.
+pub const ALGORITHM: u64 = 1;
+
+const KEY: u64 = 0x6E9A_627B_1AFB_9125;
+const VALUE: u64 = 0xB4CF_DE19_351B_44FD;
+const CLASS: u64 = 0xA944_E6EB_31DC_8FDF;
+const ATTRIBUTES: u64 = 0x322E_B2B5_FD49_BB4B;
+const SEQNO: u64 = 0x23E2_A3C8_26DE_E2D5;
+
+/// The checksum of a record that holds wherever the record lives. Two records with the same key, value, kind class and
+/// attributes have the same seal; any two others have, but for one chance in 2^64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seal(u64);
+
+impl Seal {
+    /// The seal of a value under a key.
+    #[inline]
+    pub fn of(key: &[u8], value: &[u8]) -> Seal {
+        Seal::of_operation(Kind::Put, key, value)
+    }
+
+    /// The seal of an operation of any kind. A tombstone's value is the bytes it carries, a range delete's is its end;
+    /// for a pointer into a value file use `of_hashes` with the hash of the value pointed to.
+    #[inline]
+    pub fn of_operation(kind: Kind, key: &[u8], value: &[u8]) -> Seal {
+        Seal::of_hashes(kind, hash(key), hash(value))
+    }
+
+    /// The same with the key's `checksum::hash` at hand, so that a key is hashed once an operation.
+    #[inline]
+    pub fn of_hashed_key(kind: Kind, key_hash: u64, value: &[u8]) -> Seal {
+        Seal::of_hashes(kind, key_hash, hash(value))
+    }
+
+    /// The same from the hashes of key and logical value.
+    #[inline]
+    pub const fn of_hashes(kind: Kind, key_hash: u64, value_hash: u64) -> Seal {
+        Seal(mix(key_hash ^ KEY) ^ mix(value_hash ^ VALUE) ^ mix(class(kind) ^ CLASS))
+    }
+
+    /// The seal of a record as it lies there, whatever its companion says.
+    #[inline]
+    pub fn of_record(record: &Record<'_>) -> Seal {
+        Seal::of_operation(record.kind, record.key, record.value)
+    }
+
+    /// Adds attributes, or takes them away again.
+    #[must_use]
+    pub const fn with(self, attributes: AttributesHash) -> Seal {
+        Seal(self.0 ^ mix(attributes.0 ^ ATTRIBUTES))
+    }
+
+    /// The word beside a record at `seqno`.
+    #[inline]
+    pub const fn at(self, seqno: Seqno) -> u64 {
+        self.0 ^ place(seqno)
+    }
+
+    /// The seal inside the word beside a record at `seqno`.
+    #[inline]
+    pub const fn from_word(word: u64, seqno: Seqno) -> Seal {
+        Seal(word ^ place(seqno))
+    }
+
+    /// The word of a record that moves from one seqno to another.
+    #[inline]
+    pub const fn rebind(word: u64, old: Seqno, new: Seqno) -> u64 {
+        word ^ place(old) ^ place(new)
+    }
+
+    /// The seal as a number: its term in ledgers and digests.
+    #[inline]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// As it is handed to callers, peers and logs: eight bytes, low first.
+    #[inline]
+    pub const fn to_bytes(self) -> [u8; 8] {
+        self.0.to_le_bytes()
+    }
+
+    /// The seal of these bytes; any eight are one.
+    #[inline]
+    pub const fn from_bytes(bytes: [u8; 8]) -> Seal {
+        Seal(u64::from_le_bytes(bytes))
+    }
+}
+
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Seal({:016x})", self.0)
+    }
+}
+
+/// What a kind counts as: its code word, but a pointer into a value file counts as a put, so that moving a value out of its
+/// record and back leaves the seal as it was.
+const fn class(kind: Kind) -> u64 {
+    match kind {
+        Kind::Put | Kind::BlobPointer => Kind::Put as u64,
+        other => other as u64,
+    }
+}
+
+/// What a seqno adds to the word.
+#[inline]
+const fn place(seqno: Seqno) -> u64 {
+    mix(seqno ^ SEQNO)
+}
+
+/// One attribute that belongs to what was written, such as the time at which it expires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attribute<'a> {
+    /// Who defines it.
+    pub provider: u16,
+    /// Which form its bytes have.
+    pub version: u8,
+    /// What it says.
+    pub bytes: &'a [u8],
+}
+
+/// The hash of a record's attributes in their canonical form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AttributesHash(u64);
+
+impl AttributesHash {
+    /// Hashes `provider varint | version varint | bytes` of each, providers ascending. No attributes have no hash.
+    /// Errors: `Invalid` if a provider comes twice or out of order.
+    pub fn of(attributes: &[Attribute<'_>]) -> Result<Option<AttributesHash>> {
+        if !attributes.is_sorted_by(|a, b| a.provider < b.provider) {
+            return Err(Error::invalid("attributes must ascend by provider, each once"));
+        }
+        if attributes.is_empty() {
+            return Ok(None);
+        }
+        let mut canonical = Vec::new();
+        for attribute in attributes {
+            put_varint(&mut canonical, attribute.provider.into());
+            put_varint(&mut canonical, attribute.version.into());
+            put_bytes(&mut canonical, attribute.bytes);
+        }
+        Ok(Some(AttributesHash(hash(&canonical))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use waxseal_lsm::record::MAX_SEQNO;
+
+    const KINDS: [Kind; 8] = [
+        Kind::Put,
+        Kind::Delete,
+        Kind::SingleDelete,
+        Kind::Merge,
+        Kind::RangeDelete,
+        Kind::BlobPointer,
+        Kind::Fence,
+        Kind::SidePointer,
+    ];
+
+    #[test]
+    fn the_vectors_of_the_format_page() {
+        let page = include_str!("../../../docs/format.md");
+        let vectors = [
+            (Kind::Put, "", "", 0),
+            (Kind::Put, "apple", "red", 1),
+            (Kind::Put, "red", "apple", 1),
+            (Kind::Put, "same", "same", MAX_SEQNO),
+            (Kind::Delete, "apple", "", 7),
+            (Kind::RangeDelete, "a", "b", 7),
+        ];
+        for (kind, key, value, seqno) in vectors {
+            let seal = Seal::of_operation(kind, key.as_bytes(), value.as_bytes());
+            let (kind, word) = (kind as u8, seal.at(seqno));
+            let row = format!("| {kind:02X} | `{key}` | `{value}` | {seqno} | {:016X} | {word:016X} |", seal.number());
+            assert!(page.contains(&row), "{row}");
+        }
+        let lease = Attribute { provider: 1, version: 0, bytes: &[1, 2, 3] };
+        let hash = AttributesHash::of(&[lease]).unwrap().unwrap();
+        let seal = Seal::of(b"apple", b"red").with(hash);
+        let line = format!("hash {:016X}, B = {:016X}", hash.0, seal.number());
+        assert!(page.contains(&line), "{line}");
+    }
+
+    #[test]
+    fn constants_are_odd_and_apart() {
+        let constants = [KEY, VALUE, CLASS, ATTRIBUTES, SEQNO];
+        for (at, a) in constants.iter().enumerate() {
+            assert!(a % 2 == 1 && (16..=48).contains(&a.count_ones()));
+            assert!(constants[at + 1..].iter().all(|b| (16..=48).contains(&(a ^ b).count_ones())));
+        }
+    }
+
+    #[test]
+    fn kinds_differ_but_a_separated_value_is_a_put() {
+        let seal = |kind| Seal::of_operation(kind, b"k", b"v");
+        for (at, a) in KINDS.iter().enumerate() {
+            for b in &KINDS[at + 1..] {
+                let alike = [*a, *b] == [Kind::Put, Kind::BlobPointer];
+                assert_eq!(seal(*a) == seal(*b), alike, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_are_in_order_and_each_counts() {
+        let of = |list: &[(u16, u8, &'static [u8])]| {
+            let list: Vec<_> =
+                list.iter().map(|&(provider, version, bytes)| Attribute { provider, version, bytes }).collect();
+            AttributesHash::of(&list)
+        };
+        assert_eq!(of(&[]).unwrap(), None);
+        assert!(of(&[(2, 0, b""), (1, 0, b"")]).is_err());
+        assert!(of(&[(1, 0, b""), (1, 1, b"")]).is_err());
+        let all: Vec<_> = [
+            &[(1, 0, &b""[..])][..],
+            &[(1, 1, b"")],
+            &[(2, 0, b"")],
+            &[(1, 0, b"ab")],
+            &[(1, 0, b"a"), (2, 0, b"b")],
+            &[(1, 0, b""), (2, 0, b"ab")],
+        ]
+        .map(|list| Seal::of(b"k", b"v").with(of(list).unwrap().unwrap()))
+        .into();
+        for (at, a) in all.iter().enumerate() {
+            assert!(*a != Seal::of(b"k", b"v") && !all[at + 1..].contains(a));
+        }
+    }
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![proptest::collection::vec(any::<u8>(), 0..40), proptest::collection::vec(any::<u8>(), 200..600)]
+    }
+
+    proptest! {
+        #[test]
+        fn equal_or_exchanged_parts_do_not_cancel(a in bytes(), b in bytes(), seqno in 0..=MAX_SEQNO) {
+            // Were the parts merely combined, key and value would leave nothing but the kind behind.
+            prop_assert_ne!(Seal::of(&a, &a).number(), mix(class(Kind::Put) ^ CLASS));
+            if a != b {
+                prop_assert_ne!(Seal::of(&a, &a), Seal::of(&b, &b));
+                prop_assert_ne!(Seal::of(&a, &b), Seal::of(&b, &a));
+            }
+            // A key or a value that is the seqno's own bytes does not take the seqno out.
+            let own = seqno.to_le_bytes();
+            for (key, value) in [(&own[..], &a[..]), (&a[..], &own[..])] {
+                prop_assert_ne!(Seal::of(key, value).at(seqno), Seal::of(key, value).at(seqno ^ 1));
+                prop_assert_ne!(Seal::of(key, value).at(seqno), Seal::of(b"", &a).at(0));
+            }
+        }
+
+        #[test]
+        fn binding_is_algebra(a in bytes(), b in bytes(), s in 0..=MAX_SEQNO, t in 0..=MAX_SEQNO, u in 0..=MAX_SEQNO) {
+            let seal = Seal::of(&a, &b);
+            prop_assert_eq!(Seal::from_word(seal.at(s), s), seal);
+            prop_assert_eq!(Seal::rebind(seal.at(s), s, t), seal.at(t));
+            prop_assert_eq!(Seal::rebind(Seal::rebind(seal.at(s), s, t), t, u), seal.at(u));
+            prop_assert_eq!(Seal::rebind(seal.at(s), s, 0), seal.at(0)); // zeroed at the bottom
+            prop_assert_eq!(seal.at(s) == seal.at(t), s == t);
+            prop_assert_eq!(Seal::from_bytes(seal.to_bytes()), seal);
+        }
+
+        #[test]
+        fn exchanged_words_of_two_records_are_noticed(
+            a in bytes(), b in bytes(), c in bytes(), s in 0..MAX_SEQNO, apart in 1..1000u64,
+        ) {
+            let t = (s + apart).min(MAX_SEQNO);
+            let (one, other) = (Seal::of(&a, &b), Seal::of(&a, &c));
+            // Seqnos exchanged, or words exchanged: neither fits, even for one key with two versions.
+            prop_assert_ne!(one.at(s), one.at(t));
+            if b != c {
+                prop_assert_ne!(one.at(s), other.at(t));
+                prop_assert_ne!(one.at(t), other.at(s));
+                prop_assert_ne!(one.number().wrapping_add(other.number()), one.number().wrapping_add(one.number()));
+            }
+        }
+
+        #[test]
+        fn any_flipped_bit_changes_it(
+            key in bytes(), value in bytes(), kind in select(KINDS.to_vec()), seqno in 0..=MAX_SEQNO, bit: usize,
+        ) {
+            let word = Seal::of_operation(kind, &key, &value).at(seqno);
+            let flipped = |bytes: &[u8]| {
+                let mut bytes = bytes.to_vec();
+                let bit = bit % (bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                bytes
+            };
+            if !key.is_empty() {
+                prop_assert_ne!(Seal::of_operation(kind, &flipped(&key), &value).at(seqno), word);
+            }
+            if !value.is_empty() {
+                prop_assert_ne!(Seal::of_operation(kind, &key, &flipped(&value)).at(seqno), word);
+            }
+            prop_assert_ne!(Seal::of_operation(kind, &key, &value).at(seqno ^ 1 << (bit % 56)), word);
+            let class_bit = 1 << (bit % 8);
+            prop_assert_ne!(mix(class(kind) ^ CLASS), mix((class(kind) ^ class_bit) ^ CLASS));
+        }
+
+        #[test]
+        fn a_key_hash_at_hand_gives_the_same(key in bytes(), value in bytes(), kind in select(KINDS.to_vec())) {
+            let seal = Seal::of_operation(kind, &key, &value);
+            prop_assert_eq!(Seal::of_hashed_key(kind, hash(&key), &value), seal);
+            prop_assert_eq!(Seal::of_hashes(kind, hash(&key), hash(&value)), seal);
+            let record = Record { key: &key, seqno: 3, kind, value: &value, companion: b"junk" };
+            prop_assert_eq!(Seal::of_record(&record), seal);
+        }
+    }
+}
