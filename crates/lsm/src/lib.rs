@@ -9,7 +9,7 @@
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, ledger, planted
+//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, ledger, planted, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -34,6 +34,8 @@ pub mod order;
 pub mod planted;
 pub mod read;
 pub mod record;
+#[cfg(test)]
+mod scripts;
 pub mod seam;
 pub mod sst;
 pub mod version;

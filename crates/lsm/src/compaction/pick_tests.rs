@@ -9,7 +9,7 @@ use super::*;
 use crate::compaction::rules::{Decision, Rules};
 use crate::compaction::split::Splitter;
 use crate::record::Kind;
-use crate::version::scripts;
+use crate::scripts;
 
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -83,7 +83,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::scripts;
+    use crate::scripts;
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 

@@ -12,6 +12,8 @@
 //! `Memtable` is the front; `skiplist` is where the records stand. A second list may stand beside it behind the same front.
 
 mod cursor;
+#[cfg(test)]
+mod scripts;
 mod skiplist;
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ mod format;
 pub mod fuzzing;
 mod index;
 mod properties;
+#[cfg(test)]
+mod scripts;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -22,8 +22,6 @@ pub mod handle;
 pub mod levels;
 pub mod manifest;
 pub mod recover;
-#[cfg(test)]
-pub(crate) mod scripts;
 pub mod state;
 #[cfg(test)]
 mod tests;

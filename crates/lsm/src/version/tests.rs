@@ -268,7 +268,7 @@ fn scripts_tell_what_a_manifest_does() {
         let manifest = Manifest::create(&env, dir.path(), 1, STORE, &Edit::default()).unwrap();
         Store { env, dir, manifest }
     };
-    super::scripts::run("version", fresh, |store, input| {
+    crate::scripts::run("version", fresh, |store, input| {
         let mut out = String::new();
         for line in input.lines() {
             let outcome = match line {
@@ -299,7 +299,7 @@ fn scripts_tell_what_a_manifest_does() {
 
 /// One change from its line in a script.
 fn change(line: &str) -> Change {
-    use super::scripts::{number, word};
+    use crate::scripts::{number, word};
     let n = |name: &str| number(line, name, 0);
     let family = n("family") as u32;
     let place = Place { segment: n("segment"), nonce: n("nonce"), offset: n("offset"), link: n("link") };

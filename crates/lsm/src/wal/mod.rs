@@ -39,6 +39,8 @@ mod prepare;
 mod recover;
 mod ring;
 mod scan;
+#[cfg(test)]
+mod scripts;
 mod segment;
 mod source;
 mod sync;
