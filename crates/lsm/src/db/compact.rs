@@ -17,7 +17,7 @@ use crate::compaction::output::{Job, write_tables};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result, Verdict};
+use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
 use crate::options::{CfOptions, Compression};
@@ -164,8 +164,9 @@ impl Inner {
 
     fn merge_tables(&self, family: &Family, plan: &Plan, levels: &Levels, inputs: &[Input]) -> Result<()> {
         let outputs = match self.merge_once(family, plan, levels, inputs) {
-            Err(error) if error.damage().is_some_and(|damage| damage.verdict == Verdict::Ledger) => {
-                self.merge_once(family, plan, levels, inputs)? // once more; then the span is barred
+            // Not of any file: it may have happened on the way. Once more; then the span is barred.
+            Err(error) if error.damage().is_some_and(is_of_the_pass) => {
+                self.merge_once(family, plan, levels, inputs)?
             }
             outcome => outcome?,
         };
@@ -283,6 +284,11 @@ impl Inner {
 
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
+
+/// Damage that the pass itself noticed, in memory: a ledger that does not close, a record that is not what its companion says.
+fn is_of_the_pass(damage: &Damage) -> bool {
+    damage.file.is_empty() && matches!(damage.verdict, Verdict::Ledger | Verdict::Seal)
+}
 
 fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     match bound {
