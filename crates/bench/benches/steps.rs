@@ -66,7 +66,8 @@ fn table(count: u64, first: u64, stride: u64) -> Arc<Table> {
     let finished = writer.finish().expect("written");
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
     let cache = Arc::new(Cache::new(256 * MIB));
-    Table::open("table".into(), file, expected, Order::bytewise(), cache).expect("a table just written")
+    Table::open("table".into(), file, expected, Order::bytewise(), cache, Arc::new(Plain))
+        .expect("a table just written")
 }
 
 fn block_seek(criterion: &mut Criterion) {

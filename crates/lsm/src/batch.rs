@@ -6,7 +6,7 @@ use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, companion};
-use crate::seam::Companions;
+use crate::seam::{Companions, Draft};
 
 /// Largest body of a batch, in bytes: 4 GiB less a page and the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
@@ -60,7 +60,21 @@ impl Batch {
 
     /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
     pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
-        self.push_by(family, kind, key, value, |out| keeper.on_write(family, kind, key, value, out))
+        self.push_given(family, kind, key, value, &[], keeper)
+    }
+
+    /// `push` with what the caller gives to be kept beside the value: provider id and bytes. Errors: also what the keeper refuses of it.
+    pub fn push_given(
+        &mut self,
+        family: u32,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        entries: &[(u16, &[u8])],
+        keeper: &dyn Companions,
+    ) -> Result<()> {
+        let draft = Draft { family, kind, key, value, entries };
+        self.push_by(family, kind, key, value, |out| keeper.on_write(&draft, out))
     }
 
     /// Adds an operation with companions that the caller made or was given, not bound to a seqno yet. No keeper sees them: whoever

@@ -8,6 +8,26 @@ pub fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// `hash` of a user key: taken once an operation and used for filter, companions and whatever else needs it. Builds with debug
+/// assertions count the calls of each thread, so that a test can hold operations to that.
+#[inline]
+pub fn hash_key(key: &[u8]) -> u64 {
+    #[cfg(debug_assertions)]
+    KEYS_HASHED.with(|count| count.set(count.get() + 1));
+    hash(key)
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static KEYS_HASHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How many keys this thread has hashed so far.
+#[cfg(debug_assertions)]
+pub fn keys_hashed() -> u64 {
+    KEYS_HASHED.with(std::cell::Cell::get)
+}
+
 /// A bijection on 64-bit words that spreads every bit (two multiplications). `mix(0) == 0`.
 #[inline]
 pub const fn mix(mut x: u64) -> u64 {

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::record::{Record, Seqno};
+use crate::seam::Source;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,4 +26,6 @@ pub trait Cursor: Send {
     fn valid(&self) -> bool;
     /// The record under the cursor, borrowed until the next move; the cursor must be valid.
     fn record(&self) -> Record<'_>;
+    /// Where the record under the cursor stands; the cursor must be valid.
+    fn source(&self) -> Source<'_>;
 }

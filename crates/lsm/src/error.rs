@@ -77,6 +77,21 @@ pub enum Verdict {
     Ledger,
 }
 
+impl Verdict {
+    /// The verdict with this number (its place in the list), as the manifest keeps it; an unknown one says only that something is wrong.
+    pub fn from_number(number: u64) -> Verdict {
+        let all = [
+            Verdict::Structural,
+            Verdict::Checksum,
+            Verdict::Missing,
+            Verdict::Misplaced,
+            Verdict::Seal,
+            Verdict::Ledger,
+        ];
+        usize::try_from(number).ok().and_then(|number| all.get(number)).copied().unwrap_or_default()
+    }
+}
+
 impl Error {
     /// Corruption with everything that is known of it.
     #[cold]

@@ -9,7 +9,7 @@
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, ledger, planted, scripts
+//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, fence, ledger, planted, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -23,6 +23,7 @@ pub mod cursor;
 pub mod db;
 pub mod env;
 pub mod error;
+pub mod fence;
 pub mod frame;
 pub mod header;
 pub mod ledger;

@@ -97,6 +97,21 @@ impl Settings {
     }
 }
 
+/// How much of what a read gives out is checked against its companion, in a store whose keeper can.
+///
+/// Whatever is asked for, a record that was checked and does not match is never given out, nor an older version in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing, besides the sums of blocks when they are loaded.
+    Never,
+    /// All records of a block when it is loaded from its file.
+    OnFill,
+    /// As `OnFill`, and one record in so many of those read; 0 and 1 are as `Always`.
+    Sampled(u32),
+    /// Every record that is read, and that there is none where none is found.
+    Always,
+}
+
 /// Settings of one column family.
 #[derive(Clone, Debug)]
 pub struct CfOptions {
@@ -118,6 +133,12 @@ pub struct CfOptions {
     pub fanout: u64,
     /// Tables in level 0 at which they are compacted. Default 4.
     pub level0_tables: usize,
+    /// What point reads check, unless they say otherwise. Not kept in the store. Default `Always`.
+    pub verify_reads: Verify,
+    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Sampled(64)`.
+    pub verify_scans: Verify,
+    /// Keep the seals of a block as one column outside of the codec, where every record has just one. Default false.
+    pub seal_column: bool,
 }
 
 impl Default for CfOptions {
@@ -132,6 +153,9 @@ impl Default for CfOptions {
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
             level0_tables: 4,
+            verify_reads: Verify::Always,
+            verify_scans: Verify::Sampled(64),
+            seal_column: false,
         }
     }
 }

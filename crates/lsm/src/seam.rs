@@ -2,21 +2,70 @@
 //! that follow a record, and calls these points. A store opened without a keeper is a plain node: `Plain` below.
 //!
 //! Order of calls in the life of a record: `on_write` (caller's thread, no lock held) -> `bind` (its seqno is known) ->
-//! flush and compaction: `verify`, `on_build` or `on_drop`, `term` into the job's ledger, `collector` per file ->
-//! `emit` once per job, before its manifest edit.
+//! flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's ledger, `collector` per file -> `emit` once
+//! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{Kind, Record, Seqno};
+
+/// What the place a record came from promises of its companions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(u8)]
+pub enum Protection {
+    /// No record has any.
+    #[default]
+    None = 0,
+    /// Some may have one.
+    Partial = 1,
+    /// Every record has one: a missing one is corruption.
+    Complete = 2,
+    /// They are of an algorithm that this keeper does not know: carried, never judged. Not on disk.
+    Foreign = 3,
+}
+
+impl Protection {
+    /// The byte in the properties of a table; anything unknown promises nothing.
+    pub fn from_byte(byte: u8) -> Protection {
+        match byte {
+            1 => Protection::Partial,
+            2 => Protection::Complete,
+            _ => Protection::None,
+        }
+    }
+}
+
+/// Where a record stands, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Source<'a> {
+    /// What its place promises.
+    pub protection: Protection,
+    /// The file's name; empty in memory.
+    pub file: &'a str,
+    /// The offset of its block in the file.
+    pub offset: u64,
+}
 
 /// What a companion says of its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
     /// It matches.
     Validated,
-    /// There is nothing to check by.
+    /// There is nothing to check by, and nothing was promised.
     Unverified,
-    /// The record or its companion is damaged.
+    /// The record is right, its companion was hit: it may be served, and is to be mended.
+    CompanionDamaged,
+    /// There is nothing to check by, and it was promised.
+    Missing,
+    /// The record is damaged, or nothing speaks for it.
     Corrupted,
+}
+
+impl Check {
+    /// True if the record may be given out.
+    #[inline]
+    pub fn serves(self) -> bool {
+        matches!(self, Check::Validated | Check::Unverified | Check::CompanionDamaged)
+    }
 }
 
 /// What becomes of a companion while a table is built.
@@ -24,10 +73,27 @@ pub enum Check {
 pub enum Build {
     /// The source's bytes go on unchanged.
     Keep,
-    /// `out` holds new bytes for the same value (an unprotected record is adopted).
+    /// `out` holds new bytes for the same value: an unprotected record is adopted.
     Set,
+    /// `out` holds the bytes as they were before they were hit; the record's term is what it always was.
+    Mend,
     /// `out` holds bytes derived from verified inputs (a new value).
     Derive,
+}
+
+/// An operation to be, as a keeper sees it: no seqno yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    /// The family's id.
+    pub family: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// The user key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// What the caller gives to be kept beside the value: provider id and bytes.
+    pub entries: &'a [(u16, &'a [u8])],
 }
 
 /// Why a flush or compaction leaves a record out.
@@ -70,26 +136,33 @@ pub trait Collector: Send {
 
 /// Keeps companions. All calls may come from any thread.
 pub trait Companions: Send + Sync {
-    /// Batch building: appends the companion of a record to be (no seqno yet) to `out`. An error refuses the operation.
-    fn on_write(&self, family: u32, kind: Kind, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()>;
+    /// Batch building: appends the companions of an operation to `out`. An error refuses the operation.
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// The record's seqno is known (or changes from `old`): adjusts the companion in place, without the record.
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno);
     /// A record enters a table: keep its companion, or write another to `out`.
-    fn on_build(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Build;
+    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build;
     /// A merge operator made `result` from `inputs`, all verified: its companion goes to `out`.
     fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// A record is left out of a table.
     fn on_drop(&self, record: &Record<'_>, reason: DropReason);
-    /// Checks a record against its companion.
-    fn verify(&self, record: &Record<'_>) -> Check;
+    /// Checks a record against its companion. `key_hash` is `checksum::hash_key` of the record's key.
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64;
     /// A collector for a new table file, if one is wanted.
     fn collector(&self) -> Option<Box<dyn Collector>>;
     /// Rows for other families that a job's records give rise to: called for each record of a flush before anything is dropped.
     fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>);
-    /// 0: tables hold no companions; 1: some may; 2: every record has one (a missing one is corruption).
-    fn protection(&self) -> u8;
+    /// What this keeper promises of the records that are written through it.
+    fn protection(&self) -> Protection;
+    /// The algorithm by which it checks, for property 14 of tables; 0: none.
+    fn algorithm(&self) -> u64;
+    /// Descriptions of what may stand in companions, for property 10 of tables.
+    fn descriptors(&self) -> Vec<u8>;
+    /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not fit. True: `block`
+    /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }
 
 /// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
@@ -97,7 +170,7 @@ pub trait Companions: Send + Sync {
 #[inline]
 pub(crate) fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
     out.clear();
-    if !written.is_empty() && keeper.protection() > 0 {
+    if !written.is_empty() && keeper.protection() != Protection::None {
         out.extend_from_slice(written);
         keeper.bind(out, None, seqno);
     }
@@ -109,18 +182,22 @@ pub(crate) fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno
 pub struct Plain;
 
 impl Companions for Plain {
-    fn on_write(&self, _: u32, _: Kind, _: &[u8], _: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
+    fn on_write(&self, draft: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
+        match draft.entries {
+            [] => Ok(()),
+            _ => Err(Error::invalid("a plain store keeps nothing beside its values")),
+        }
     }
     fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: &mut Vec<u8>) -> Build {
+    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
         Build::Keep
     }
     fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
         Ok(())
     }
     fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    fn verify(&self, _: &Record<'_>) -> Check {
+    #[inline]
+    fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
         Check::Unverified
     }
     fn term(&self, _: &Record<'_>) -> u64 {
@@ -130,7 +207,16 @@ impl Companions for Plain {
         None
     }
     fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
-    fn protection(&self) -> u8 {
+    fn protection(&self) -> Protection {
+        Protection::None
+    }
+    fn algorithm(&self) -> u64 {
         0
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
     }
 }

@@ -80,7 +80,7 @@ fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
     let cache = Arc::new(Cache::new(64 << 20));
-    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache).unwrap())
+    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache, Arc::new(Plain)).unwrap())
 }
 
 #[test]

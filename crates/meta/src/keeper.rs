@@ -16,13 +16,18 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, DropReason, Emitted};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 
+use crate::correct::{Outcome, correct};
 use crate::seal::Seal;
 use crate::verdict::{Found, Verdict, judge};
+
+/// The algorithm by which seals are made here. docs/format.md, section 7.
+pub const ALGORITHM: u64 = 1;
 
 /// Bytes of a seal as a companion: its kind and its word.
 pub const SEAL_BYTES: usize = 9;
@@ -179,9 +184,9 @@ impl Sealer {
 }
 
 impl Companions for Sealer {
-    fn on_write(&self, _: u32, kind: Kind, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
         if self.point == SealPoint::Put {
-            out.extend_from_slice(&encode(Seal::of_operation(kind, key, value).number()));
+            out.extend_from_slice(&encode(Seal::of_operation(draft.kind, draft.key, draft.value).number()));
             add(&self.shard().computed);
         }
         Ok(())
@@ -198,7 +203,7 @@ impl Companions for Sealer {
         }
     }
 
-    fn on_build(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Build {
+    fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
         if found(record.companion) != Found::Nothing {
             return Build::Keep; // what cannot be decoded is kept too, for the verifying pass to find
         }
@@ -216,7 +221,9 @@ impl Companions for Sealer {
     }
 
     fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if let Some(damaged) = inputs.iter().find(|input| self.verify(input) == Check::Corrupted) {
+        if let Some(damaged) =
+            inputs.iter().find(|input| !self.verify(input, hash_key(input.key), Protection::Partial).serves())
+        {
             let damage = Damage {
                 verdict: error::Verdict::Seal,
                 key_range: Some((damaged.key.to_vec(), damaged.key.to_vec())),
@@ -231,18 +238,17 @@ impl Companions for Sealer {
 
     fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
 
-    fn verify(&self, record: &Record<'_>) -> Check {
-        let current = Seal::of_record(record).at(record.seqno);
-        match judge(found(record.companion), false, current) {
-            Verdict::Validated => {
-                add(&self.shard().verified);
-                Check::Validated
-            }
+    #[inline]
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        if source == Protection::Foreign {
+            return Check::Unverified;
+        }
+        match self.judge(record, key_hash, source == Protection::Complete) {
+            Verdict::Validated | Verdict::CheckDamaged => Check::Validated,
             Verdict::Unverified => Check::Unverified,
-            _ => {
-                add(&self.shard().corrupted);
-                Check::Corrupted
-            }
+            Verdict::SealDamaged => Check::CompanionDamaged,
+            Verdict::Missing => Check::Missing,
+            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Check::Corrupted,
         }
     }
 
@@ -259,8 +265,20 @@ impl Companions for Sealer {
 
     fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
 
-    fn protection(&self) -> u8 {
-        2
+    fn protection(&self) -> Protection {
+        Protection::Complete
+    }
+
+    fn algorithm(&self) -> u64 {
+        ALGORITHM
+    }
+
+    fn descriptors(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        matches!(correct(block, seed, confirm), Outcome::Corrected(_))
     }
 }
 
@@ -345,10 +363,17 @@ mod tests {
     use waxseal_lsm::checksum::hash;
     use waxseal_lsm::error::ErrorKind;
 
+    impl Sealer {
+        fn check(&self, record: &Record<'_>) -> Check {
+            self.verify(record, hash_key(record.key), Protection::Partial)
+        }
+    }
+
     /// A sealed record at a seqno, as log and commit make it.
     fn born(sealer: &Sealer, key: &[u8], value: &[u8], seqno: Seqno) -> Vec<u8> {
         let mut companion = Vec::new();
-        sealer.on_write(0, Kind::Put, key, value, &mut companion).unwrap();
+        let draft = Draft { family: 0, kind: Kind::Put, key, value, entries: &[] };
+        sealer.on_write(&draft, &mut companion).unwrap();
         sealer.bind(&mut companion, None, seqno);
         companion
     }
@@ -363,18 +388,18 @@ mod tests {
         let mut companion = born(&sealer, b"k", b"v", 7);
         assert_eq!(companion.len(), SEAL_BYTES);
         let record = put(b"k", b"v", 7, &companion);
-        assert_eq!(sealer.verify(&record), Check::Validated);
+        assert_eq!(sealer.check(&record), Check::Validated);
         assert_eq!(sealer.term(&record), Seal::of(b"k", b"v").number());
         assert_eq!(Sealer::seal_of(&record).unwrap(), Some(Seal::of(b"k", b"v")));
         assert_eq!(sealer.judge(&record, hash(b"k"), true), Verdict::Validated);
         assert_eq!(sealer.judge(&put(b"k", b"w", 7, &companion), hash(b"k"), true), Verdict::RecordDamaged);
         assert_eq!(sealer.judge(&put(b"k", b"v", 7, &[]), hash(b"k"), true), Verdict::Missing);
         for wrong in [put(b"j", b"v", 7, &companion), put(b"k", b"v", 8, &companion)] {
-            assert_eq!(sealer.verify(&wrong), Check::Corrupted);
+            assert_eq!(sealer.check(&wrong), Check::Corrupted);
         }
         sealer.bind(&mut companion, Some(7), 0);
         let zeroed = put(b"k", b"v", 0, &companion);
-        assert_eq!((sealer.verify(&zeroed), sealer.term(&zeroed)), (Check::Validated, Seal::of(b"k", b"v").number()));
+        assert_eq!((sealer.check(&zeroed), sealer.term(&zeroed)), (Check::Validated, Seal::of(b"k", b"v").number()));
         let counts = sealer.counts();
         assert_eq!((counts.computed, counts.verified, counts.corrupted), (1, 3, 4));
     }
@@ -399,25 +424,26 @@ mod tests {
             (Sealer::new(), Sealer::new().on_missing(MissingSeal::Adopt), Sealer::new().at(SealPoint::Flush));
         let list = [companion::LIST, 1, 9];
         let mut out = Vec::new();
-        assert_eq!(leave.on_build(&put(b"k", b"v", 7, &list), &mut out), Build::Keep);
+        assert_eq!(leave.on_build(&put(b"k", b"v", 7, &list), Protection::Partial, &mut out), Build::Keep);
         assert_eq!(leave.counts(), Counts { unsealed: 1, ..Counts::default() });
         for (sealer, counts) in [
             (&adopt, Counts { adopted: 1, ..Counts::default() }),
             (&flush, Counts { computed: 1, ..Counts::default() }),
         ] {
             out.clear();
-            assert_eq!(sealer.on_build(&put(b"k", b"v", 7, &list), &mut out), Build::Set);
+            assert_eq!(sealer.on_build(&put(b"k", b"v", 7, &list), Protection::Partial, &mut out), Build::Set);
             assert_eq!(sealer.counts(), counts);
-            assert_eq!(leave.verify(&put(b"k", b"v", 7, &out)), Check::Validated);
+            assert_eq!(leave.check(&put(b"k", b"v", 7, &out)), Check::Validated);
             assert!(out.ends_with(&list));
             // Damaged or not, what has a seal keeps it.
             for kept in [&put(b"k", b"v", 7, &out), &put(b"k", b"w", 7, &out), &put(b"k", b"v", 7, &out[..4])] {
-                assert_eq!(sealer.on_build(kept, &mut Vec::new()), Build::Keep);
+                assert_eq!(sealer.on_build(kept, Protection::Partial, &mut Vec::new()), Build::Keep);
             }
             assert_eq!(sealer.counts(), counts);
         }
         let mut nothing = Vec::new();
-        flush.on_write(0, Kind::Put, b"k", b"v", &mut nothing).unwrap();
+        let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[] };
+        flush.on_write(&draft, &mut nothing).unwrap();
         assert!(nothing.is_empty());
     }
 
@@ -427,7 +453,7 @@ mod tests {
         let (a, b) = (born(&sealer, b"k", b"1", 5), born(&sealer, b"k", b"2", 6));
         let (result, mut out) = (put(b"k", b"12", 6, &[]), Vec::new());
         sealer.on_merge(&[put(b"k", b"2", 6, &b), put(b"k", b"1", 5, &a)], &result, &mut out).unwrap();
-        assert_eq!(sealer.verify(&Record { companion: &out, ..result }), Check::Validated);
+        assert_eq!(sealer.check(&Record { companion: &out, ..result }), Check::Validated);
         assert_eq!(sealer.counts().derived, 1);
         let damaged = [put(b"k", b"2", 6, &b), put(b"k", b"3", 5, &a)];
         assert!(sealer.on_merge(&damaged, &result, &mut Vec::new()).unwrap_err().is_corruption());
@@ -452,7 +478,7 @@ mod tests {
             let mut companion = [&[kinds[first]][..], &companion].concat();
             let sealer = Sealer::new();
             let record = put(b"k", b"v", seqno.into(), &companion);
-            let (check, term) = (sealer.verify(&record), sealer.term(&record));
+            let (check, term) = (sealer.check(&record), sealer.term(&record));
             prop_assert_ne!(check, Check::Validated);
             if matches!(Sealer::seal_of(&record), Ok(None) | Err(_)) {
                 prop_assert_eq!(term, 0);
@@ -468,9 +494,9 @@ mod tests {
             let others: [&[u8]; 3] = [&[], &[companion::LIST, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
             let seal = born(&sealer, b"k", b"v", seqno.into());
             let companion = [others[before], &seal, others[behind]].concat();
-            prop_assert_eq!(sealer.verify(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);
+            prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);
             let twice = [&seal[..], others[before], &seal].concat();
-            prop_assert_eq!(sealer.verify(&put(b"k", b"v", seqno.into(), &twice)), Check::Corrupted);
+            prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &twice)), Check::Corrupted);
         }
     }
 }

@@ -16,7 +16,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, DropReason, Emitted, Plain};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_meta::verdict::Verdict;
 use waxseal_meta::{Counts, MissingSeal, Seal, SealPoint, Sealer};
@@ -162,7 +162,7 @@ impl World {
             let file = self.sim.open(&Path::new(DIR).join(&name), Open::Read).unwrap();
             let expected = Table::identify(&name, &*file).unwrap();
             let cache = Arc::new(Cache::new(1 << 20));
-            let table = Table::open(name, file, expected, Order::bytewise(), cache).unwrap();
+            let table = Table::open(name, file, expected, Order::bytewise(), cache, Arc::new(Sealer::new())).unwrap();
             tables.push((table.properties().protection, table.verify(keeper, &mut |_| Ok(())).unwrap()));
         }
         tables
@@ -396,8 +396,8 @@ impl Mangler {
 }
 
 impl Companions for Mangler {
-    fn on_write(&self, family: u32, kind: Kind, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        self.sealer.on_write(family, kind, key, value, out)
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.sealer.on_write(draft, out)
     }
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
         self.sealer.bind(companion, old, new);
@@ -405,9 +405,9 @@ impl Companions for Mangler {
             companion[5] ^= 0x10;
         }
     }
-    fn on_build(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Build {
+    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         if self.fault == Fault::FlipInBind || record.key != STRUCK || !self.strike() {
-            return self.sealer.on_build(record, out);
+            return self.sealer.on_build(record, source, out);
         }
         out.extend_from_slice(record.companion);
         match self.fault {
@@ -424,8 +424,8 @@ impl Companions for Mangler {
     fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
         self.sealer.on_drop(record, reason);
     }
-    fn verify(&self, record: &Record<'_>) -> Check {
-        self.sealer.verify(record)
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        self.sealer.verify(record, key_hash, source)
     }
     fn term(&self, record: &Record<'_>) -> u64 {
         self.sealer.term(record)
@@ -436,8 +436,17 @@ impl Companions for Mangler {
     fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>) {
         self.sealer.emit(family, record, rows);
     }
-    fn protection(&self) -> u8 {
+    fn protection(&self) -> Protection {
         self.sealer.protection()
+    }
+    fn algorithm(&self) -> u64 {
+        self.sealer.algorithm()
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        self.sealer.descriptors()
+    }
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.sealer.correct(block, seed, confirm)
     }
 }
 

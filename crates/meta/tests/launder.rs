@@ -15,7 +15,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::Companions;
+use waxseal_lsm::seam::{Companions, Draft, Protection, Source};
 use waxseal_meta::{Counts, Sealer};
 
 const DIR: &str = "/store";
@@ -32,7 +32,7 @@ struct Owned {
 impl Owned {
     fn sealed(sealer: &Sealer, key: &str, seqno: Seqno, kind: Kind, value: &str) -> Owned {
         let (key, value, mut companion) = (key.as_bytes().to_vec(), value.as_bytes().to_vec(), Vec::new());
-        sealer.on_write(0, kind, &key, &value, &mut companion).unwrap();
+        sealer.on_write(&Draft { family: 0, kind, key: &key, value: &value, entries: &[] }, &mut companion).unwrap();
         sealer.bind(&mut companion, None, seqno);
         Owned { key, seqno, kind, value, companion }
     }
@@ -72,6 +72,9 @@ impl Cursor for Shown {
     }
     fn valid(&self) -> bool {
         self.at < self.records.len()
+    }
+    fn source(&self) -> Source<'_> {
+        Source { protection: Protection::Complete, ..Source::default() }
     }
     fn record(&self) -> Record<'_> {
         self.records[self.at].record()

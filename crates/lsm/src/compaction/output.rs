@@ -21,7 +21,7 @@ use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::{Build, Companions};
+use crate::seam::{Build, Companions, Protection};
 use crate::sst::{Finished, Writer, WriterSettings, checked_term};
 use crate::version::TableMeta;
 
@@ -122,7 +122,7 @@ impl Outputs<'_> {
                     return Err(Error::corruption(damage, "records are merged out of order"));
                 }
                 Decision::Drop(reason) => {
-                    dropped.add(record.kind, checked_term(&*companions, &record)?);
+                    dropped.add(record.kind, checked_term(&*companions, &record, cursor.source().protection)?);
                     companions.on_drop(&record, reason);
                 }
                 Decision::Keep => {
@@ -130,7 +130,7 @@ impl Outputs<'_> {
                     if splitter.ends_before(record.key, written) {
                         self.finish_table()?;
                     }
-                    self.add(&record)?;
+                    self.add(&record, cursor.source().protection)?;
                 }
             }
             since_check += 1;
@@ -146,20 +146,20 @@ impl Outputs<'_> {
         self.balance(&dropped)
     }
 
-    fn add(&mut self, record: &Record<'_>) -> Result<()> {
+    fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {
         if self.open.is_none() {
             self.open = Some(self.open_table()?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
         self.companion.clear();
         let companions = self.job.companions;
-        let build = companions.on_build(record, &mut self.companion);
+        let build = companions.on_build(record, source, &mut self.companion);
         if build == Build::Keep {
             return open.writer.add(record);
         }
         let built = Record { companion: &self.companion, ..*record };
         let (old, new) = (companions.term(record), companions.term(&built));
-        if build == Build::Derive || old == 0 {
+        if build == Build::Derive || (build == Build::Set && old == 0) {
             self.derived.adjust(record.kind, new.wrapping_sub(old));
         }
         open.writer.add(&built)
@@ -180,7 +180,7 @@ impl Outputs<'_> {
             filter_bits: job.options.filter_bits,
             compression: job.compression,
             base_seqno: job.base_seqno,
-            seal_column: false,
+            seal_column: job.options.seal_column,
             created_micros: job.env.clock.wall_micros(),
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
@@ -217,7 +217,7 @@ impl Outputs<'_> {
         }
         let mut expected = self.job.expected;
         expected.merge(&self.derived);
-        let summed = self.job.summed && self.job.companions.protection() > 0;
+        let summed = self.job.summed && self.job.companions.protection() != Protection::None;
         if accounted == expected || (!summed && accounted.counts() == expected.counts()) {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use super::Cursor;
 use crate::error::{Error, Result};
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::seam::Source;
 
 /// A record that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +104,9 @@ impl Cursor for VecCursor {
     }
     fn record(&self) -> Record<'_> {
         self.records[self.at.expect("a valid cursor")].borrow()
+    }
+    fn source(&self) -> Source<'_> {
+        Source::default()
     }
 }
 

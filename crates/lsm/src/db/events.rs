@@ -2,6 +2,7 @@
 
 use crate::compaction::Reason;
 use crate::error::Error;
+use crate::fence::Fence;
 
 /// Something that happened inside a store.
 #[derive(Clone, Debug)]
@@ -43,6 +44,36 @@ pub enum Event {
         /// The damage, with file, offset and keys as far as known.
         error: Error,
     },
+    /// A block that did not fit its sum, or a record that did not match its companion, was read right after all.
+    Healed {
+        /// The file.
+        file: String,
+        /// The offset of the block.
+        offset: u64,
+        /// What helped.
+        by: Remedy,
+    },
+    /// A damaged table is left alone from now on: compaction does not pick it until it is repaired.
+    Barred {
+        /// Name of the family.
+        family: String,
+        /// Number of the table file.
+        table: u64,
+    },
+    /// Records were lost for good: reads between these keys answer corruption until the fence is lifted.
+    Fenced {
+        /// Name of the family.
+        family: String,
+        /// The span, and what is known of the loss.
+        fence: Fence,
+    },
+    /// A fence was lifted.
+    Lifted {
+        /// Name of the family.
+        family: String,
+        /// The span.
+        fence: Fence,
+    },
     /// Work in the background failed and will be tried again (a full disk), or halted the store.
     BackgroundError {
         /// What failed.
@@ -55,6 +86,24 @@ pub enum Event {
         /// Whether they are.
         stalled: bool,
     },
+}
+
+/// What made damaged bytes right again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// The file was read once more, past what memory held of it.
+    ReadAgain,
+    /// Another copy in memory was whole.
+    Memory,
+    /// The flipped bits were found by the block's sum, and confirmed by its seals.
+    Corrected,
+    /// The log still held the records.
+    Log,
+    /// A file that compaction had replaced still held them.
+    Trash,
+    /// A source that the caller gave had them.
+    Source,
 }
 
 /// Receives events. Must return soon; may not call back into the store's writes.

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 
 use super::Levels;
 use crate::env::work::lock;
+use crate::fence::Fence;
 use crate::memtable::Memtable;
 use crate::options::CfOptions;
 use crate::order::Order;
@@ -61,6 +62,8 @@ pub(crate) struct View {
     /// Newest first (I03: they never change again).
     pub(crate) frozen: Vec<Arc<Generation>>,
     pub(crate) levels: Arc<Levels>,
+    /// Where records were lost for good.
+    pub(crate) fences: Arc<Vec<Fence>>,
 }
 
 /// A column family: an ordered map of its own that commits together with the others. Clones share it; all methods may be
@@ -89,7 +92,7 @@ impl Family {
         levels: Arc<Levels>,
     ) -> Family {
         let active = Generation::new(&options.order);
-        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels });
+        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences: Arc::default() });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
         let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
         Family(Arc::new(inner))
@@ -146,7 +149,12 @@ impl Family {
         self.change(|view| {
             view.active.through.store(through, Ordering::Release);
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
-            View { active: Generation::new(self.order()), frozen, levels: view.levels.clone() }
+            View {
+                active: Generation::new(self.order()),
+                frozen,
+                levels: view.levels.clone(),
+                fences: view.fences.clone(),
+            }
         });
     }
 
@@ -154,14 +162,20 @@ impl Family {
     pub(crate) fn install(&self, levels: Arc<Levels>, flushed: Option<Seqno>) {
         self.change(|view| {
             let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
-            View { active: view.active.clone(), frozen: view.frozen.iter().filter(keep).cloned().collect(), levels }
+            let frozen = view.frozen.iter().filter(keep).cloned().collect();
+            View { active: view.active.clone(), frozen, levels, fences: view.fences.clone() }
         });
     }
 
     /// Replaces everything: a read-only store looks again.
     pub(crate) fn replace(&self, memtable: Arc<Memtable>, levels: Arc<Levels>) {
         let generation = Generation { memtable, first_offset: AtomicU64::new(u64::MAX), through: AtomicU64::new(0) };
-        self.change(|_| View { active: Arc::new(generation), frozen: Vec::new(), levels });
+        self.change(|view| View {
+            active: Arc::new(generation),
+            frozen: Vec::new(),
+            levels,
+            fences: view.fences.clone(),
+        });
     }
 
     /// Marks the family dropped, or not after all.
@@ -171,7 +185,12 @@ impl Family {
 
     /// Empties the view of a dropped family.
     pub(crate) fn clear(&self, empty: Arc<Levels>) {
-        self.change(|_| View { active: Generation::new(self.order()), frozen: Vec::new(), levels: empty });
+        self.change(|_| View {
+            active: Generation::new(self.order()),
+            frozen: Vec::new(),
+            levels: empty,
+            fences: Arc::default(),
+        });
     }
 }
 

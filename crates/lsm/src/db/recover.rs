@@ -22,6 +22,7 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
+use crate::seam::Companions;
 use crate::sst::{Cache, Expected, Table};
 use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
@@ -282,7 +283,7 @@ impl Opening<'_> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
             let options = self.options_of(stored)?;
-            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead);
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, &self.parts.companions);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
@@ -327,8 +328,10 @@ pub(super) fn shelf(
     options: &CfOptions,
     cache: &Arc<Cache>,
     dead: &Arc<DeadFiles>,
+    keeper: &Arc<dyn Companions>,
 ) -> Arc<Shelf<Arc<Table>>> {
     let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    let keeper = keeper.clone();
     Shelf::new(family, dead.clone(), move |meta| {
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
@@ -340,7 +343,7 @@ pub(super) fn shelf(
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        Table::open(name, file, expected, order.clone(), cache.clone())
+        Table::open(name, file, expected, order.clone(), cache.clone(), keeper.clone())
     })
 }
 

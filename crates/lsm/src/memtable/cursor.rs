@@ -15,6 +15,7 @@ use super::skiplist::{Node, Start};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
 
 const FIRST_RUN: usize = 4;
 const LONGEST_RUN: usize = 64;
@@ -117,5 +118,9 @@ impl Cursor for MemtableCursor {
             Some(node) => node.record(),
             None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
         }
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source::default()
     }
 }

@@ -11,6 +11,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
 
 /// Something with records between two user keys, opened on demand.
 pub trait Part: Send + Sync {
@@ -137,5 +138,9 @@ impl<P: Part> Cursor for ConcatCursor<P> {
             Some((_, cursor)) => cursor.record(),
             None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
         }
+    }
+
+    fn source(&self) -> Source<'_> {
+        self.open.as_ref().map_or(Source::default(), |(_, cursor)| cursor.source())
     }
 }

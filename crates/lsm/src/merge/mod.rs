@@ -22,6 +22,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
 
 /// One cursor over the records of many.
 pub struct MergeCursor {
@@ -239,6 +240,14 @@ impl Cursor for MergeCursor {
         match self.heap.first() {
             Some(top) => self.sources[top.source].record(),
             None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        match (&self.sources[..], self.heap.first()) {
+            ([only], _) => only.source(),
+            (_, Some(top)) => self.sources[top.source].source(),
+            (_, None) => Source::default(),
         }
     }
 }

@@ -229,6 +229,9 @@ impl Cursor for Counting {
     fn record(&self) -> Record<'_> {
         self.inner.record()
     }
+    fn source(&self) -> crate::seam::Source<'_> {
+        self.inner.source()
+    }
 }
 
 #[test]

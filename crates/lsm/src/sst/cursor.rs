@@ -13,6 +13,7 @@ use crate::env::read_exact;
 use crate::error::{Error, Result};
 use crate::options::KIB;
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
 
 /// What a cursor that fills no cache reads at once.
 const CHUNK_BYTES: u64 = 256 * KIB as u64;
@@ -259,6 +260,10 @@ impl Cursor for TableCursor {
                 Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] }
             }
         }
+    }
+
+    fn source(&self) -> Source<'_> {
+        self.table.source(self.number)
     }
 }
 

@@ -57,7 +57,9 @@ pub fn fuzz_table(bytes: &[u8]) {
     let file = Arc::new(Bytes(bytes.to_vec()));
     let Ok(expected) = Table::identify("fuzzed", &*file) else { return };
     let cache = Arc::new(Cache::new(MIB));
-    let Ok(table) = Table::open("fuzzed".into(), file, expected, Order::bytewise(), cache) else { return };
+    let Ok(table) = Table::open("fuzzed".into(), file, expected, Order::bytewise(), cache, Arc::new(Plain)) else {
+        return;
+    };
     let _ = table.verify(&Plain, &mut |_| Ok(()));
     let mut cursor = table.cursor(true);
     let mut moved = cursor.first();

@@ -28,7 +28,7 @@ use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
-use crate::seam::Companions;
+use crate::seam::{Companions, Protection, Source};
 
 /// What the manifest says of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +52,8 @@ pub struct Table {
     expected: Expected,
     base: Seqno,
     properties: Properties,
+    keeper: Arc<dyn Companions>,
+    protection: Protection,
 }
 
 /// What one block says to a point read.
@@ -71,17 +73,36 @@ struct Parts {
 }
 
 impl Table {
-    /// Opens a table: checks header, footer, identity and digest, loads index and filter. `name` is for errors.
+    /// Opens a table: checks header, footer, identity and digest, loads index and filter. `name` is for errors, `keeper` checks what
+    /// is read.
     pub fn open(
         name: String,
         file: Arc<dyn File>,
         expected: Expected,
         order: Order,
         cache: Arc<Cache>,
+        keeper: Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
         let Parts { base, properties, filter, index } = read_parts(&name, &*file, expected, &order)?;
         let slots = Arc::new(Slots::new(index.len(), cache));
-        Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties }))
+        let protection = promised(&properties, &*keeper);
+        Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection }))
+    }
+
+    /// Who checks what is read here.
+    pub fn keeper(&self) -> &Arc<dyn Companions> {
+        &self.keeper
+    }
+
+    /// What the table promises of its companions, as far as its keeper can judge them.
+    pub fn protection(&self) -> Protection {
+        self.protection
+    }
+
+    /// Where the records of a block stand.
+    pub(super) fn source(&self, block: usize) -> Source<'_> {
+        let offset = self.index.handle(block).map_or(0, |handle| handle.offset);
+        Source { protection: self.protection, file: &self.name, offset }
     }
 
     /// What a file says of itself, for those who have no manifest (salvage, tools). Header and footer are checked.
@@ -236,6 +257,12 @@ impl Table {
     }
 }
 
+/// What the companions of a table are worth to a keeper.
+fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
+    let known = properties.seal_algorithm == keeper.algorithm() || properties.seal_algorithm == 0;
+    if known { Protection::from_byte(properties.protection) } else { Protection::Foreign }
+}
+
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").field("name", &self.name).field("blocks", &self.blocks()).finish_non_exhaustive()
@@ -364,7 +391,8 @@ impl<'a> Walked<'a> {
     }
 
     fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
-        let Table { name, file, order, expected, base, .. } = self.table;
+        let Table { name, file, order, expected, base, protection, .. } = self.table;
+        let protection = *protection;
         let framed = read_framed(name, &**file, handle)?;
         let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
         let stored = Stored::split(stored, codec)?;
@@ -382,7 +410,7 @@ impl<'a> Walked<'a> {
             if filter.is_some_and(|filter| !filter.may_contain(hash(record.key))) {
                 return Err(Error::structural("the filter denies a key of the table"));
             }
-            ledger.add(record.kind, checked_term(keeper, record)?);
+            ledger.add(record.kind, checked_term(keeper, record, protection)?);
             Ok(())
         })?;
         if order.compare(&self.keys.last, separator) == Ordering::Greater {
@@ -396,7 +424,7 @@ impl<'a> Walked<'a> {
     fn closes(&self, properties: &Properties) -> Result<()> {
         let (found, kept) = (&self.ledger, &properties.ledger);
         let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
-        let summed = self.keeper.protection() > 0 && pairs.iter().any(|(_, kept)| kept.sum != 0);
+        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
         if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
             let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
             return Err(Error::corruption(damage, "the records of the table are not those its properties count"));

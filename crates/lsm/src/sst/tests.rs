@@ -17,7 +17,7 @@ use crate::ledger::Ledger;
 use crate::options::Compression;
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, Record, Seqno, companion};
-use crate::seam::{Build, Check, Collector, Companions, DropReason, Emitted};
+use crate::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 
 pub(super) const UID: Uid = Uid(*b"uid of a table..");
 pub(super) const NAME: &str = "000007.tbl";
@@ -129,18 +129,18 @@ impl Collector for Counting {
 }
 
 impl Companions for Sealer {
-    fn on_write(&self, _: u32, _: Kind, _: &[u8], _: &[u8], _: &mut Vec<u8>) -> Result<()> {
+    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
         Ok(())
     }
     fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: &mut Vec<u8>) -> Build {
+    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
         Build::Keep
     }
     fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
         Ok(())
     }
     fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    fn verify(&self, record: &Record<'_>) -> Check {
+    fn verify(&self, record: &Record<'_>, _: u64, _: Protection) -> Check {
         match record.companion.get(1..9) {
             Some(kept) if record.companion[0] == companion::WORD8 => {
                 if kept == word(record).to_le_bytes() {
@@ -153,14 +153,23 @@ impl Companions for Sealer {
         }
     }
     fn term(&self, record: &Record<'_>) -> u64 {
-        if self.verify(record) == Check::Validated { word(record) } else { 0 }
+        if self.verify(record, 0, Protection::None) == Check::Validated { word(record) } else { 0 }
     }
     fn collector(&self) -> Option<Box<dyn Collector>> {
         Some(Box::new(Counting(0)))
     }
     fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
-    fn protection(&self) -> u8 {
-        1
+    fn protection(&self) -> Protection {
+        Protection::Partial
+    }
+    fn algorithm(&self) -> u64 {
+        0
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
     }
 }
 
@@ -231,7 +240,7 @@ pub(super) fn expected(finished: &Finished) -> Expected {
 }
 
 pub(super) fn opened(file: Arc<Memory>, finished: &Finished, order: &Order, cache: &Arc<Cache>) -> Arc<Table> {
-    Table::open(NAME.into(), file, expected(finished), order.clone(), cache.clone()).unwrap()
+    Table::open(NAME.into(), file, expected(finished), order.clone(), cache.clone(), Arc::new(Sealer)).unwrap()
 }
 
 pub(super) fn got(table: &Table, key: &[u8], seqno: Seqno) -> Result<Option<Owned>> {
@@ -302,7 +311,8 @@ fn a_table_says_what_it_is() {
 fn another_file_or_state_or_order_is_refused() {
     let (file, finished) = written(&[Owned::put(b"a", 1, b"v")], &settings());
     let cache = Arc::new(Cache::new(0));
-    let open = |expected, order| Table::open(NAME.into(), file.clone(), expected, order, cache.clone());
+    let open =
+        |expected, order| Table::open(NAME.into(), file.clone(), expected, order, cache.clone(), Arc::new(Sealer));
     let right = expected(&finished);
     assert!(open(right, Order::bytewise()).is_ok());
     for wrong in [

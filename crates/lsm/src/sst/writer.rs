@@ -14,7 +14,7 @@ use super::entry::{self, Keys, walk};
 use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
 use super::properties::Properties;
 use super::{filter, index};
-use crate::checksum::{Role, Uid, hash};
+use crate::checksum::{Role, Uid, hash, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::header::{FileKind, Header};
@@ -22,7 +22,7 @@ use crate::ledger::{Entry, Ledger};
 use crate::options::{Compression, KIB};
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
-use crate::seam::{Check, Collector, Companions};
+use crate::seam::{Check, Collector, Companions, Protection};
 
 /// Finished blocks are gathered until there are this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -381,7 +381,7 @@ impl Checked {
         let body = stored.body(handle.raw_len, &mut self.scratch)?;
         let (ledger, collector) = (&mut self.ledger, &mut self.collector);
         walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
-            ledger.add(record.kind, checked_term(keeper, record)?);
+            ledger.add(record.kind, checked_term(keeper, record, Protection::Partial)?);
             if let Some(collector) = collector {
                 collector.add(record);
             }
@@ -392,10 +392,11 @@ impl Checked {
 }
 
 /// A record's term in the ledger, after its companion has spoken for it.
-pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>) -> Result<u64> {
-    if keeper.verify(record) == Check::Corrupted {
+pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>, source: Protection) -> Result<u64> {
+    let check = keeper.verify(record, hash_key(record.key), source);
+    if matches!(check, Check::Corrupted | Check::CompanionDamaged | Check::Missing) {
         let damage = Damage {
-            verdict: Verdict::Seal,
+            verdict: if check == Check::Missing { Verdict::Missing } else { Verdict::Seal },
             key_range: Some((record.key.to_vec(), record.key.to_vec())),
             ..Damage::default()
         };

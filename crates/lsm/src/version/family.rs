@@ -112,6 +112,7 @@ mod tests {
                 fanout: words[2],
                 compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
                 order: Order::bytewise(),
+                ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();
             prop_assert_eq!(numbers(&back), numbers(&options));

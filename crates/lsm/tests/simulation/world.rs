@@ -198,6 +198,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
+            ..CfOptions::default()
         }
     }
 

@@ -23,7 +23,8 @@ fn codecs() -> &'static [Compression] {
 
 fn read_all(bytes: Vec<u8>, finished: &Finished) -> Result<Vec<Owned>> {
     let cache = Arc::new(Cache::new(1 << 20));
-    let table = Table::open(NAME.into(), Memory::of(bytes), expected(finished), Order::bytewise(), cache)?;
+    let table =
+        Table::open(NAME.into(), Memory::of(bytes), expected(finished), Order::bytewise(), cache, Arc::new(Sealer))?;
     let mut cursor = table.cursor(true);
     let mut records = Vec::new();
     cursor.first()?;
