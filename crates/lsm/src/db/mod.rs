@@ -46,7 +46,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
-pub use events::{Event, Listener, Remedy, Silent};
+pub use crate::error::Remedy;
+pub use events::{Event, Listener, Silent};
 pub use family::Family;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
