@@ -6,6 +6,8 @@
 //! keeper     what the engine's seam calls: makes, binds, carries and checks seals, and counts
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
+//! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
+//! paper      the paper's store to the letter, for comparison
 //! seal       the algebra: a checksum that can be moved from seqno to seqno without its record
 //! ```
 //!
@@ -13,7 +15,9 @@
 //! Every byte is in docs/format.md, section 7.
 
 pub mod correct;
+pub mod exchange;
 pub mod keeper;
+pub mod paper;
 pub mod seal;
 pub mod verdict;
 

@@ -69,6 +69,11 @@ pub struct Raw {
 }
 
 impl Db {
+    /// The keeper of companions, to be shared.
+    pub fn keeper(&self) -> &Arc<dyn Companions> {
+        &self.inner().companions
+    }
+
     /// Every version within bounds that `at` sees, or older, with its companions and where it stands. Nothing that it reads is
     /// kept in the cache. Errors: `Corruption` if records were lost within the bounds; what cannot be read, while walking.
     pub fn raw(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<Raw> {
