@@ -11,6 +11,8 @@
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
+//! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
+//! paper      the paper's store to the letter, for comparison
 //! seal       the algebra: a checksum that can be moved from seqno to seqno without its record
 //! ```
 //!
@@ -22,10 +24,12 @@ pub mod builtin;
 mod collect;
 pub mod correct;
 mod counts;
+pub mod exchange;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hits;
 pub mod keeper;
+pub mod paper;
 pub mod provider;
 pub mod reading;
 pub mod seal;

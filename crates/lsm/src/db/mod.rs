@@ -11,6 +11,7 @@
 //! install.rs     an edit durable, then the view swapped (I04)
 //! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
+//! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
@@ -27,6 +28,7 @@ mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ingest;
 mod install;
 mod metrics;
 mod open;
@@ -49,6 +51,7 @@ pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
 pub use family::Family;
+pub use ingest::{Ingested, Raw};
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
@@ -152,6 +155,8 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
@@ -213,14 +218,14 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.snapshots.take(None, || inner.visible()))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
             None => inner.held_snapshot(),
         })
     }

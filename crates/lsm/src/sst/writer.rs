@@ -180,6 +180,14 @@ impl Writer {
         self.put(record)
     }
 
+    /// Ends the block here if the records that come next, which belong together, fit into a block but not into the rest of this one.
+    pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
+        let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
+        let block = self.settings.block_bytes;
+        let split = self.block.count() > 0 && bytes <= block && self.block.bytes() + bytes > block;
+        if split { self.end_block() } else { Ok(()) }
+    }
+
     /// Bytes of the file so far, with what is still in memory.
     pub fn file_bytes(&self) -> u64 {
         self.offset() + self.block.bytes() as u64 + self.column.as_ref().map_or(0, |column| column.len() as u64)
