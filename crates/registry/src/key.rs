@@ -492,7 +492,7 @@ mod tests {
             seqno: 7,
         };
         let john = b"\x10School\0\x01\x12Teacher\0\x01\x14John\0\x01\0\x03\x02";
-        let rest = b"\x55\xD5\xDC\x61\xA0\x48\x00\x00admin\0\x01\0\0\0\0\0\0\0\x07";
+        let rest = b"\x55\xD6\x23\x82\x9E\x08\x00\x00admin\0\x01\0\0\0\0\0\0\0\x07";
         assert_eq!(key.encode().unwrap(), [b"\x02", &john[..], rest].concat());
         assert_eq!(registry_key(&key.target, Some(Operation::ROW_UPDATE)).unwrap(), [b"\x01", &john[..]].concat());
         assert_eq!(registry_key(&Target::Cluster, None).unwrap(), b"\x01\0\0\0");
