@@ -71,3 +71,43 @@ impl Schema for Lengths {
         (table.table.len() < 4).then_some(Shape { partition: table.table.len(), clustering: table.keyspace.len() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seeds_are_what_they_are_called() {
+        let keys: [&[u8]; 4] = [
+            include_bytes!("../../../fuzz/seeds/log_key/update-of-john"),
+            include_bytes!("../../../fuzz/seeds/log_key/update-of-a-key"),
+            include_bytes!("../../../fuzz/seeds/log_key/flush"),
+            include_bytes!("../../../fuzz/seeds/log_key/decommission"),
+        ];
+        for data in keys {
+            let cut = data.windows(4).rposition(|window| window == [0, 0xFF, 0, 0xFF]).unwrap();
+            Event::decode(&data[..cut], &data[cut + 4..]).unwrap();
+            log_key(data);
+        }
+        let registrations: [&[u8]; 2] = [
+            include_bytes!("../../../fuzz/seeds/log_key/registration"),
+            include_bytes!("../../../fuzz/seeds/log_key/registration-of-all"),
+        ];
+        for data in registrations {
+            let cut = data.windows(4).rposition(|window| window == [0, 0xFF, 0, 0xFF]).unwrap();
+            Registration::decode(&data[..cut], &data[cut + 4..]).unwrap();
+            log_key(data);
+        }
+        for data in [
+            &include_bytes!("../../../fuzz/seeds/target_text/long")[..],
+            include_bytes!("../../../fuzz/seeds/target_text/escaped"),
+            include_bytes!("../../../fuzz/seeds/target_text/file"),
+        ] {
+            Target::parse_long(std::str::from_utf8(data).unwrap()).unwrap();
+            target_text(data);
+        }
+        let path = include_bytes!("../../../fuzz/seeds/target_text/path-of-john");
+        Target::from_path(path).unwrap();
+        target_text(path);
+    }
+}
