@@ -13,6 +13,8 @@
 //! Every byte is in docs/format.md, section 7.
 
 pub mod correct;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod keeper;
 pub mod seal;
 pub mod verdict;
