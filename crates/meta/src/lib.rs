@@ -25,6 +25,8 @@ mod collect;
 pub mod correct;
 mod counts;
 pub mod exchange;
+#[cfg(feature = "faults")]
+pub mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hits;

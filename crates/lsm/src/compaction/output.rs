@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
@@ -71,7 +72,7 @@ pub fn write_tables(
         companion: Vec::new(),
         derived: Ledger::default(),
     };
-    let outcome = outputs.run(cursor, &mut rules, &mut splitter);
+    let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     if outcome.is_err() {
         for number in &outputs.numbers {
             let _ = job.env.fs.remove(&job.dir.join(Name::Table(*number).to_string()));

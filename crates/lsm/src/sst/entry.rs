@@ -270,6 +270,7 @@ impl Builder {
         }
         self.entries.extend_from_slice(&self.count.to_le_bytes());
         self.entries.extend_from_slice(&[self.interval, 0, 0, 0]);
+        crate::inject::body(&mut self.entries);
         &self.entries
     }
 

@@ -308,6 +308,7 @@ impl Writer {
         let body = self.block.finish();
         let seed = (&self.uid, Role::Data);
         let handle = put_block(&mut self.out, body, self.column.as_deref(), self.settings.compression, seed, at)?;
+        crate::inject::framed(&mut self.out[start..]);
         self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper)?;
         self.crcs.push(handle.crc);
         self.pending = Some(handle);
