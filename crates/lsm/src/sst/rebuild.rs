@@ -256,9 +256,12 @@ impl Found {
         let mut builder = index::Builder::new();
         let mut gaps = Vec::new();
         let mut at = HEADER_BYTES as u64;
+        let longest = blocks.iter().map(|block| block.handle.raw_len).max().unwrap_or(0);
         let mut gap = |builder: &mut index::Builder, from: u64, to: u64, separator: &[u8]| {
             let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
-            builder.add(separator, &Handle { offset: from, stored_len, raw_len: stored_len, crc: 0 });
+            // One block, most likely; how long it was before it was packed nobody says.
+            let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
+            builder.add(separator, &Handle { offset: from, stored_len, raw_len, crc: 0 });
             gaps.push(from..to);
         };
         for block in blocks {

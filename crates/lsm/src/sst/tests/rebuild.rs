@@ -161,7 +161,8 @@ fn a_rebuilt_table_reads_like_the_one_it_was() {
 
 #[test]
 fn a_block_longer_than_the_window_is_found() {
-    let long = Owned::put(b"b", 8, &(0..1_300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect::<Vec<u8>>()).sealed();
+    let long =
+        Owned::put(b"b", 8, &(0..1_300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect::<Vec<u8>>()).sealed();
     let records = [Owned::put(b"a", 7, b"v").sealed(), long, Owned::put(b"c", 9, b"w").sealed()];
     let (file, finished) = written(&records, &WriterSettings { base_seqno: 7, ..settings() });
     let mut bytes = file.bytes();
