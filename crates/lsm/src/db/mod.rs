@@ -11,6 +11,7 @@
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
+//! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
@@ -35,6 +36,7 @@ mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod replace;
 mod replay;
 mod running;
 mod snapshot;
@@ -55,6 +57,7 @@ pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
+pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
 
 use crate::env::work::lock;
