@@ -98,12 +98,12 @@ pub(super) fn repair_table(
 }
 
 /// A damaged table on its way to another.
-struct Mending<'a> {
+struct Mending<'a, 'o> {
     db: &'a Db,
     keeper: &'a dyn Companions,
     table: &'a TableRef,
     open: Arc<Table>,
-    options: &'a RepairOptions<'a>,
+    options: &'a RepairOptions<'o>,
     pieces: Vec<Piece<OwnedRecord>>,
     findings: Vec<Finding>,
     /// Steps that were tried for what is still lost.
@@ -111,9 +111,14 @@ struct Mending<'a> {
     ledger: Ledger,
 }
 
-impl<'a> Mending<'a> {
+impl<'a, 'o> Mending<'a, 'o> {
     /// Reads what can be read of a table.
-    fn begin(db: &'a Db, table: &'a TableRef, options: &'a RepairOptions<'a>, told: Vec<Finding>) -> Result<Mending<'a>> {
+    fn begin(
+        db: &'a Db,
+        table: &'a TableRef,
+        options: &'a RepairOptions<'o>,
+        told: Vec<Finding>,
+    ) -> Result<Mending<'a, 'o>> {
         let family = table.family().name();
         let keeper = db.companions();
         let mut findings = Vec::new();
@@ -142,7 +147,8 @@ impl<'a> Mending<'a> {
                 Found::Healed { offset, by } => {
                     let rung = rung_of(by);
                     let at = told.iter().find(|finding| finding.offset == offset);
-                    let message = at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
+                    let message =
+                        at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
                     mending.findings.push(Finding {
                         file: mending.table.name(),
                         offset,
@@ -223,7 +229,8 @@ impl<'a> Mending<'a> {
             self.healed(&lost, Rung::Correction); // what seemed lost was never there
             return Ok(());
         }
-        self.steps = vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
+        self.steps =
+            vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
         for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
             let found = match rung {
                 Rung::Memory => self.in_memory()?,

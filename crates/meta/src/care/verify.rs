@@ -161,7 +161,10 @@ pub(super) fn look_at(
                     offset,
                     family: Some(family.to_owned()),
                     verdict: Verdict::Checksum,
-                    message: format!("a block does not fit its sum; it can be made whole: {}", super::report::rung_of(by)),
+                    message: format!(
+                        "a block does not fit its sum; it can be made whole: {}",
+                        super::report::rung_of(by)
+                    ),
                     ..Finding::default()
                 });
             }
