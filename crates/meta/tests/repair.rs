@@ -16,7 +16,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::Table;
 use waxseal_meta::care::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Outcome, RepairOptions, RepairSource, Report, Rung,
-    ScrubOptions, VerifyOptions, digest, repair, scrub, verify, verify_closed,
+    SalvageOptions, ScrubOptions, VerifyOptions, digest, repair, salvage, scrub, verify, verify_closed,
 };
 use waxseal_meta::{Seal, Sealer};
 
@@ -455,7 +455,7 @@ fn a_scrub_goes_on_where_it_stopped_and_keeps_its_pace() {
     let mut world = World::new(options(Compression::None, false));
     world.fill(0, 200);
     world.db.flush().unwrap();
-    world.fill(200, 200);
+    world.fill(100, 200); // over the same keys, so that a compaction merges them
     world.db.flush().unwrap();
     let clock = world.sim.clock();
     let began = waxseal_lsm::env::Clock::monotonic_nanos(&*clock);
@@ -493,4 +493,69 @@ fn a_scrub_goes_on_where_it_stopped_and_keeps_its_pace() {
     let mended = scrub(&world.db, ScrubOptions { repair, ..ScrubOptions::default() }).unwrap();
     assert!(mended.is_clean() && mended.repaired == 1, "{mended}");
     world.assert_clean();
+}
+
+/// The store at `from` into a new one on the same disk, opened.
+fn salvaged(sim: &SimFs, options: &CfOptions, model: &Model) -> (World, Report) {
+    let to = Path::new("/salvaged");
+    let report = salvage(Path::new(DIR), to, settings(), parts(sim, options), SalvageOptions::default()).unwrap();
+    let db = Db::open(to, settings(), parts(sim, options)).unwrap();
+    let family = db.family("default").unwrap();
+    (World { sim: sim.clone(), options: options.clone(), db, family, model: model.clone() }, report)
+}
+
+#[test]
+fn a_store_without_a_manifest_is_salvaged() {
+    for compression in codecs() {
+        let options = options(compression, false);
+        let mut world = World::new(options.clone());
+        world.fill(0, 200);
+        world.compact();
+        world.fill(100, 20);
+        for n in 50..60 {
+            world.apply(Kind::Delete, &key(n), b"");
+        }
+        world.apply(Kind::Put, &key(1), b"newer");
+        world.db.flush().unwrap();
+        world.apply(Kind::Put, &key(2), b"newest, in the log alone");
+        let content = digest(&world.db, &world.family, &ALL, At::Latest).unwrap();
+        let sim = world.sim.fork(); // as a killed process leaves it
+        for name in sim.files(DIR).into_iter().filter(|name| name.starts_with("MANIFEST") || *name == "CURRENT") {
+            sim.delete(Path::new(DIR).join(name)).unwrap();
+        }
+        let before = files(&sim);
+        assert!(Db::open(Path::new(DIR), settings(), parts(&sim, &options)).is_err());
+        let (saved, report) = salvaged(&sim, &options, &world.model);
+        assert_eq!(saved.content(), world.model, "{report}");
+        assert_eq!(saved.digest(), content);
+        saved.assert_clean();
+        assert_eq!(report.lost, 0, "{report}");
+        assert_eq!(files(&sim), before, "the source is only read");
+    }
+}
+
+fn files(sim: &SimFs) -> Vec<(String, Vec<u8>)> {
+    let names = sim.files(DIR).into_iter().filter(|name| name != "LOCK");
+    names.map(|name| (name.clone(), sim.read_all(Path::new(DIR).join(&name)).unwrap())).collect()
+}
+
+#[test]
+fn a_salvage_takes_what_is_left_of_damaged_tables() {
+    let options = options(Compression::None, false);
+    let (sim, mut model, table, data_end) = one_table(options.clone(), 100);
+    let length = sim.read_all(&table).unwrap().len() as u64;
+    for at in [data_end + 10, length - 40, length - 90] {
+        sim.flip(&table, at * 8).unwrap();
+    }
+    let (saved, report) = salvaged(&sim.fork(), &options, &model);
+    assert_eq!(saved.content(), model, "{report}");
+    burst(&sim, &table, &model[&key(50)].clone());
+    let (saved, report) = salvaged(&sim, &options, &model);
+    model.remove(&key(50));
+    assert_eq!(saved.content(), model, "{report}");
+    assert_eq!(report.lost, 1, "{report}");
+    assert!(
+        salvage(Path::new(DIR), Path::new("/salvaged"), settings(), parts(&sim, &options), SalvageOptions::default())
+            .is_err()
+    );
 }

@@ -50,7 +50,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
-pub use events::{Event, Listener, Remedy, Silent};
+pub use crate::error::Remedy;
+pub use events::{Event, Listener, Silent};
 pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
 pub use mend::ListCursor;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
 use waxseal_lsm::env::Open;
-use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::error::{IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::record::{Kind, Record, Seqno};
@@ -80,7 +80,7 @@ pub(super) fn repair_table(
     options: &RepairOptions<'_>,
     report: &mut Report,
 ) -> Result<bool> {
-    let found = report.damage.len();
+    let (found, lost) = (report.damage.len(), report.lost);
     look_at(db, table, report, &mut |_| Ok(()))?;
     let family = table.family();
     let number = table.meta().number;
@@ -94,6 +94,7 @@ pub(super) fn repair_table(
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(false) };
     // What the look found is told by the repair, place by place.
     let told = report.damage.split_off(found);
+    report.lost = lost;
     Mending::begin(db, table, options, told).and_then(|mending| mending.finish(held, report))
 }
 
@@ -153,7 +154,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                         file: mending.table.name(),
                         offset,
                         family: Some(family.to_owned()),
-                        verdict: at.map(|told| told.verdict).unwrap_or(waxseal_lsm::error::Verdict::Checksum),
+                        verdict: at.map(|told| told.verdict).unwrap_or(Verdict::Checksum),
                         message,
                         steps: ladder_up_to(rung),
                         outcome: Outcome::Repaired(rung),
@@ -185,7 +186,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                     offset,
                     family: Some(self.table.family().name().to_owned()),
                     key_range: Some((record.key.to_vec(), record.key.to_vec())),
-                    verdict: waxseal_lsm::error::Verdict::Seal,
+                    verdict: Verdict::Seal,
                     message: "the seal of a record was hit, its record is right".to_owned(),
                     steps: vec![Step { rung: Rung::Correction, helped: true }],
                     outcome: Outcome::Repaired(Rung::Correction),
@@ -469,7 +470,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.findings.push(finding);
         }
         if decision != Decision::Quarantine {
-            return self.leave(held, report, decision, None);
+            return self.leave(held, report, decision);
         }
         if !gaps.is_empty() {
             self.db.keep_damaged(self.table)?;
@@ -515,13 +516,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// Leaves the table as it is, barred.
-    fn leave(
-        mut self,
-        held: HeldTables<'_>,
-        report: &mut Report,
-        decision: Decision,
-        _: Option<Error>,
-    ) -> Result<bool> {
+    fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<bool> {
         drop(held);
         self.db.bar_tables(self.table.family(), &[self.table.meta().number])?;
         for finding in &mut self.findings {
