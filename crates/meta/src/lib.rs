@@ -8,6 +8,7 @@
 //! provider   who keeps what beside a record, next to its seal            builtin    expiry, provenance, ETL, labels
 //! collect    synopses of entries, per table                              synopsis   count, least, greatest, sum
 //! hits       words found damaged, for the next pass to mend              counts     what a keeper has done
+//! care       verify, scrub, repair, salvage, digest
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
@@ -21,6 +22,7 @@
 
 pub mod beside;
 pub mod builtin;
+pub mod care;
 mod collect;
 pub mod correct;
 mod counts;

@@ -9,6 +9,8 @@
 //! flush.rs       frozen memtables -> a table of level 0
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
+//! examine.rs     a store looked at piece by piece
+//! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
@@ -24,12 +26,14 @@ mod commit;
 mod compact;
 mod ddl;
 mod events;
+mod examine;
 mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ingest;
 mod install;
+mod mend;
 mod metrics;
 mod open;
 mod reads;
@@ -50,8 +54,10 @@ use arc_swap::ArcSwap;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
+pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
+pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
