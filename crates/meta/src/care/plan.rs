@@ -1,0 +1,1 @@
+//! Decisions of repair, over values alone.
