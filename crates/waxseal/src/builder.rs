@@ -255,6 +255,13 @@ impl Builder {
     }
 
     fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
+        let ready = self.prepare()?;
+        let engine = open(&ready.path, ready.settings, ready.parts)?;
+        Ok(Db { inner: Arc::new(Inner::new(engine, ready.keeper, ready.template, ready.policies)) })
+    }
+
+    /// Everything that was said, as the engine wants it.
+    pub(crate) fn prepare(self) -> Result<Ready> {
         let mut settings = self.settings;
         let (cache, memtable) = split_memory(
             self.memory_bytes,
@@ -264,18 +271,27 @@ impl Builder {
         settings.cache_bytes = cache;
         settings.memtable_bytes = memtable;
         let mut parts = self.parts;
+        let explicit: BTreeSet<String> = parts.families.iter().map(|(name, _)| name.clone()).collect();
+        if self.has_template && !explicit.contains(DEFAULT_FAMILY) {
+            parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
+        }
         let keeper = (!self.plain).then(|| Arc::new(Sealer::new()));
         if let Some(keeper) = &keeper {
             parts.companions = keeper.clone();
         }
-        let explicit: BTreeSet<String> = parts.families.iter().map(|(name, _)| name.clone()).collect();
-        if self.has_template && parts.families.iter().all(|(name, _)| name != DEFAULT_FAMILY) {
-            parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
-        }
-        let engine = open(&self.path, settings, parts)?;
         let policies = Policies::new(self.policy, explicit);
-        Ok(Db { inner: Arc::new(Inner::new(engine, keeper, self.template, policies)) })
+        Ok(Ready { path: self.path, settings, parts, keeper, template: self.template, policies })
     }
+}
+
+/// A store to be opened.
+pub(crate) struct Ready {
+    pub(crate) path: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) parts: Parts,
+    pub(crate) keeper: Option<Arc<Sealer>>,
+    template: CfOptions,
+    policies: Policies,
 }
 
 /// Cache and memtable bytes out of a budget. Each comes as (what was said, the default).

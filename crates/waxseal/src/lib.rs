@@ -52,6 +52,7 @@
 
 mod batch;
 mod builder;
+pub mod care;
 mod cursor;
 mod db;
 mod family;
@@ -63,6 +64,9 @@ mod verify;
 
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
+pub use care::{
+    Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
+};
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;

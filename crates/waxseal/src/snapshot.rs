@@ -32,7 +32,7 @@ use crate::slice::Slice;
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The moment, or why there is none.
     at: Result<engine::Snapshot>,
 }
@@ -113,7 +113,7 @@ impl Snapshot {
     }
 
     /// The moment, if the family is of the same store.
-    fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
+    pub(crate) fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the snapshot",
