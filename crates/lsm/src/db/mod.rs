@@ -9,6 +9,7 @@
 //! flush.rs       frozen memtables -> a table of level 0
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
+//! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
@@ -31,6 +32,7 @@ mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod replace;
 mod replay;
 mod running;
 mod snapshot;
@@ -49,6 +51,7 @@ pub use family::Family;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
+pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
 
 use crate::env::work::lock;
