@@ -178,7 +178,7 @@ fn the_store_as_a_whole() {
     }
     assert!(tool.text(&["levels"]).starts_with("level"));
     assert_eq!(tool.json(&["stats"])["families"][0]["name"], "default");
-    assert!(!tool.text(&["stats"]).is_empty());
+    assert!(tool.text(&["stats"]).contains("integrity: 0 fences, 0 damaged tables"));
 
     let copy = tool.path("copy");
     tool.ok(&[OsStr::new("checkpoint"), copy.as_os_str()]);
@@ -309,6 +309,8 @@ fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
     let (after, _) = tool.ends(3, &["scan"]);
     assert!(whole(&after) >= whole(&rows));
     tool.ends(3, &["get", &lost]);
+    let fences = &tool.json(&["stats"])["families"][0]["fences"];
+    assert_eq!((fences.as_array().unwrap().is_empty(), &fences[0]["file"]), (false, &Value::from(table)));
     // Until somebody gives it up.
     tool.ends(0, &["repair", "--accept-loss"]);
     tool.ends(2, &["get", &lost]);

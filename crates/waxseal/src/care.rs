@@ -12,9 +12,12 @@ use crate::family::ColumnFamily;
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 
+pub use waxseal_lsm::db::Remedy;
+pub use waxseal_lsm::fence::Fence;
+pub use waxseal_lsm::record::Kind;
 pub use waxseal_meta::care::{
-    Corrupted, Decision, Digest, ErrorHandler, Finding, Found, Outcome, Progress, RepairOptions, RepairSource, Report,
-    Rung, SalvageOptions, ScrubOptions, Step, Token, VerifyOptions, Watch,
+    Candidate, Corrupted, Decision, Digest, ErrorHandler, Finding, Outcome, Progress, RepairOptions, RepairSource,
+    Report, Rung, SalvageOptions, ScrubOptions, Step, Token, VerifyOptions, Watch,
 };
 
 impl Db {
@@ -122,6 +125,30 @@ impl Db {
     /// reported. [`Builder::salvage`] does the same for a store with settings.
     pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Report> {
         Db::builder(from).salvage(to, SalvageOptions::default())
+    }
+}
+
+impl ColumnFamily {
+    /// Where something was lost for good: reads between these keys answer `Corruption`, until a repair lifts the fence.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// for fence in cf.fences()? {
+    ///     println!("{:?} to {:?}: {}", fence.from.0, fence.to.0, fence.error());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fences(&self) -> Result<Vec<Fence>> {
+        self.inner.check(&self.family)?;
+        Ok(self.inner.engine.fences(&self.family).into_iter().map(|(_, fence)| fence).collect())
+    }
+
+    /// Numbers of the table files that are damaged and that compaction leaves alone until they are repaired.
+    pub fn barred_tables(&self) -> Result<Vec<u64>> {
+        self.inner.check(&self.family)?;
+        Ok(self.inner.engine.barred_tables(&self.family))
     }
 }
 

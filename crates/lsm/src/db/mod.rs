@@ -10,6 +10,8 @@
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
 //! replace.rs     tables for what is left of them; fences, bars
+//! examine.rs     a store looked at piece by piece
+//! mend.rs        what a repair puts in the place of a damaged table
 //! ddl.rs         families created and dropped
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
@@ -23,11 +25,13 @@ mod commit;
 mod compact;
 mod ddl;
 mod events;
+mod examine;
 mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
 mod install;
+mod mend;
 mod metrics;
 mod open;
 mod reads;
@@ -47,7 +51,9 @@ use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
 pub use events::{Event, Listener, Remedy, Silent};
+pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
+pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;

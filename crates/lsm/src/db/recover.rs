@@ -190,7 +190,9 @@ impl Opening<'_> {
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
         let replaced = Name::Manifest(found.number); // gone already
-        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)) || name == replaced);
+        self.sweep(&names, &|name| {
+            live.contains(&name) || matches!(name, Name::Cut(_) | Name::Damaged(_)) || name == replaced
+        });
         let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
             families,
@@ -357,7 +359,7 @@ pub(super) fn shelf(
 }
 
 /// What the manifest proves about the log.
-fn facts_of(state: &State) -> Facts {
+pub(super) fn facts_of(state: &State) -> Facts {
     Facts {
         sealed: state.sealed.values().copied().collect(),
         permanent: state.permanent_offset,

@@ -22,6 +22,7 @@ mod format;
 pub mod fuzzing;
 mod index;
 mod properties;
+mod rebuild;
 #[cfg(test)]
 mod scripts;
 mod table;
@@ -32,6 +33,7 @@ mod writer;
 pub use cache::{Cache, CacheMetrics};
 pub use cursor::TableCursor;
 pub use properties::Properties;
+pub use rebuild::{Known, Rebuilt, rebuild};
 pub use table::{Expected, Table};
 pub(crate) use writer::checked_term;
 pub use writer::{Finished, Writer, WriterSettings};

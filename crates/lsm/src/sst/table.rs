@@ -56,6 +56,19 @@ pub struct Table {
     protection: Protection,
 }
 
+/// What a table is put together of.
+pub(super) struct Assembly {
+    pub(super) name: String,
+    pub(super) file: Arc<dyn File>,
+    pub(super) order: Order,
+    pub(super) index: Index,
+    pub(super) expected: Expected,
+    pub(super) base: Seqno,
+    pub(super) properties: Properties,
+    pub(super) keeper: Arc<dyn Companions>,
+    pub(super) cache: Arc<Cache>,
+}
+
 /// What one block says to a point read.
 enum Outcome {
     Found,
@@ -87,6 +100,14 @@ impl Table {
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
         Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection }))
+    }
+
+    /// A table of parts that somebody else has found (`rebuild`). It has no filter.
+    pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
+        let slots = Arc::new(Slots::new(index.len(), cache));
+        let (protection, filter) = (promised(&properties, &*keeper), None);
+        Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection })
     }
 
     /// Who checks what is read here.

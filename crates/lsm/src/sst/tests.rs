@@ -4,6 +4,7 @@ mod cache;
 mod damage;
 mod golden;
 mod oracle;
+mod rebuild;
 
 use std::cmp::Ordering;
 use std::io;

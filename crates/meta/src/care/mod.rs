@@ -23,7 +23,7 @@ mod verify;
 
 pub use digest::{Digest, digest};
 pub use options::{
-    Corrupted, Decision, ErrorHandler, Found, Progress, RepairOptions, RepairSource, SalvageOptions, ScrubOptions,
+    Candidate, Corrupted, Decision, ErrorHandler, Progress, RepairOptions, RepairSource, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch,
 };
 pub use repair::repair;

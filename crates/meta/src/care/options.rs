@@ -74,7 +74,7 @@ pub struct SalvageOptions<'a> {
 
 /// A record as another copy of the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Candidate {
     /// Its kind: a put, or a tombstone.
     pub kind: Kind,
     /// Its key.
@@ -86,9 +86,9 @@ pub struct Found {
 /// Somebody who may still have what was lost. What it answers is believed only if the seal of what was lost says so.
 pub trait RepairSource: Sync {
     /// The record of this key whose seal is this one, if it is there.
-    fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Found>>;
+    fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>>;
     /// All records there are with keys from `low` to `high`, both included: the seal of what was lost is not known here.
-    fn by_range(&self, family: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Found)) -> Result<()>;
+    fn by_range(&self, family: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()>;
 }
 
 /// A loss that nothing on the ladder helped.
