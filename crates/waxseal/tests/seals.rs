@@ -1,9 +1,12 @@
 //! Seals as a user meets them: on by default, handed in and out, through every place where a record lives; plain nodes.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waxseal::env::MemoryFs;
-use waxseal::{Builder, ColumnFamily, Db, Durability, ErrorKind, Result, Seal, Verify, WriteOptions};
+use waxseal::env::{Fs, MemoryFs, Open};
+use waxseal::{
+    Builder, ColumnFamily, Compression, Db, Durability, ErrorKind, Result, Seal, Slice, Verify, WriteOptions,
+};
 
 /// A store in memory that is opened more than once.
 struct Shelf {
@@ -223,5 +226,148 @@ fn what_reads_check_is_said_by_builder_family_and_handle() -> Result<()> {
         assert_eq!(cursor.value(), b"value");
     }
     assert!(db.seals().unwrap().verified >= before);
+    Ok(())
+}
+
+impl Shelf {
+    /// A store of uncompressed tables with `records` in one of them, closed; the table's path.
+    fn with_table(records: u32) -> Result<(Shelf, PathBuf)> {
+        let shelf = Shelf::new();
+        let db = shelf.builder().compression(Compression::None).open()?;
+        fill(&db.column_family("default")?, "sealed", 0..records)?;
+        db.flush()?;
+        db.close()?;
+        let names = shelf.fs.list(Path::new("store")).unwrap();
+        let mut tables = names.into_iter().filter(|name| name.ends_with(".tbl"));
+        let table = Path::new("store").join(tables.next().unwrap());
+        assert_eq!(tables.next(), None);
+        Ok((shelf, table))
+    }
+
+    /// Changes bytes of a file; gives back what they were.
+    fn change(&self, path: &Path, offset: u64, change: impl FnOnce(&mut [u8]), length: usize) -> Vec<u8> {
+        let file = self.fs.open(path, Open::Write).unwrap();
+        let mut before = vec![0; length];
+        file.read_at(&mut before, offset).unwrap();
+        let mut bytes = before.clone();
+        change(&mut bytes);
+        file.write_at(&bytes, offset).unwrap();
+        before
+    }
+
+    fn length(&self, path: &Path) -> u64 {
+        self.fs.open(path, Open::Read).unwrap().len().unwrap()
+    }
+}
+
+/// A row as `fill` made it.
+fn is_right(key: &[u8], value: &[u8]) -> bool {
+    let number: u32 = std::str::from_utf8(key).unwrap().parse().unwrap();
+    value == format!("sealed {number}").as_bytes()
+}
+
+#[test]
+fn a_flipped_bit_never_changes_an_answer() -> Result<()> {
+    const RECORDS: u32 = 400;
+    let (shelf, table) = Shelf::with_table(RECORDS)?;
+    let (mut healed, mut told) = (0, 0);
+    for at in (0..shelf.length(&table)).step_by(61) {
+        let before = shelf.change(&table, at, |byte| byte[0] ^= 1 << (at % 8), 1);
+        let db = shelf.builder().open()?;
+        let cf = db.column_family("default")?;
+        for key in (0..RECORDS).step_by(7) {
+            match cf.get(format!("{key:04}")) {
+                Ok(value) => assert!(is_right(format!("{key:04}").as_bytes(), &value.unwrap()), "{key}, byte {at}"),
+                Err(error) => assert!(error.is_corruption(), "{error}"),
+            }
+            let absent = cf.get(format!("{key:04}+"));
+            assert!(absent.as_ref().is_ok_and(Option::is_none) || absent.unwrap_err().is_corruption(), "byte {at}");
+        }
+        for verify in [Verify::OnFill, Verify::Sampled(64), Verify::Always] {
+            let (rows, gaps): (Vec<_>, Vec<_>) = cf.with_verify(verify).iter().partition(Result::is_ok);
+            for (key, value) in rows.iter().flatten() {
+                assert!(is_right(key, value), "byte {at}");
+            }
+            assert!(rows.len() == RECORDS as usize || !gaps.is_empty(), "a row is missing in silence, byte {at}");
+            let tidy = rows.iter().flatten().is_sorted_by(|a, b| a.0 < b.0);
+            assert!(tidy && gaps.iter().all(|gap| gap.as_ref().unwrap_err().is_corruption()), "byte {at}");
+            if gaps.is_empty() { healed += 1 } else { told += 1 }
+        }
+        db.close()?;
+        shelf.change(&table, at, |bytes| bytes.copy_from_slice(&before), 1);
+    }
+    assert!(healed > told, "healed {healed}, told {told}");
+    Ok(())
+}
+
+#[test]
+fn iterators_and_cursors_tell_a_gap_once_and_go_on() -> Result<()> {
+    const RECORDS: usize = 1000;
+    let (shelf, table) = Shelf::with_table(RECORDS as u32)?;
+    let middle = shelf.length(&table) / 2;
+    shelf.change(&table, middle, |bytes| bytes.fill(0xA5), 40);
+    let db = shelf.builder().open()?;
+    let cf = db.column_family("default")?;
+
+    let (rows, gaps): (Vec<_>, Vec<_>) = cf.iter().partition(Result::is_ok);
+    let rows: Vec<_> = rows.into_iter().flatten().collect();
+    let gap = gaps[0].as_ref().unwrap_err().damage().unwrap().clone();
+    assert_eq!(gaps.len(), 1);
+    assert!(rows.len() < RECORDS && rows.len() > RECORDS - 20, "{} rows", rows.len());
+    assert!(rows.iter().all(|(key, value)| is_right(key, value)));
+    assert_eq!(gap.file, table.file_name().unwrap().to_str().unwrap());
+    assert!(gap.offset <= middle && middle < gap.offset + 5000);
+    let (from, to) = gap.key_range.unwrap();
+    let missing = (0..RECORDS).map(|n| format!("{n:04}").into_bytes());
+    let missing: Vec<_> = missing.filter(|key| rows.iter().all(|(row, _)| row != key)).collect();
+    assert!(missing.iter().all(|key| (&from..=&to).contains(&key)), "{missing:?}");
+
+    // Backwards, by keys, through a snapshot, and from both ends in any turns: the same rows, and one gap.
+    let is_same = |found: Vec<Result<(Slice, Slice)>>| {
+        let (mut whole, gaps): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
+        whole.sort_by(|a, b| a.as_ref().unwrap().0.cmp(&b.as_ref().unwrap().0));
+        assert_eq!(whole.into_iter().flatten().collect::<Vec<_>>(), rows);
+        assert_eq!(gaps.len(), 1);
+    };
+    is_same(cf.iter().rev().collect());
+    is_same(db.snapshot().iter(&cf).collect());
+    is_same(cf.with_verify(Verify::Always).range(..).collect());
+    assert_eq!(cf.iter().keys().filter(Result::is_ok).count(), rows.len());
+    for turns in [1, 2, 3, 7, 500, 900] {
+        let (mut range, mut found, mut turn) = (cf.iter(), Vec::new(), 0);
+        while let Some(row) = if turn % (turns + 1) == 0 { range.next_back() } else { range.next() } {
+            found.push(row);
+            turn += 1;
+        }
+        is_same(found);
+    }
+
+    // A cursor: the same, both ways.
+    for forward in [true, false] {
+        let (mut cursor, mut whole, mut gaps) = (cf.cursor(), 0, 0);
+        let mut step = if forward { cursor.first() } else { cursor.last() };
+        loop {
+            match step {
+                Ok(()) if !cursor.valid() => break,
+                Ok(()) => whole += usize::from(is_right(cursor.key(), cursor.value())),
+                Err(_) => {
+                    assert!(!cursor.valid());
+                    gaps += 1;
+                }
+            }
+            step = if forward { cursor.next() } else { cursor.prev() };
+        }
+        assert_eq!((whole, gaps), (rows.len(), 1));
+    }
+
+    // By key: what is whole is answered, what is not is never absent.
+    for (key, _) in &rows {
+        if let Ok(found) = cf.get(key) {
+            assert!(is_right(key, &found.unwrap()));
+        }
+    }
+    for key in &missing {
+        assert!(cf.get(key).unwrap_err().is_corruption());
+    }
     Ok(())
 }
