@@ -148,6 +148,12 @@ pub trait Companions: Send + Sync {
     fn on_drop(&self, record: &Record<'_>, reason: DropReason);
     /// Checks a record against its companion. `key_hash` is `checksum::hash_key` of the record's key.
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;
+    /// True if the record counts as absent from now on: its time is over, and it is what was written, which the keeper sees to itself.
+    /// Asked of values that would be given out or kept; `now` is microseconds since 1970, read only if the record has a time.
+    #[inline]
+    fn expired(&self, _record: &Record<'_>, _now: &dyn Fn() -> u64) -> bool {
+        false
+    }
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64;
     /// A collector for a new table file, if one is wanted.

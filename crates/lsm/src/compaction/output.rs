@@ -20,8 +20,8 @@ use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
-use crate::record::{Record, Seqno};
-use crate::seam::{Build, Companions, Protection};
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::{Build, Companions, DropReason, Protection};
 use crate::sst::{Finished, Writer, WriterSettings, checked_term};
 use crate::version::TableMeta;
 
@@ -112,7 +112,15 @@ impl Outputs<'_> {
         cursor.first()?;
         while cursor.valid() {
             let record = cursor.record();
-            match rules.decide(record.key, record.seqno, record.kind) {
+            let mut decision = rules.decide(record.key, record.seqno, record.kind);
+            if decision == Decision::Keep
+                && record.kind == Kind::Put
+                && companions.expired(&record, &|| self.job.env.clock.wall_micros())
+                && rules.may_expire()
+            {
+                decision = Decision::Drop(DropReason::Expired);
+            }
+            match decision {
                 Decision::Disordered => {
                     let damage = Damage {
                         verdict: Verdict::Ledger,

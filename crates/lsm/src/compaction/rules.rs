@@ -86,6 +86,12 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         }
         Decision::Keep
     }
+
+    /// True if the record just kept could go like a tombstone at the bottom, were it not a value: every reader sees it, and nothing
+    /// older is left that would come to light.
+    pub fn may_expire(&mut self) -> bool {
+        self.stripe == Some(0) && (self.is_bottom)(&self.key)
+    }
 }
 
 #[cfg(test)]
