@@ -212,8 +212,13 @@ fn ranges_at_a_snapshot() {
     assert!(expected.len() < model.len());
     for (at, policy) in policies().into_iter().enumerate() {
         let dir = format!("/out{at}");
-        let request =
-            Export { policy, bounds: bounds.clone(), at: At::Snapshot(&snapshot), seqno: Some(77), ..Export::default() };
+        let request = Export {
+            policy,
+            bounds: bounds.clone(),
+            at: At::Snapshot(&snapshot),
+            seqno: Some(77),
+            ..Export::default()
+        };
         let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
         assert_eq!(exported.records, expected.len() as u64);
         assert_eq!(exported.manifest.bounds, bounds);
@@ -336,23 +341,24 @@ fn rows_without_their_version_are_removed_and_a_version_that_was_hit_is_refused(
     };
     let put = |key: &[u8], seqno, value: &[u8]| (key.to_vec(), seqno, Kind::Put, value.to_vec());
     let delete = |key: &[u8], seqno, value: Vec<u8>| (key.to_vec(), seqno, Kind::Delete, value);
-    let table = nodes::write_table(&sim, "/foreign", &[
-        put(b"a", 9, b"new"),
-        put(b"a", 4, b"old"),
-        delete(b"a\x01", 9, row(b"a", b"new", 9)),
-        delete(b"a\x01", 7, row(b"a", b"gone", 7)),
-        put(b"b", 5, b"from an old node"),
-    ]);
+    let table = nodes::write_table(
+        &sim,
+        "/foreign",
+        &[
+            put(b"a", 9, b"new"),
+            put(b"a", 4, b"old"),
+            delete(b"a\x01", 9, row(b"a", b"new", 9)),
+            delete(b"a\x01", 7, row(b"a", b"gone", 7)),
+            put(b"b", 5, b"from an old node"),
+        ],
+    );
     let node = Node::open(&sim, "/node", adopting());
-    let imported =
-        import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap();
+    let imported = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap();
     assert_eq!((imported.records, imported.superseded), (2, 1));
     assert_eq!((imported.bound, imported.orphans, imported.without_row), (1, 1, 2));
     assert_eq!(node.get(At::Latest, b"a"), Some(b"new".to_vec()));
-    let table = nodes::write_table(&sim, "/damaged", &[
-        put(b"a", 9, b"nEw"),
-        delete(b"a\x01", 9, row(b"a", b"new", 9)),
-    ]);
+    let table =
+        nodes::write_table(&sim, "/damaged", &[put(b"a", 9, b"nEw"), delete(b"a\x01", 9, row(b"a", b"new", 9))]);
     let error = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap_err();
     let damage = error.damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.offset), ("000001.tbl", 64));

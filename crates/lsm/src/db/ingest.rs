@@ -97,11 +97,7 @@ impl Db {
     /// Errors: `Corruption` with file and offset for a record that is not what its companion says, that has none where its
     /// file promised one, or that is out of order: then nothing was changed. `Invalid` for kinds that this version does
     /// not write. A companion of an algorithm unknown here, or any on a node without a keeper, is left behind.
-    pub fn ingest(
-        &self,
-        family: &Family,
-        open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>,
-    ) -> Result<Ingested> {
+    pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
         let (inner, _) = self.writable()?;
         let order = family.order();
         let mut first = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), MAX_SEQNO);

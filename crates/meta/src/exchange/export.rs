@@ -170,7 +170,7 @@ impl Giver<'_> {
     fn each(&self, visit: &mut dyn FnMut(&Record<'_>, Source<'_>) -> Result<()>) -> Result<()> {
         let keeper = self.db.keeper();
         let order = self.family.order();
-        let has_rows = keeper.rows(self.family.id(), order)?.is_some();
+        let has_rows = keeper.has_rows();
         let mut last: Option<Vec<u8>> = None;
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;
@@ -388,8 +388,7 @@ impl Tables {
             let name = Name::Table(sinks.names.len() as u64 + 1).to_string();
             let file = sinks.create(&name)?;
             let uid = sinks.env.random.uid();
-            let settings =
-                WriterSettings { created_micros: sinks.env.clock.wall_micros(), ..self.settings.clone() };
+            let settings = WriterSettings { created_micros: sinks.env.clock.wall_micros(), ..self.settings.clone() };
             let writer = Writer::new(file.clone(), uid, settings, self.keeper.clone());
             self.open = Some(OpenTable { name, uid, file, writer, rows: 0 });
         }
@@ -412,7 +411,8 @@ impl Tables {
     /// Writes what the pairing gives out; a table ends between groups only.
     fn add_groups(&mut self, sinks: &mut Sinks<'_>, pairing: &mut Pairing) -> Result<()> {
         while let Some(group) = pairing.next_group() {
-            let follows = group.first().is_some_and(|row: &Row| self.settings.order.compare(&self.key, &row.key).is_lt());
+            let follows =
+                group.first().is_some_and(|row: &Row| self.settings.order.compare(&self.key, &row.key).is_lt());
             if self.is_full() && follows {
                 self.finish_table()?;
             }

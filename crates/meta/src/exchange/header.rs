@@ -158,9 +158,8 @@ impl Manifest {
 
     fn set(&mut self, tag: u64, body: &[u8]) -> Result<()> {
         let mut reader = Reader::new(body);
-        let text = |bytes: &[u8]| {
-            String::from_utf8(bytes.to_vec()).map_err(|_| Error::structural("a name that is not text"))
-        };
+        let text =
+            |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| Error::structural("a name that is not text"));
         match tag {
             FORM => self.form = Form::from_byte(reader.u8()?)?,
             COMPARATOR => self.comparator = text(body)?,
@@ -198,7 +197,8 @@ impl Manifest {
         if sum(|file| file.records) != Some(self.records) || sum(|file| file.rows) != Some(self.rows) {
             return Err(Error::structural("the tables of an export do not add up to it"));
         }
-        let leads_away = |file: &File| file.name.is_empty() || file.name.starts_with('.') || file.name.contains(['/', '\\']);
+        let leads_away =
+            |file: &File| file.name.is_empty() || file.name.starts_with('.') || file.name.contains(['/', '\\']);
         if self.files.iter().any(leads_away) {
             return Err(Error::structural("a table that is named outside of its export"));
         }

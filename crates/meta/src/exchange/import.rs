@@ -78,10 +78,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
         found.merge(&counted);
         tables.push(table);
     }
-    if manifest.form == Form::Sealed
-        && manifest.algorithm == crate::keeper::ALGORITHM
-        && found.sum != manifest.sum
-    {
+    if manifest.form == Form::Sealed && manifest.algorithm == crate::keeper::ALGORITHM && found.sum != manifest.sum {
         let error = Error::mismatch(manifest.sum, found.sum, "the sum over the seals of an export");
         return Err(error.in_file(header::NAME, 0));
     }

@@ -342,9 +342,7 @@ mod tests {
         }
         pairing.ends().unwrap();
         let groups = std::iter::from_fn(|| pairing.next_group());
-        groups
-            .map(|group| group.into_iter().map(|row| (row.key, row.seqno, row.kind, row.value)).collect())
-            .collect()
+        groups.map(|group| group.into_iter().map(|row| (row.key, row.seqno, row.kind, row.value)).collect()).collect()
     }
 
     fn put(key: &[u8], seqno: Seqno) -> Owned {
@@ -454,7 +452,8 @@ mod tests {
     /// and is valid ever after.
     #[test]
     fn damage_to_a_key_is_sealed_in() {
-        let flushed = drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &[put(b"k", 5)], "", &[]).concat();
+        let flushed =
+            drive(&mut Pairing::new(Form::Faithful, Written::Both, carried()), &[put(b"k", 5)], "", &[]).concat();
         let mut damaged = flushed.clone();
         damaged[0].0 = b"j".to_vec();
         let mut pass = Pairing::new(Form::Faithful, Written::Both, carried());
