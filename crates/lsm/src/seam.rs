@@ -213,6 +213,10 @@ pub trait Companions: Send + Sync {
     fn algorithm(&self) -> u64;
     /// Descriptions of what may stand in companions, for property 10 of tables.
     fn descriptors(&self) -> Vec<u8>;
+    /// True if `rows` gives anything.
+    fn has_rows(&self) -> bool {
+        false
+    }
     /// What rewrites the records of a flush or compaction of a family, if this keeper keeps rows of its own there.
     fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
         Ok(None)

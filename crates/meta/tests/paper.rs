@@ -180,6 +180,9 @@ impl Companions for Faulty {
     fn descriptors(&self) -> Vec<u8> {
         Vec::new()
     }
+    fn has_rows(&self) -> bool {
+        true
+    }
     fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
         let inner = self.paper.rows(family, order)?;
         let wrap = |inner| Box::new(FaultyRows { inner, hits: self.hits.clone(), hit: self.hit }) as Box<dyn Rows>;

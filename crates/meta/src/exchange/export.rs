@@ -170,7 +170,7 @@ impl Giver<'_> {
     fn each(&self, visit: &mut dyn FnMut(&Record<'_>, Source<'_>) -> Result<()>) -> Result<()> {
         let keeper = self.db.keeper();
         let order = self.family.order();
-        let has_rows = keeper.rows(self.family.id(), order)?.is_some();
+        let has_rows = keeper.has_rows();
         let mut last: Option<Vec<u8>> = None;
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;

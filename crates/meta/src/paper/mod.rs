@@ -142,6 +142,9 @@ impl Companions for Paper {
     fn descriptors(&self) -> Vec<u8> {
         Vec::new()
     }
+    fn has_rows(&self) -> bool {
+        true
+    }
     fn rows(&self, _: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
         if !order.is_bytewise() {
             return Err(Error::invalid(format!("the paper's store needs bytewise order, not {:?}", order.name())));
