@@ -52,28 +52,36 @@
 
 mod batch;
 mod builder;
+pub mod care;
 mod cursor;
 mod db;
 mod family;
 mod range;
+mod sealed;
 mod slice;
 mod snapshot;
+mod verify;
 
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
+pub use care::{
+    Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
+};
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
 pub use range::{KeyRange, Keys, Range};
+pub use sealed::Sealed;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
-pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
+pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::CacheMetrics;
+pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
 /// [`Builder::clock`] or [`Builder::env`].

@@ -11,6 +11,7 @@ use crate::cursor::Cursor;
 use crate::db::Inner;
 use crate::family::ColumnFamily;
 use crate::range::{KeyRange, Range};
+use crate::sealed::Sealed;
 use crate::slice::Slice;
 
 /// The store as it was at one moment, in all its column families. Clones share it, and may be used from any thread.
@@ -31,7 +32,7 @@ use crate::slice::Slice;
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The moment, or why there is none.
     at: Result<engine::Snapshot>,
 }
@@ -59,7 +60,13 @@ impl Snapshot {
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let at = self.of(cf)?;
-        self.inner.read(&cf.family, key.as_ref(), At::Snapshot(at), visit)
+        self.inner.read(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
+    }
+
+    /// The value that a key had, copied, with its seal: see [`ColumnFamily::get_sealed`].
+    pub fn get_sealed(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
+        let at = self.of(cf)?;
+        self.inner.read_sealed(cf, key.as_ref(), At::Snapshot(at))
     }
 
     /// Replaces the content of `value` by the value that a key had. False, and an empty `value`, if there was none.
@@ -79,25 +86,25 @@ impl Snapshot {
         cf: &ColumnFamily,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        self.inner.read_many(&cf.family, At::Snapshot(self.of(cf)?), keys)
+        self.inner.read_many(cf, At::Snapshot(self.of(cf)?), keys)
     }
 
     /// A cursor over a family as it was.
     pub fn cursor(&self, cf: &ColumnFamily) -> Cursor {
         match self.of(cf) {
-            Ok(at) => Cursor::new(&self.inner, &cf.family, At::Snapshot(at)),
+            Ok(at) => Cursor::new(cf, At::Snapshot(at)),
             Err(error) => Cursor::failed(&self.inner, error),
         }
     }
 
     /// The records that had keys in a range.
     pub fn range(&self, cf: &ColumnFamily, range: impl KeyRange) -> Range {
-        Range::new(&self.inner, &cf.family, self.of(cf).cloned(), range.into_bounds())
+        Range::new(cf, self.of(cf).cloned(), range.into_bounds())
     }
 
     /// The records whose keys began with `prefix`.
     pub fn prefix(&self, cf: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Range {
-        Range::with_prefix(&self.inner, &cf.family, self.of(cf).cloned(), prefix.as_ref())
+        Range::with_prefix(cf, self.of(cf).cloned(), prefix.as_ref())
     }
 
     /// All records of a family, as they were.
@@ -106,7 +113,7 @@ impl Snapshot {
     }
 
     /// The moment, if the family is of the same store.
-    fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
+    pub(crate) fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the snapshot",

@@ -125,7 +125,9 @@ fn store(seed: u64, number: u64, found: &mut Found) -> Outcome<()> {
             }
             _ => {
                 // Values look like companions now and then.
-                let value = [&[companion::WORD8][..], &random.word().to_le_bytes()].concat().repeat(1 + random.below(4) as usize);
+                let value = [&[companion::WORD8][..], &random.word().to_le_bytes()]
+                    .concat()
+                    .repeat(1 + random.below(4) as usize);
                 node.put(&key, &value)?;
                 model.insert(key, value);
             }

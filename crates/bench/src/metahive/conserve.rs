@@ -5,10 +5,10 @@
 //! Passes:   every fault is refused or done again right, no record is lost or wrong, and the inputs are as they were; the ledger takes
 //!           at most 1 % of a compaction.
 
+use super::Run;
 use super::content::{Flat, values};
 use super::node::{ALL, Node, Shape};
 use super::rounds::{LEAST, alternate, shown};
-use super::Run;
 use crate::Outcome;
 use crate::gate::Gate;
 use crate::workload::Random;

@@ -53,7 +53,13 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         let label = NAMES[default];
         gates.push(run.at_most(&format!("{name}.get"), &format!("{label}_over_{}", NAMES[other]), "%", worse, 3.0));
         let space = Some(exactly(extra, num));
-        gates.push(run.at_most(&format!("{name}.space"), &format!("{label}_over_{}", NAMES[other]), "bytes", space, 1.0));
+        gates.push(run.at_most(
+            &format!("{name}.space"),
+            &format!("{label}_over_{}", NAMES[other]),
+            "bytes",
+            space,
+            1.0,
+        ));
     }
     Ok(gates)
 }

@@ -230,7 +230,11 @@ fn machine() -> String {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model = text("/proc/cpuinfo");
-    let model = model.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("").trim_start_matches(['\t', ':', ' ']);
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or("")
+        .trim_start_matches(['\t', ':', ' ']);
     let kernel = text("/proc/sys/kernel/osrelease");
     let load = text("/proc/loadavg");
     let load = load.split_whitespace().next().unwrap_or("?");

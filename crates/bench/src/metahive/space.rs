@@ -36,7 +36,10 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         for (layout, column) in [("following", false), ("column", true)] {
             let sealed = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
             let more = sealed - plain;
-            println!("{name} {layout}: plain {plain:.2} B a record, sealed {sealed:.2}: {more:+.2} B, {:+.1} %", more / plain * 100.0);
+            println!(
+                "{name} {layout}: plain {plain:.2} B a record, sealed {sealed:.2}: {more:+.2} B, {:+.1} %",
+                more / plain * 100.0
+            );
             let what = format!("{name}.{layout}");
             gates.push(run.at_most(&what, "more_a_record", "bytes", Some(exactly(more, num)), 9.0));
         }

@@ -105,7 +105,10 @@ impl Side {
         let mut sum = 0;
         let mut whole = true;
         let is_embedded = self.embedded;
-        let found = self.node.db.get(&self.node.family, key, At::Latest, &mut |record| match record.value.split_last_chunk() {
+        let found = self.node.db.get(&self.node.family, key, At::Latest, &mut |record| match record
+            .value
+            .split_last_chunk()
+        {
             Some((value, own)) if is_embedded => {
                 whole = u64::from_le_bytes(*own) == embedded(key, value);
                 sum = touch(value);
@@ -148,7 +151,11 @@ impl Script {
                 black_box(side.get(key)?);
             }
             let now = Instant::now();
-            if *put { put_laps.push(now - last) } else { get_laps.push(now - last) }
+            if *put {
+                put_laps.push(now - last)
+            } else {
+                get_laps.push(now - last)
+            }
             last = now;
         }
         Ok([put_laps.trimmed_mean(), get_laps.trimmed_mean(), put_laps.median(), get_laps.median()])
@@ -163,7 +170,9 @@ fn cached(run: &Run, num: u64, gates: &mut Vec<Gate>) -> Outcome<Extra> {
     }
     let zipf = Zipf::new(num);
     let driver = clock_nanos();
-    println!("in cache: {num} records; the driver's own {driver:.0} ns an operation are inside the times and net of the percentages");
+    println!(
+        "in cache: {num} records; the driver's own {driver:.0} ns an operation are inside the times and net of the percentages"
+    );
     let count = (num / 4).clamp(500, 60_000);
     let mut extra = Extra { put: None, get: None };
     for (mix, paper_put, paper_get) in MIXES {
@@ -174,8 +183,11 @@ fn cached(run: &Run, num: u64, gates: &mut Vec<Gate>) -> Outcome<Extra> {
             let side = &mut sides[side];
             side.node.db.settle()?;
             side.node.scan()?;
-            Script { puts: vec![false; script.puts.len()], keys: Flat::zipfian(num, &zipf, &mut random, count.min(2_000)) }
-                .play(side, &mut values)?;
+            Script {
+                puts: vec![false; script.puts.len()],
+                keys: Flat::zipfian(num, &zipf, &mut random, count.min(2_000)),
+            }
+            .play(side, &mut values)?;
             script.play(side, &mut values)
         })?;
         if mix > 0 {
@@ -248,14 +260,26 @@ fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<
     for (what, rounds, extra, threshold) in [("put", &puts, cached.put, 0.8), ("get", &gets, cached.get, 0.5)] {
         let base = rounds.interval_of(PLAIN);
         let within = if (BASE.0..=BASE.1).contains(&rounds.of(PLAIN)) { "within" } else { "NOT within" };
-        println!("the paper's regime, {what}: plain {:.0} ns, {within} the 80 to 170 us of the paper", rounds.of(PLAIN));
+        println!(
+            "the paper's regime, {what}: plain {:.0} ns, {within} the 80 to 170 us of the paper",
+            rounds.of(PLAIN)
+        );
         for (side, name) in SIDES.iter().enumerate().skip(1) {
-            println!("    {name}, paired: {} ns, {} %", shown(rounds.more(side, PLAIN)), shown(rounds.percent(side, PLAIN, 0.0)));
+            println!(
+                "    {name}, paired: {} ns, {} %",
+                shown(rounds.more(side, PLAIN)),
+                shown(rounds.percent(side, PLAIN, 0.0))
+            );
         }
         // Nanoseconds from where they can be measured, over the base as it is here. The slower the base, the smaller the share, so
         // the share is taken of the least base that is compatible with the rounds, and never of one above the paper's.
         let share = base.zip(extra).map(|(base, extra)| {
-            let base = Interval { low: base.low.min(BASE.1), high: base.high.min(BASE.1), mean: base.mean.min(BASE.1), ..base };
+            let base = Interval {
+                low: base.low.min(BASE.1),
+                high: base.high.min(BASE.1),
+                mean: base.mean.min(BASE.1),
+                ..base
+            };
             Interval {
                 mean: extra.mean / base.mean * 100.0,
                 low: extra.low / base.high.max(1.0) * 100.0,

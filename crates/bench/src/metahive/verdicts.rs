@@ -43,11 +43,26 @@ struct Row {
 
 const ROWS: [Row; 9] = [
     row("untouched", |_, _, _| {}, Verdict::Validated, Action::None),
-    row("value", |file, entry, random| flip(file, entry.value.clone(), 1, random), Verdict::RecordDamaged, Action::Repair),
-    row("key", |file, entry, random| flip(file, entry.suffix.clone(), 1, random), Verdict::RecordDamaged, Action::Repair),
+    row(
+        "value",
+        |file, entry, random| flip(file, entry.value.clone(), 1, random),
+        Verdict::RecordDamaged,
+        Action::Repair,
+    ),
+    row(
+        "key",
+        |file, entry, random| flip(file, entry.suffix.clone(), 1, random),
+        Verdict::RecordDamaged,
+        Action::Repair,
+    ),
     row("seal_1_bit", |file, entry, random| flip_word(file, entry, 1, random), Verdict::SealDamaged, Action::Rewrite),
     row("seal_4_bits", |file, entry, random| flip_word(file, entry, 4, random), Verdict::SealDamaged, Action::Rewrite),
-    row("seal_12_bits", |file, entry, random| flip_word(file, entry, 12, random), Verdict::RecordDamaged, Action::Repair),
+    row(
+        "seal_12_bits",
+        |file, entry, random| flip_word(file, entry, 12, random),
+        Verdict::RecordDamaged,
+        Action::Repair,
+    ),
     row(
         "record_and_seal",
         |file, entry, random| {
@@ -158,7 +173,8 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     let uid = waxseal_lsm::checksum::Uid(std::array::from_fn(|_| random.word() as u8));
     let mut writer = Writer::new(file, uid, settings, Arc::new(Plain));
     for n in 0..RECORDS {
-        let mut record = Owned::born(&keeper, format!("key{:08}", n * 100).as_bytes(), 1 + n, &random.word().to_le_bytes())?;
+        let mut record =
+            Owned::born(&keeper, format!("key{:08}", n * 100).as_bytes(), 1 + n, &random.word().to_le_bytes())?;
         if n == struck && !sealed {
             record.companion.clear();
         }

@@ -48,7 +48,13 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             missed_by_us += u64::from(is_missed_by_us(&exchanged));
         }
         println!("{name}: of {trials} the paper's checksum misses {missed_by_paper}, ours {missed_by_us}");
-        gates.push(run.counted_share(&format!("paper_misses.{name}"), "share_as_predicted", missed_by_paper, trials, 100.0));
+        gates.push(run.counted_share(
+            &format!("paper_misses.{name}"),
+            "share_as_predicted",
+            missed_by_paper,
+            trials,
+            100.0,
+        ));
         gates.push(run.none(&format!("ours_misses.{name}"), "records", missed_by_us, trials, trials));
     }
     Ok(gates)

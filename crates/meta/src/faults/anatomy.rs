@@ -93,7 +93,8 @@ impl Block {
 impl Anatomy {
     /// Reads the parts of a table file. Errors: `Corruption` if the bytes are not one.
     pub fn read(file: &[u8]) -> Result<Anatomy> {
-        let footer_at = file.len().checked_sub(FOOTER_BYTES).ok_or_else(|| Error::structural("too short for a table"))?;
+        let footer_at =
+            file.len().checked_sub(FOOTER_BYTES).ok_or_else(|| Error::structural("too short for a table"))?;
         let mut footer = Reader::starting_at(file, footer_at);
         let mut spans = Vec::new();
         for _ in 0..5 {
@@ -233,7 +234,11 @@ pub fn mend(file: &mut [u8], anatomy: &Anatomy) -> Result<()> {
         file[at..at + 4].copy_from_slice(&crc.to_le_bytes());
     }
     // The footer's handles stand in the order index, filter, properties; sums are taken in file order.
-    let sides = [(&anatomy.filter, Role::Filter, 1), (&anatomy.properties, Role::Properties, 2), (&anatomy.index, Role::Index, 0)];
+    let sides = [
+        (&anatomy.filter, Role::Filter, 1),
+        (&anatomy.properties, Role::Properties, 2),
+        (&anatomy.index, Role::Index, 0),
+    ];
     for (span, role, place) in sides.into_iter().filter(|(span, _, _)| !span.is_empty()) {
         let crc = sum(file, span, role);
         crcs.push(crc);
