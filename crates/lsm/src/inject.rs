@@ -4,6 +4,7 @@
 //! thread does until it is taken off: with work in steps that is the whole store.
 
 use crate::cursor::Cursor;
+use crate::record::Record;
 
 /// A record on its way, owned so that it can be damaged.
 #[cfg(feature = "faults")]
@@ -15,6 +16,24 @@ pub struct Passing {
     pub kind: Option<crate::record::Kind>,
     pub value: Vec<u8>,
     pub companion: Vec<u8>,
+}
+
+#[cfg(feature = "faults")]
+impl Passing {
+    fn of(record: &Record<'_>) -> Passing {
+        Passing {
+            key: record.key.to_vec(),
+            seqno: record.seqno,
+            kind: Some(record.kind),
+            value: record.value.to_vec(),
+            companion: record.companion.to_vec(),
+        }
+    }
+
+    fn record(&self) -> Record<'_> {
+        let Passing { key, seqno, kind, value, companion } = self;
+        Record { key, seqno: *seqno, kind: kind.unwrap_or(crate::record::Kind::Put), value, companion }
+    }
 }
 
 /// What becomes of a record on its way.
@@ -34,6 +53,10 @@ pub enum Fate {
 pub trait Strike {
     /// A record passes.
     fn record(&mut self, _: &mut Passing) -> Fate {
+        Fate::Pass
+    }
+    /// A record goes into a memtable, and counts as one that did. Lost: nothing leads to it.
+    fn insert(&mut self, _: &mut Passing) -> Fate {
         Fate::Pass
     }
     /// A block's body is built, and no sum taken yet.
@@ -83,6 +106,28 @@ pub(crate) fn along<T>(cursor: &mut dyn Cursor, pass: impl FnOnce(&mut dyn Curso
     pass(cursor)
 }
 
+/// A record on its way into a memtable; answers what `insert` does, or 0 bytes where the record is lost.
+#[cfg(feature = "faults")]
+#[inline]
+pub(crate) fn inserted(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usize) -> usize {
+    let struck = with(|strike| {
+        let mut passing = Passing::of(record);
+        (strike.insert(&mut passing), passing)
+    });
+    match struck {
+        None => insert(record),
+        Some((Fate::Lost, _)) => 0,
+        Some((_, passing)) => insert(&passing.record()),
+    }
+}
+
+/// A record on its way into a memtable.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub(crate) fn inserted(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usize) -> usize {
+    insert(record)
+}
+
 /// A body before its sum is taken.
 #[inline(always)]
 pub(crate) fn body(_body: &mut [u8]) {
@@ -102,7 +147,7 @@ mod struck {
     use super::{Fate, Passing, with};
     use crate::cursor::Cursor;
     use crate::error::Result;
-    use crate::record::{Kind, Record, Seqno};
+    use crate::record::{Record, Seqno};
     use crate::seam::Source;
 
     /// A cursor whose records are struck. It only goes forward, as passes do.
@@ -117,14 +162,7 @@ mod struck {
         /// Takes in what is under the inner cursor, and passes over what is lost.
         fn take(&mut self) -> Result<()> {
             while self.inner.valid() {
-                let record = self.inner.record();
-                self.shown = Passing {
-                    key: record.key.to_vec(),
-                    seqno: record.seqno,
-                    kind: Some(record.kind),
-                    value: record.value.to_vec(),
-                    companion: record.companion.to_vec(),
-                };
+                self.shown = Passing::of(&self.inner.record());
                 match with(|strike| strike.record(&mut self.shown)) {
                     Some(Fate::Lost) => self.inner.next()?,
                     fate => {
@@ -169,8 +207,7 @@ mod struck {
             self.inner.valid()
         }
         fn record(&self) -> Record<'_> {
-            let Passing { key, seqno, kind, value, companion } = &self.shown;
-            Record { key, seqno: *seqno, kind: kind.unwrap_or(Kind::Put), value, companion }
+            self.shown.record()
         }
         fn source(&self) -> Source<'_> {
             self.inner.source()

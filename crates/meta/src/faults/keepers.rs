@@ -110,34 +110,30 @@ impl Companions for Unsummed {
     }
 }
 
-/// What a forger makes of the companions of one key.
-pub type Forgery = fn(&Record<'_>, &mut Vec<u8>);
-
-/// Writes tables in which chosen records have companions that are not theirs, under sums that fit: what damage in memory before the
+/// Writes tables in which the seals of chosen records are not what they were, under sums that fit: what damage in memory before the
 /// sum was taken leaves behind. It believes everything.
 #[derive(Debug, Default)]
 pub struct Forger {
     sealer: Sealer,
-    forged: BTreeMap<Vec<u8>, Forgery>,
+    masks: BTreeMap<Vec<u8>, u64>,
 }
 
 impl Forger {
-    /// A keeper that forges the companions of these keys.
-    pub fn new(forged: impl IntoIterator<Item = (Vec<u8>, Forgery)>) -> Forger {
-        Forger { sealer: Sealer::new(), forged: forged.into_iter().collect() }
+    /// A keeper that flips these bits of the seals of these keys.
+    pub fn new(masks: impl IntoIterator<Item = (Vec<u8>, u64)>) -> Forger {
+        Forger { sealer: Sealer::new(), masks: masks.into_iter().collect() }
     }
 }
 
 impl Companions for Forger {
     as_sealer!(on_write bind term rest);
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        match self.forged.get(record.key) {
-            None => self.sealer.on_build(record, source, out),
-            Some(forge) => {
-                out.extend_from_slice(record.companion);
-                forge(record, out);
+        match (self.masks.get(record.key), Sealer::seal_of(record)) {
+            (Some(mask), Ok(Some(seal))) => {
+                put_word(out, seal.at(record.seqno) ^ mask);
                 Build::Derive
             }
+            _ => self.sealer.on_build(record, source, out),
         }
     }
     fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
