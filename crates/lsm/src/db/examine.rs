@@ -167,8 +167,13 @@ impl Db {
         let inner = self.open_inner()?;
         let (env, dir) = (&inner.env, &inner.dir);
         for _ in 0..ATTEMPTS {
+            let first = self.state()?;
+            let Some(log) = &first.log else { return Ok(Vec::new()) };
+            let marks = wal::read_marks(env, dir, log)?;
             let state = self.state()?;
-            let Some(log) = &state.log else { return Ok(Vec::new()) };
+            if state.log != first.log {
+                continue;
+            }
             let mut found = Vec::new();
             let mut companion = Vec::new();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
@@ -186,7 +191,6 @@ impl Db {
                 }
                 Ok(())
             };
-            let marks = wal::read_marks(env, dir, log)?;
             if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, marks, visit)? {
                 return Ok(found);
             }

@@ -9,10 +9,11 @@
 //! flush.rs       frozen memtables -> a table of level 0
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
-//! replace.rs     tables for what is left of them; fences, bars
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
+//! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
+//! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
@@ -30,6 +31,7 @@ mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ingest;
 mod install;
 mod mend;
 mod metrics;
@@ -50,9 +52,11 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
-pub use events::{Event, Listener, Remedy, Silent};
+pub use crate::error::Remedy;
+pub use events::{Event, Listener, Silent};
 pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
+pub use ingest::{Ingested, Raw};
 pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
@@ -157,6 +161,8 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
@@ -218,14 +224,14 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.snapshots.take(None, || inner.visible()))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
             None => inner.held_snapshot(),
         })
     }

@@ -190,6 +190,7 @@ fn start(
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::barring(opened.barred),
+        ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),

@@ -1,7 +1,7 @@
 //! Decisions of repair, over values alone: what fills a loss, and what a loss comes down to.
 
-use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 
@@ -10,9 +10,8 @@ const PAIRED: usize = 1024;
 
 /// What a table counts, less what was found of it. None if more was found than it counts: then it counts something else.
 pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
-    let less = |a: Entry, b: Entry| {
-        Some(Entry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) })
-    };
+    let less =
+        |a: Entry, b: Entry| Some(Entry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) });
     Some(Ledger {
         puts: less(counted.puts, found.puts)?,
         deletes: less(counted.deletes, found.deletes)?,
@@ -67,7 +66,9 @@ fn few(terms: &[(usize, u64)], count: usize, sum: u64) -> Option<Vec<usize>> {
         1 => sets.extend(terms.iter().filter(|(_, term)| *term == sum).map(|(at, _)| vec![*at])),
         2 if terms.len() <= PAIRED => {
             for (i, (a, x)) in terms.iter().enumerate() {
-                sets.extend(terms[i + 1..].iter().filter(|(_, y)| x.wrapping_add(*y) == sum).map(|(b, _)| vec![*a, *b]));
+                sets.extend(
+                    terms[i + 1..].iter().filter(|(_, y)| x.wrapping_add(*y) == sum).map(|(b, _)| vec![*a, *b]),
+                );
             }
         }
         _ => {}
