@@ -3,15 +3,20 @@
 //! A single put is a batch of one. Its buffer is the thread's own and used again, so that a put allocates nothing here.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::Seal;
+use waxseal_meta::builtin::{Expiry, Labels};
+use waxseal_meta::provider::{EXPIRY, LABELS};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -36,6 +41,7 @@ pub struct WriteOptions {
     durability: Option<Durability>,
     /// Provider and bytes.
     entries: Vec<(u16, Vec<u8>)>,
+    labels: BTreeMap<String, String>,
 }
 
 impl WriteOptions {
@@ -50,12 +56,64 @@ impl WriteOptions {
         self
     }
 
-    /// Keeps bytes beside the value, in the same record, for the provider with this number. They go wherever the record goes,
-    /// and away with it; no read of the value touches them. An unknown provider, bytes that it refuses, and more than 64 KiB in
-    /// all make the write `Invalid`; so does a store that was opened plain.
+    /// Keeps bytes beside the value, in the same record, for the provider with this number (see [`meta`](crate::meta)). They go
+    /// wherever the record goes, and away with it; no read of the value touches them. An unknown provider, bytes that it refuses,
+    /// two entries for one provider, and more in all than a quarter of the family's block or 64 KiB make the write `Invalid`; so
+    /// does a store that was opened plain.
     pub fn entry(mut self, provider: u16, bytes: impl Into<Vec<u8>>) -> WriteOptions {
         self.entries.push((provider, bytes.into()));
         self
+    }
+
+    /// The record counts as absent from this time on, by the store's clock, and a later compaction drops it. Only values expire,
+    /// and only once their seal has spoken for them and for the time: no flipped bit ends a record early. A time before 1970 is
+    /// 1970.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use std::time::{Duration, SystemTime};
+    /// use waxseal::WriteOptions;
+    ///
+    /// cf.put_with("old", "1", WriteOptions::new().expires_at(SystemTime::now() - Duration::from_secs(1)))?;
+    /// cf.put_with("new", "2", WriteOptions::new().expires_at(SystemTime::now() + Duration::from_secs(3600)))?;
+    /// assert_eq!(cf.get("old")?, None);
+    /// assert_eq!(cf.get("new")?.unwrap(), "2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expires_at(self, time: SystemTime) -> WriteOptions {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.entry(EXPIRY, Expiry::at(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// Puts a label beside the value: a name with a text, each name once, the last text wins.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::WriteOptions;
+    /// use waxseal::meta::{LABELS, Labels};
+    ///
+    /// cf.put_with("key", "value", WriteOptions::new().label("source", "import").label("level", "raw"))?;
+    /// let meta = cf.get_meta("key", LABELS)?.unwrap();
+    /// assert_eq!(Labels::read(&meta.bytes).unwrap(), [("level", "raw"), ("source", "import")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn label(mut self, name: impl Into<String>, text: impl Into<String>) -> WriteOptions {
+        self.labels.insert(name.into(), text.into());
+        self
+    }
+
+    /// The entries, labels among them.
+    fn into_entries(self) -> Result<Vec<(u16, Vec<u8>)>> {
+        let mut entries = self.entries;
+        if !self.labels.is_empty() {
+            let labels: Vec<(&str, &str)> = self.labels.iter().map(|(name, text)| (&name[..], &text[..])).collect();
+            entries.push((LABELS, Labels::of(&labels)?));
+        }
+        Ok(entries)
     }
 }
 
@@ -90,10 +148,10 @@ impl<'a> Write<'a> {
         let Write { kind, key, value, seal, entries } = *self;
         match seal {
             None => operations.push_given(family, kind, key, value, entries, inner.engine.companions()),
-            Some(_) if !entries.is_empty() => {
-                Err(Error::invalid("a seal says nothing of entries: give one or the other"))
+            Some(seal) => {
+                let draft = Draft { family, kind, key, value, entries };
+                inner.keeper()?.push_sealed_given(operations, &draft, seal)
             }
-            Some(seal) => inner.keeper()?.push_sealed(operations, family, kind, key, value, seal),
         }
     }
 }
@@ -102,7 +160,8 @@ impl<'a> Write<'a> {
 pub(crate) fn write_one(inner: &Inner, family: &Family, write: Write<'_>, options: WriteOptions) -> Result<()> {
     inner.check(family)?;
     let durability = options.durability.unwrap_or(inner.engine.settings().durability);
-    let entries: Vec<(u16, &[u8])> = options.entries.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
+    let given = options.into_entries()?;
+    let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
     let write = Write { entries: &entries, ..write };
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();

@@ -10,7 +10,8 @@ use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
-use waxseal_meta::Sealer;
+use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
+use waxseal_meta::{MetadataProvider, Providers, Sealer};
 
 use crate::db::{Db, Inner};
 use crate::verify::{Policies, Policy};
@@ -47,6 +48,8 @@ pub struct Builder {
     policy: Policy,
     /// Opened without seals.
     plain: bool,
+    /// Who keeps something beside values, next to Waxseal's own.
+    providers: Vec<Arc<dyn MetadataProvider>>,
     parts: Parts,
 }
 
@@ -62,6 +65,7 @@ impl Builder {
             has_template: false,
             policy: Policy::default(),
             plain: false,
+            providers: Vec::new(),
             parts: Parts::real(),
         }
     }
@@ -186,6 +190,13 @@ impl Builder {
         self
     }
 
+    /// Somebody who keeps something of their own beside values: see [`meta`](crate::meta). Waxseal's own (expiry, provenance,
+    /// ETL, labels) are always there. An open answers `Invalid` if two have the same id, or if a descriptor cannot be.
+    pub fn provider(mut self, provider: Arc<dyn MetadataProvider>) -> Builder {
+        self.providers.push(provider);
+        self
+    }
+
     /// Another file system.
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Builder {
         self.parts.env.fs = fs;
@@ -275,7 +286,11 @@ impl Builder {
         if self.has_template && !explicit.contains(DEFAULT_FAMILY) {
             parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
         }
-        let keeper = (!self.plain).then(|| Arc::new(Sealer::new()));
+        let keeper = match (self.plain, self.providers) {
+            (false, providers) => Some(Arc::new(Sealer::new().with(all_providers(providers)?))),
+            (true, providers) if providers.is_empty() => None,
+            (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
+        };
         if let Some(keeper) = &keeper {
             parts.companions = keeper.clone();
         }
@@ -292,6 +307,12 @@ pub(crate) struct Ready {
     pub(crate) keeper: Option<Arc<Sealer>>,
     template: CfOptions,
     policies: Policies,
+}
+
+/// Waxseal's own providers and others.
+fn all_providers(others: Vec<Arc<dyn MetadataProvider>>) -> Result<Providers> {
+    let own: [Arc<dyn MetadataProvider>; 4] = [Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels)];
+    Providers::of(own.into_iter().chain(others).collect())
 }
 
 /// Cache and memtable bytes out of a budget. Each comes as (what was said, the default).

@@ -42,7 +42,16 @@ impl Inner {
         template: CfOptions,
         policies: Policies,
     ) -> Inner {
-        Inner { engine, template, keeper, policies, closed: AtomicBool::new(false) }
+        let inner = Inner { engine, template, keeper, policies, closed: AtomicBool::new(false) };
+        inner.engine.families().iter().for_each(|family| inner.note(family));
+        inner
+    }
+
+    /// Tells the keeper of a family: what may stand beside its values goes by the size of its blocks.
+    fn note(&self, family: &Family) {
+        if let Some(keeper) = &self.keeper {
+            keeper.set_block_bytes(family.id(), family.options().block_bytes);
+        }
     }
 
     /// The keeper of seals; `Invalid` if the store was opened plain.
@@ -200,7 +209,10 @@ impl Db {
             return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
         }
         match self.inner.engine.create_family(name, self.inner.template.clone()) {
-            Ok(family) => Ok(self.wrap(family)),
+            Ok(family) => {
+                self.inner.note(&family);
+                Ok(self.wrap(family))
+            }
             // Another thread may have made it since we looked.
             Err(error) => self.inner.engine.family(name).map(|family| self.wrap(family)).ok_or(error),
         }
@@ -211,6 +223,7 @@ impl Db {
         self.inner.check_open()?;
         let family = self.inner.engine.create_family(name, options)?;
         self.inner.policies.note_explicit(name);
+        self.inner.note(&family);
         Ok(self.wrap(family))
     }
 
@@ -307,7 +320,7 @@ impl Db {
         self.inner.engine.metrics()
     }
 
-    /// What was done with seals since the store was opened: made, given, adopted, checked. None if it was opened plain.
+    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened plain.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

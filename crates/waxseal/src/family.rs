@@ -9,6 +9,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_meta::Seal;
+use waxseal_meta::reading::{Meta, MetaIter};
 
 use crate::batch::{Write, WriteOptions, write_one};
 use crate::cursor::Cursor;
@@ -171,6 +172,37 @@ impl ColumnFamily {
     /// True if the key is there.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// What a provider keeps beside the value of a key: see [`meta`](crate::meta). The value is neither copied nor hashed for it,
+    /// whatever its size; [`Meta::checked`](crate::meta::Meta) says how far the entry was checked.
+    ///
+    /// Errors: `Corruption` if what stands beside the value cannot be decoded or does not fit its sum.
+    pub fn get_meta(&self, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        self.inner.check(&self.family)?;
+        waxseal_meta::get_meta(&self.inner.engine, &self.family, key.as_ref(), At::Latest, provider)
+    }
+
+    /// What a provider keeps beside the values of a range, in the order of their keys; values without an entry are passed over.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::WriteOptions;
+    /// use waxseal::meta::{LABELS, Labels};
+    ///
+    /// cf.put("a", "1")?;
+    /// cf.put_with("b", "2", WriteOptions::new().label("source", "import"))?;
+    /// for entry in cf.iter_meta(.., LABELS)? {
+    ///     let (key, meta) = entry?;
+    ///     assert_eq!((&key[..], Labels::read(&meta.bytes).unwrap()), (&b"b"[..], vec![("source", "import")]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter_meta(&self, range: impl KeyRange, provider: u16) -> Result<MetaIter> {
+        self.inner.check(&self.family)?;
+        waxseal_meta::iter_meta(&self.inner.engine, &self.family, At::Latest, range.into_bounds(), provider)
     }
 
     /// The values of many keys, in their order, all as they were at one moment.

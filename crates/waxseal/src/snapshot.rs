@@ -6,6 +6,7 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, At};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Seqno;
+use waxseal_meta::reading::Meta;
 
 use crate::cursor::Cursor;
 use crate::db::Inner;
@@ -73,6 +74,13 @@ impl Snapshot {
     pub fn get_into(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         Ok(self.get_with(cf, key, |found| value.extend_from_slice(found))?.is_some())
+    }
+
+    /// What a provider kept beside the value that a key had: see [`ColumnFamily::get_meta`].
+    pub fn get_meta(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        let at = self.of(cf)?;
+        self.inner.check(&cf.family)?;
+        waxseal_meta::get_meta(&self.inner.engine, &cf.family, key.as_ref(), At::Snapshot(at), provider)
     }
 
     /// True if the key was there.
