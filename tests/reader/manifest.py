@@ -12,6 +12,7 @@ TableEntry = namedtuple(
     "TableEntry", "family level number uid size smallest largest least greatest digest ingest ledger"
 )
 Place = namedtuple("Place", "segment nonce offset link")
+Fence = namedtuple("Fence", "start end bound file offset verdict")
 
 CURRENT = re.compile(rb"(MANIFEST-\d{6,}) ([0-9a-fA-F]{16}) ([0-9a-fA-F]{32})\n")
 
@@ -30,6 +31,8 @@ class Manifest:
         self.counters = (0, 0, 0)  # next file, last seqno, next family
         self.witness = 0
         self.cuts = []
+        self.fences = {}  # (family, number) -> Fence
+        self.barred = set()  # (family, number)
         self.file, self.uid = current(directory)
         self.read(read_named(directory, self.file))
 
@@ -66,6 +69,8 @@ class Manifest:
                 family = c.varint()
                 self.families.pop(family, None)
                 self.tables = {at: entry for at, entry in self.tables.items() if entry.family != family}
+                self.fences = {at: fence for at, fence in self.fences.items() if at[0] != family}
+                self.barred = {at for at in self.barred if at[0] != family}
             elif tag == 6:
                 entry = TableEntry(
                     c.varint(), c.varint(), c.varint(), c.take(16), c.varint(), c.bytes(), c.bytes(),
@@ -76,6 +81,7 @@ class Manifest:
                 at = (c.varint(), c.varint(), c.varint())
                 if self.tables.pop(at, None) is None:
                     raise c.damage(f"table {at} removed that is not there")
+                self.barred.discard((at[0], at[2]))
             elif tag == 10:
                 family, seqno = c.varint(), c.varint()
                 self.flushed[family] = max(seqno, self.flushed.get(family, 0))
@@ -95,6 +101,18 @@ class Manifest:
                 self.witness = max(self.witness, mark([c.u64()], 0, SYNCED) or 0)
             elif tag == 25:
                 self.cuts.append((c.varint(), c.varint(), c.varint()))
+            elif tag == 22:
+                at = (c.varint(), c.varint())
+                self.fences[at] = fence(c)
+            elif tag == 24:
+                at = (c.varint(), c.varint())
+                if self.fences.pop(at, None) is None:
+                    raise c.damage(f"fence {at} lifted that is not there")
+            elif tag == 29:
+                at = (c.varint(), c.varint())
+                if all((entry.family, entry.number) != at for entry in self.tables.values()):
+                    raise c.damage(f"table {at} barred that is not there")
+                self.barred.add(at)
             elif tag % 2:
                 continue  # may be skipped
             else:
@@ -121,6 +139,19 @@ class Manifest:
 
 def place(c):
     return Place(c.varint(), c.u64(), c.varint(), c.u64())
+
+
+def fence(c):
+    """A span in which records were lost (section 6.2)."""
+    start, end = ((c.bytes(), c.varint()) for _ in range(2))
+    return Fence(start, end, c.varint(), c.bytes(), c.varint(), c.varint())
+
+
+def covers(fence, key, seqno):
+    """Whether a record may be older than one that was lost, or stand where one was: it decides nothing. Bytewise order."""
+    place = lambda at: (at[0], -at[1])
+    may_hide = place(fence.start) <= (key, 0) and (key, -fence.bound) <= place(fence.end)
+    return seqno <= fence.bound and may_hide and place(fence.start) <= (key, -seqno)
 
 
 def piece(data, at, count):

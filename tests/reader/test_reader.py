@@ -100,7 +100,7 @@ users\t75\t6c6f67
 users\t76\t""" + (b"L" * 5000).hex() + "\n"  # fmt: skip
 
 
-def store(closed):
+def store(closed, more=()):
     """Two families, two tables, two segments, a ring: name -> bytes. Open: the tail stands in the ring alone."""
     top, top_entry = build.table(
         0, [[(PUT, b"", 2, b"empty", SEAL), (PUT, b"apple", 5, b"old", SEAL), (PUT, b"apple", 3, b"older", b"")],
@@ -126,6 +126,7 @@ def store(closed):
         + build.field(16, build.varint(8192), build.varint(5)) + build.field(23, build.words(build.mark(8192, 0, SYNCED))),
         build.field(14, build.place(7, SEGMENT, stream.offset, turned)),
     ]  # fmt: skip
+    edits += more
     if closed:
         edits.append(build.field(14, build.place(8, NEXT, tail.offset, tail.link)))
     held = () if closed else [(tail.offset - len(tail.data), tail.data)]
@@ -170,6 +171,27 @@ class Stores(unittest.TestCase):
             self.assertEqual(code, 0, text)
             self.assertIn("3 edits" if not closed else "4 edits", text)
             self.assertIn("2 tables with 7 records", text)
+
+    def test_what_a_fence_leaves_in_doubt_is_not_listed_and_is_damage(self):
+        span = build.blob(b"apricot") + build.varint(9) + build.blob(b"n") + build.varint(0)
+        span += build.varint(8) + build.blob(b"000003.tbl") + build.varint(64) + build.varint(1)
+        fence = build.field(22, build.varint(0), build.varint(21), span)
+        lift = build.field(24, build.varint(0), build.varint(21))
+        code, text = run(store(True, [fence]), "list")
+        self.assertEqual(code, 3, text)
+        lost = "default\t6d6170\t73686565\n"
+        self.assertEqual(shorten(text).split("damage:")[0], shorten(EXPECTED).replace(lost, ""))
+        self.assertIn("1 fences", run(store(True, [fence]), "verify")[1])
+        self.expect_all(run(store(True, [fence, lift]), "list"))
+        self.assertEqual(run(store(True, [lift]), "list")[0], 3)
+
+    def test_barred_tables_are_told_and_end_with_their_table(self):
+        bar = build.field(29, build.varint(0), build.varint(3))
+        code, text = run(store(True, [bar]), "verify")
+        self.assertEqual(code, 0, text)
+        self.assertIn("1 barred tables", text)
+        self.expect_all(run(store(True, [bar]), "list"))
+        self.assertEqual(run(store(True, [build.field(29, build.varint(0), build.varint(77))]), "verify")[0], 3)
 
     def test_json_shows_companions(self):
         code, text = run(store(closed=True), "list", "--json")

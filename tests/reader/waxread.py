@@ -2,7 +2,8 @@
 """Reads a Waxseal store, written from docs/format.md alone; it shares nothing with the engine, so it keeps that page honest.
 
     waxread.py list DIR [--json]     every live record: family TAB key TAB value, key and value in hex;
-                                     by family id, then key. --json: one object a line, with seqno and companions
+                                     by family id, then key. --json: one object a line, with seqno and companions.
+                                     Where records were lost (fences), what is left in doubt is not listed, and it is damage
     waxread.py verify DIR            checks every sum, link, digest, bound, count and filter line
 
 The store is closed, or a copy that nobody writes to. Exit codes: 0 fine, 1 usage, 3 damage, 4 a file that cannot be read,
@@ -16,7 +17,7 @@ import sys
 
 from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
 from log import Log
-from manifest import Manifest
+from manifest import Manifest, covers
 from table import NO_BLOCK, Record, Table
 
 
@@ -67,8 +68,12 @@ class Store:
             record = newest[key]
             if record.kind in (MERGE, RANGE_DELETE, POINTER):
                 raise Unsupported(f"record of kind {record.kind:02X}")
-            if record.kind == PUT:
+            if record.kind == PUT and not self.is_in_doubt(family, record):
                 yield record
+
+    def is_in_doubt(self, family, record):
+        fences = (fence for (of, _), fence in self.manifest.fences.items() if of == family)
+        return any(covers(fence, record.key, record.seqno) for fence in fences)
 
 
 def keep_newest(found, record):
@@ -92,6 +97,8 @@ def list_records(directory, as_json):
                 print(json.dumps(row | {"seqno": record.seqno, "companions": companions}))
             else:
                 print(name.replace("\t", "\\t").replace("\n", "\\n"), record.key.hex(), record.value.hex(), sep="\t")
+    for fence in store.manifest.fences.values():
+        raise Damage(fence.file.decode(errors="backslashreplace"), fence.offset, f"records were lost between {fence.start} and {fence.end}")
 
 
 def verify(directory):
@@ -122,7 +129,8 @@ def verify(directory):
     log = store.log
     print(
         f"{store.manifest.edits} edits, {len(store.manifest.families)} families, {tables} tables with {records} records, "
-        f"{log.frames} frames with {len(log.operations)} records, {log.note}: "
+        f"{log.frames} frames with {len(log.operations)} records, {log.note}, "
+        f"{len(store.manifest.fences)} fences, {len(store.manifest.barred)} barred tables: "
         + (f"{len(faults)} damaged" if faults else "all sums hold")
     )
     return 3 if faults else 0

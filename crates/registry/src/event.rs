@@ -1,4 +1,4 @@
-//! Events: the rows of the log. docs/format.md, section 8.6.
+//! Events: the rows of the log. docs/format.md, section 9.6.
 //!
 //! The key says to what, what, when, by whom and in which commit; the value is a level and the payload.
 

@@ -1,4 +1,4 @@
-//! Where rows stand, and how queries walk over them. docs/format.md, section 8.5.
+//! Where rows stand, and how queries walk over them. docs/format.md, section 9.5.
 //!
 //! ```text
 //! log        02 | path 00 | operation u16 | time u64 | client | seqno u64
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn golden_keys() {
-        // docs/format.md, section 8.5.
+        // docs/format.md, section 9.5.
         let key = LogKey {
             target: john(),
             operation: Operation::ROW_UPDATE,

@@ -15,7 +15,7 @@
 //!
 //! Above these will stand, in this order: `registry` and `log` (the two families and their calls), `hooks` (what the engine
 //! calls), `modes` (sync, async, deferred), `sessions` (who writes, and who may read), `provenance` (where and why). The engine
-//! knows none of them. Every byte is in docs/format.md, section 8.
+//! knows none of them. Every byte is in docs/format.md, section 9.
 
 pub mod clock;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Operations: what can happen to a target. docs/format.md, section 8.4.
+//! Operations: what can happen to a target. docs/format.md, section 9.4.
 //!
 //! Each has a number that never changes and a name, `Row.Update`; where Wasef's paper has a name, that one is read as well.
 //! Whoever embeds the store defines operations of their own: the number of such a one is made from its name, so that it is the
@@ -287,7 +287,7 @@ mod tests {
         let (mut here, mut there) = (Operations::new(), Operations::new());
         there.define("other.one").unwrap();
         let reindex = here.define("app.reindex").unwrap();
-        assert_eq!(reindex.number(), 0xCEF9); // docs/format.md, section 8.4
+        assert_eq!(reindex.number(), 0xCEF9); // docs/format.md, section 9.4
         assert_eq!(there.define("app.reindex").unwrap(), reindex);
         assert_eq!(here.define("app.reindex").unwrap(), reindex);
         assert_eq!((here.named("app.reindex").unwrap(), here.name(reindex)), (reindex, "app.reindex".to_owned()));

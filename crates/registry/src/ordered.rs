@@ -1,4 +1,4 @@
-//! Bytes that sort as what they stand for. docs/format.md, section 8.1.
+//! Bytes that sort as what they stand for. docs/format.md, section 9.1.
 //!
 //! Numbers are written highest byte first. A component is a byte string with each 00 written as 00 FF, ended by 00 01: of two
 //! components the lesser has the lesser bytes, none is the beginning of another, and what follows cannot disturb the order.

@@ -1,4 +1,4 @@
-//! What an event holds beside its key: typed fields. docs/format.md, section 8.6.
+//! What an event holds beside its key: typed fields. docs/format.md, section 9.6.
 //!
 //! Which fields an operation has is the matter of whoever writes the event; here each field has a number, a type and a limit.
 //! Fields stand by ascending number, those of one number in the order in which they were added. A number that is not known is
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn golden_payload() {
-        // docs/format.md, section 8.6.
+        // docs/format.md, section 9.6.
         let payload = Payload::new()
             .with(Field::NewValue(Image::Value(b"Urbana,IL".to_vec())))
             .with(Field::OldValue(Image::Absent))

@@ -1,4 +1,4 @@
-//! Registrations: the rows of the registry. docs/format.md, section 8.7.
+//! Registrations: the rows of the registry. docs/format.md, section 9.7.
 //!
 //! A pair of target and operation stands in the registry once; to register it again changes its options. The seqno of the row is
 //! the moment from which on the operation is logged.
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn golden_registration() {
-        // docs/format.md, section 8.7.
+        // docs/format.md, section 9.7.
         let options = Options {
             scope: Scope::Subtree,
             mode: Mode::Deferred,

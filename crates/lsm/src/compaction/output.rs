@@ -20,8 +20,8 @@ use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
-use crate::record::{Record, Seqno};
-use crate::seam::{Build, Companions, Protection};
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::{Build, Companions, DropReason, Protection, Rows};
 use crate::sst::{Finished, Writer, WriterSettings, checked_term};
 use crate::version::TableMeta;
 
@@ -88,7 +88,7 @@ struct Outputs<'a> {
     numbers: Vec<u64>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
-    /// Terms that the keeper added, by kind; no counts.
+    /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
 }
 
@@ -109,10 +109,26 @@ impl Outputs<'_> {
         let companions = self.job.companions.clone();
         let mut dropped = Ledger::default();
         let mut since_check = 0;
+        let mut own = companions.rows(self.job.family, &self.job.options.order)?;
         cursor.first()?;
         while cursor.valid() {
             let record = cursor.record();
-            match rules.decide(record.key, record.seqno, record.kind) {
+            if let Some(own) = &mut own
+                && own.takes(&record, cursor.source())?
+            {
+                dropped.add(record.kind, companions.term(&record));
+                cursor.next()?;
+                continue;
+            }
+            let mut decision = rules.decide(record.key, record.seqno, record.kind);
+            if decision == Decision::Keep
+                && record.kind == Kind::Put
+                && companions.expired(&record, &|| self.job.env.clock.wall_micros())
+                && rules.may_expire()
+            {
+                decision = Decision::Drop(DropReason::Expired);
+            }
+            match decision {
                 Decision::Disordered => {
                     let damage = Damage {
                         verdict: Verdict::Ledger,
@@ -124,6 +140,11 @@ impl Outputs<'_> {
                 Decision::Drop(reason) => {
                     dropped.add(record.kind, checked_term(&*companions, &record, cursor.source().protection)?);
                     companions.on_drop(&record, reason);
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, cursor.source()))?;
+                }
+                Decision::Keep if own.is_some() => {
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, cursor.source()))?;
+                    self.put_groups(own.as_deref_mut(), splitter)?;
                 }
                 Decision::Keep => {
                     let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
@@ -142,8 +163,31 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        own.as_mut().map_or(Ok(()), |own| own.ends())?;
+        self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
         self.balance(&dropped)
+    }
+
+    /// Writes what the keeper's own rows have been put between. A table ends in front of a group only.
+    fn put_groups(&mut self, own: Option<&mut (dyn Rows + '_)>, splitter: &mut Splitter) -> Result<()> {
+        let Some(own) = own else { return Ok(()) };
+        while let Some(group) = own.next_group() {
+            for (at, row) in group.iter().enumerate() {
+                let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+                if splitter.ends_before(&row.key, written) && at == 0 {
+                    self.finish_table()?;
+                }
+                if let (0, Some(open)) = (at, &mut self.open) {
+                    open.writer.keep_together(group.iter().map(|row| row.record()))?;
+                }
+                if row.made {
+                    self.derived.add(row.kind, self.job.companions.term(&row.record()));
+                }
+                self.add(&row.record(), row.protection)?;
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {

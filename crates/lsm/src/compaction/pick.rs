@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use crate::fence::Fence;
 use crate::options::CfOptions;
 use crate::order::Order;
 use crate::record::{MAX_SEQNO, Seqno};
@@ -47,6 +48,8 @@ pub struct TableFacts<'a> {
     pub greatest_seqno: Seqno,
     /// Not to be touched: an input of a running job, or barred after a job failed.
     pub is_busy: bool,
+    /// A fence reaches into its keys: tombstones there stay, and to write it anew for them would never end.
+    pub is_fenced: bool,
 }
 
 /// The shape a family wants for its levels.
@@ -175,11 +178,28 @@ impl<'a> Picture<'a> {
                 tombstones: meta.ledger.deletes.count,
                 greatest_seqno: meta.newest_seqno(),
                 is_busy: is_busy(meta.number),
+                is_fenced: false,
             });
             facts.collect()
         };
         let oldest_snapshot = oldest_snapshot.unwrap_or(MAX_SEQNO);
         Picture { order: levels.order(), shape, levels: std::array::from_fn(facts), running, oldest_snapshot }
+    }
+
+    /// The same, with the fences that reach into tables.
+    #[must_use]
+    pub fn fenced(mut self, fences: &[Fence]) -> Picture<'a> {
+        let order = self.order;
+        if !fences.is_empty() {
+            for table in self.levels.iter_mut().flatten() {
+                let overlaps = |fence: &Fence| {
+                    order.compare(&fence.from.0, table.largest).is_le()
+                        && order.compare(table.smallest, &fence.to.0).is_le()
+                };
+                table.is_fenced = fences.iter().any(overlaps);
+            }
+        }
+        self
     }
 
     /// Sizes of all levels.
@@ -293,7 +313,10 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
     let Some(tables) = picture.levels.get(level) else { return Step::Done };
     let wanted = |table: &TableFacts<'_>| match level {
         0 => table.number <= newest && concerned(table),
-        BOTTOM => concerned(table) && table.tombstones > 0 && table.greatest_seqno <= picture.oldest_snapshot,
+        BOTTOM => {
+            let can_go = table.greatest_seqno <= picture.oldest_snapshot && !table.is_fenced;
+            concerned(table) && table.tombstones > 0 && can_go
+        }
         _ => concerned(table),
     };
     let mut wanted = (0..tables.len()).filter(|at| wanted(&tables[*at])).peekable();
@@ -424,7 +447,10 @@ fn sink(picture: &Picture<'_>, level: usize, at: usize, reason: Reason) -> Optio
         return plan_level(picture, level, at, reason);
     }
     let span = Span { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
-    let can = !table.is_busy && table.greatest_seqno <= picture.oldest_snapshot && is_free(picture, &span);
+    let can = !table.is_busy
+        && !table.is_fenced
+        && table.greatest_seqno <= picture.oldest_snapshot
+        && is_free(picture, &span);
     can.then(|| Plan {
         inputs: vec![(level, vec![table.number])],
         output_level: level,

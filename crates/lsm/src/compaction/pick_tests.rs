@@ -66,6 +66,7 @@ fn scripts_tell_what_is_picked() {
                             tombstones: number("tombstones", 0),
                             greatest_seqno: number("seqno", 1),
                             is_busy: words.contains(&"busy"),
+                            is_fenced: false,
                         });
                     }
                 }
@@ -161,6 +162,7 @@ impl Tree {
                 tombstones: table.records.iter().filter(|record| record.2 == Kind::Delete).count() as u64,
                 greatest_seqno: table.records.iter().map(|record| record.1).max().unwrap(),
                 is_busy: busy.contains(&table.number),
+                is_fenced: false,
             });
             tables.collect()
         };

@@ -36,6 +36,8 @@ pub struct Rules<B> {
     seqno: Seqno,
     stripe: Option<usize>,
     has_key: bool,
+    /// Nothing goes.
+    keeps_all: bool,
 }
 
 impl<B: FnMut(&[u8]) -> bool> Rules<B> {
@@ -44,7 +46,13 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
         debug_assert!(snapshots.is_sorted());
         let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
-        Rules { order, snapshots, is_bottom, key: Vec::new(), seqno: 0, stripe: None, has_key: false }
+        Rules { order, snapshots, is_bottom, key: Vec::new(), seqno: 0, stripe: None, has_key: false, keeps_all: false }
+    }
+
+    /// The same, but every record stays: what is written anew is a table's content, not a merge.
+    #[must_use]
+    pub fn keeping_all(self) -> Self {
+        Rules { keeps_all: true, ..self }
     }
 
     /// Decides on the next record in internal order.
@@ -63,7 +71,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         }
         self.seqno = seqno;
         // What covers other keys than its own is not hidden by a version of its own key, and hides none.
-        if matches!(kind, Kind::RangeDelete | Kind::Fence) {
+        if self.keeps_all || matches!(kind, Kind::RangeDelete | Kind::Fence) {
             return Decision::Keep;
         }
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
@@ -77,6 +85,12 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
             return Decision::Drop(DropReason::Tombstone);
         }
         Decision::Keep
+    }
+
+    /// True if the record just kept could go like a tombstone at the bottom, were it not a value: every reader sees it, and nothing
+    /// older is left that would come to light.
+    pub fn may_expire(&mut self) -> bool {
+        self.stripe == Some(0) && (self.is_bottom)(&self.key)
     }
 }
 

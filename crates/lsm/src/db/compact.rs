@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::background::Lane;
-use super::family::Family;
-use super::install::{Replaced, added_to};
+use super::family::{Family, View};
+use super::install::Replaced;
 use super::reads::{Bounds, LevelPart};
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
@@ -21,11 +21,11 @@ use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
 use crate::options::{CfOptions, Compression};
-use crate::record::Seqno;
-use crate::version::{Change, Edit, LEVELS, TableMeta};
+use crate::record::{MAX_SEQNO, Seqno};
+use crate::version::{Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
-const HOT_LEVELS: usize = 2;
+pub(super) const HOT_LEVELS: usize = 2;
 
 /// Frozen memtables at most; with so many, a full active one stops writers.
 const FROZEN_MEMTABLES: usize = 2;
@@ -86,7 +86,7 @@ impl Inner {
         let oldest = self.snapshots.boundaries().first().copied();
         let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
-            pick(&picture(family, &view.levels, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
+            pick(&picture(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
         };
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
@@ -106,7 +106,7 @@ impl Inner {
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
-                    let picture = picture(family, &view.levels, &spans, oldest, taken);
+                    let picture = picture(family, &view, &spans, oldest, taken);
                     step = pick::plan_range(&picture, level, low, high, newest);
                     match &step {
                         Step::Run(plan) => Some((family.clone(), plan.clone())),
@@ -134,7 +134,7 @@ impl Inner {
         }
         let outcome = match plan.action {
             Action::Move => self.move_tables(family, plan, &inputs),
-            Action::Merge => self.merge_tables(family, plan, &view.levels, &inputs),
+            Action::Merge => self.merge_tables(family, plan, &view, &inputs),
         };
         if family.is_dropped() {
             return Ok(()); // while it was compacted: nothing is left to be done, and nothing failed
@@ -143,9 +143,9 @@ impl Inner {
             && error.is_corruption()
         {
             // A damaged input stays as it is, out of the picker's sight; what it does not cover goes on.
-            self.compactions.bar(inputs.iter().map(|(_, table)| table.meta().number));
             self.listener.on_event(&Event::Corruption { error: error.clone().in_family(family.name(), None) });
-            self.revise_stall();
+            let numbers: Vec<u64> = inputs.iter().map(|(_, table)| table.meta().number).collect();
+            let _ = self.bar_tables(family, &numbers); // remembered in memory at least
             return Ok(());
         }
         self.revise_stall();
@@ -162,12 +162,10 @@ impl Inner {
         Ok(())
     }
 
-    fn merge_tables(&self, family: &Family, plan: &Plan, levels: &Levels, inputs: &[Input]) -> Result<()> {
-        let outputs = match self.merge_once(family, plan, levels, inputs) {
+    fn merge_tables(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<()> {
+        let outputs = match self.merge_once(family, plan, view, inputs) {
             // Not of any file: it may have happened on the way. Once more; then the span is barred.
-            Err(error) if error.damage().is_some_and(is_of_the_pass) => {
-                self.merge_once(family, plan, levels, inputs)?
-            }
+            Err(error) if error.damage().is_some_and(is_of_the_pass) => self.merge_once(family, plan, view, inputs)?,
             outcome => outcome?,
         };
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
@@ -184,17 +182,12 @@ impl Inner {
 
     /// Tables for tables, in one edit.
     fn exchange(&self, family: &Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Result<()> {
-        let mut edit = Edit::default();
-        edit.changes.extend(removes.iter().map(|(level, number)| Change::TableRemoved {
-            family: family.id(),
-            level: *level as u8,
-            number: *number,
-        }));
-        edit.changes.extend(adds.iter().map(|(level, meta)| added_to(family, *level, meta)));
-        self.install(edit, Some(Replaced { family, removes, adds, flushed: None }))
+        let replaced = Replaced::tables(family, removes, adds);
+        self.install(Edit::from(replaced.changes()), [replaced])
     }
 
-    fn merge_once(&self, family: &Family, plan: &Plan, levels: &Levels, inputs: &[Input]) -> Result<Vec<TableMeta>> {
+    fn merge_once(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<Vec<TableMeta>> {
+        let levels = &view.levels;
         let mut expected = Ledger::default();
         let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
         for (level, _) in &plan.inputs {
@@ -232,7 +225,10 @@ impl Inner {
             expected,
             summed,
         };
-        let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key);
+        // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
+        let order = family.order();
+        let is_fenced = |key: &[u8]| view.fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO));
+        let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, below);
@@ -309,10 +305,11 @@ pub(super) fn shape(options: &CfOptions) -> Shape {
 
 fn picture<'a>(
     family: &'a Family,
-    levels: &'a Levels,
+    view: &'a View,
     spans: &'a [Span],
     oldest_snapshot: Option<Seqno>,
     taken: &Taken<'_>,
 ) -> Picture<'a> {
-    Picture::new(levels, shape(family.options()), spans, oldest_snapshot, |number| taken.is_busy(number))
+    let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, |n| taken.is_busy(n));
+    picture.fenced(&view.fences)
 }

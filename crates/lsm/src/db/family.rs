@@ -56,7 +56,7 @@ impl Generation {
 }
 
 /// What a reader of one family sees.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) active: Arc<Generation>,
     /// Newest first (I03: they never change again).
@@ -64,6 +64,18 @@ pub(crate) struct View {
     pub(crate) levels: Arc<Levels>,
     /// Where records were lost for good.
     pub(crate) fences: Arc<Vec<Fence>>,
+    /// The number by which the manifest knows each of them.
+    pub(crate) fence_ids: Arc<Vec<u64>>,
+}
+
+impl View {
+    /// The same fences but those that are lifted, and those that are added behind them.
+    pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<Fence>)]) -> View {
+        let stay = self.fence_ids.iter().zip(&*self.fences).filter(|(id, _)| !lifted.contains(id));
+        let come = added.iter().map(|(id, fence)| (id, &**fence));
+        let (ids, fences) = stay.chain(come).map(|(id, fence)| (*id, fence.clone())).unzip();
+        View { fences: Arc::new(fences), fence_ids: Arc::new(ids), ..self.clone() }
+    }
 }
 
 /// A column family: an ordered map of its own that commits together with the others. Clones share it; all methods may be
@@ -92,7 +104,8 @@ impl Family {
         levels: Arc<Levels>,
     ) -> Family {
         let active = Generation::new(&options.order);
-        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences: Arc::default() });
+        let (fences, fence_ids) = Default::default();
+        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
         let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
         Family(Arc::new(inner))
@@ -149,33 +162,36 @@ impl Family {
         self.change(|view| {
             view.active.through.store(through, Ordering::Release);
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
-            View {
-                active: Generation::new(self.order()),
-                frozen,
-                levels: view.levels.clone(),
-                fences: view.fences.clone(),
-            }
+            View { active: Generation::new(self.order()), frozen, ..view.clone() }
         });
     }
 
     /// Replaces the levels, and takes away the frozen memtables up to `flushed` that are in them now.
     pub(crate) fn install(&self, levels: Arc<Levels>, flushed: Option<Seqno>) {
+        self.install_fenced(levels, flushed, &[], &[]);
+    }
+
+    /// The same, with fences that go and come at that moment.
+    pub(crate) fn install_fenced(
+        &self,
+        levels: Arc<Levels>,
+        flushed: Option<Seqno>,
+        lifted: &[u64],
+        fenced: &[(u64, Arc<Fence>)],
+    ) {
         self.change(|view| {
             let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
             let frozen = view.frozen.iter().filter(keep).cloned().collect();
-            View { active: view.active.clone(), frozen, levels, fences: view.fences.clone() }
+            let view = if lifted.is_empty() && fenced.is_empty() { view.clone() } else { view.fenced(lifted, fenced) };
+            View { frozen, levels, ..view }
         });
     }
 
     /// Replaces everything: a read-only store looks again.
-    pub(crate) fn replace(&self, memtable: Arc<Memtable>, levels: Arc<Levels>) {
-        let generation = Generation { memtable, first_offset: AtomicU64::new(u64::MAX), through: AtomicU64::new(0) };
-        self.change(|view| View {
-            active: Arc::new(generation),
-            frozen: Vec::new(),
-            levels,
-            fences: view.fences.clone(),
-        });
+    pub(crate) fn replace(&self, fresh: &View) {
+        let (first_offset, through) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        let generation = Generation { memtable: fresh.active.memtable.clone(), first_offset, through };
+        self.change(|_| View { active: Arc::new(generation), frozen: Vec::new(), ..fresh.clone() });
     }
 
     /// Marks the family dropped, or not after all.
@@ -190,6 +206,7 @@ impl Family {
             frozen: Vec::new(),
             levels: empty,
             fences: Arc::default(),
+            fence_ids: Arc::default(),
         });
     }
 }

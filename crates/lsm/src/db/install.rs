@@ -9,6 +9,7 @@ use super::family::Family;
 use super::{Inner, TableHandle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::names::Name;
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
@@ -16,12 +17,13 @@ use crate::version::{Change, Edit, TableMeta};
 impl Inner {
     /// Makes an edit durable, then shows it to readers (I04). Edits and views change in the same order. If the edit is refused,
     /// the files that it would have named are removed, unless it may have reached the disk all the same.
-    pub(super) fn install(&self, mut edit: Edit, replaced: Option<Replaced<'_>>) -> Result<()> {
+    pub(super) fn install<'a>(&self, mut edit: Edit, replaced: impl IntoIterator<Item = Replaced<'a>>) -> Result<()> {
+        let replaced: Vec<Replaced<'_>> = replaced.into_iter().collect();
         let mut guard = lock(&self.manifest);
         let Some(manifest) = guard.as_mut() else { return Err(Error::closed()) };
-        let outcome = self.check_halted().and_then(|()| match &replaced {
-            Some(replaced) if replaced.family.is_dropped() => Err(Error::invalid("the family was dropped meanwhile")),
-            _ => Ok(()),
+        let outcome = self.check_halted().and_then(|()| match replaced.iter().any(|part| part.family.is_dropped()) {
+            true => Err(Error::invalid("the family was dropped meanwhile")),
+            false => Ok(()),
         });
         let outcome = outcome.and_then(|()| {
             let created = edit.changes.iter().filter_map(|change| match change {
@@ -38,14 +40,12 @@ impl Inner {
         if let Err(error) = outcome {
             if manifest.has_ended() {
                 self.halt(&error);
-            } else if let Some(replaced) = &replaced {
-                self.remove_unnamed(replaced);
+            } else {
+                replaced.iter().for_each(|part| self.remove_unnamed(part));
             }
             return Err(error);
         }
-        if let Some(replaced) = &replaced {
-            self.show(replaced)?;
-        }
+        replaced.iter().try_for_each(|part| self.show(part))?;
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),
@@ -77,7 +77,9 @@ impl Inner {
                 gone.retire();
             }
         }
-        family.install(Arc::new(levels), replaced.flushed);
+        family.install_fenced(Arc::new(levels), replaced.flushed, &replaced.lifted, &replaced.fenced);
+        // Whatever was barred of what went is gone, or was named anew to be free again.
+        replaced.removes.iter().for_each(|(_, number)| self.compactions.unbar(*number));
         Ok(())
     }
 
@@ -106,8 +108,31 @@ pub(super) struct Replaced<'a> {
     pub(super) adds: Vec<(usize, Arc<TableMeta>)>,
     /// Memtables frozen up to here are in tables now.
     pub(super) flushed: Option<Seqno>,
+    /// Fences that end.
+    pub(super) lifted: Vec<u64>,
+    /// Fences that begin.
+    pub(super) fenced: Vec<(u64, Arc<Fence>)>,
 }
 
-pub(super) fn added_to(family: &Family, level: usize, meta: &TableMeta) -> Change {
-    Change::TableAdded { family: family.id(), level: level as u8, table: Arc::new(meta.clone()) }
+impl<'a> Replaced<'a> {
+    /// Tables for tables.
+    pub(super) fn tables(family: &'a Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Self {
+        Replaced { family, removes, adds, flushed: None, lifted: Vec::new(), fenced: Vec::new() }
+    }
+
+    /// The changes that say the same to the manifest; `flushed` is said by whoever knows the log.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let family = self.family.id();
+        let removed =
+            |(level, number): &(usize, u64)| Change::TableRemoved { family, level: *level as u8, number: *number };
+        let added = |(level, meta): &(usize, Arc<TableMeta>)| added_to(self.family, *level, meta);
+        let lifted = |id: &u64| Change::FenceLifted { family, id: *id };
+        let fenced = |(id, fence): &(u64, Arc<Fence>)| Change::FenceAdded { family, id: *id, fence: fence.clone() };
+        let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
+        tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
+    }
+}
+
+pub(super) fn added_to(family: &Family, level: usize, meta: &Arc<TableMeta>) -> Change {
+    Change::TableAdded { family: family.id(), level: level as u8, table: meta.clone() }
 }

@@ -9,7 +9,9 @@
 //! flush.rs       frozen memtables -> a table of level 0
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
+//! replace.rs     tables for what is left of them; fences, bars
 //! ddl.rs         families created and dropped
+//! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
@@ -26,11 +28,13 @@ mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ingest;
 mod install;
 mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod replace;
 mod replay;
 mod running;
 mod snapshot;
@@ -44,11 +48,14 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
-pub use events::{Event, Listener, Remedy, Silent};
+pub use crate::error::Remedy;
+pub use events::{Event, Listener, Silent};
 pub use family::Family;
+pub use ingest::{Ingested, Raw};
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
+pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
 
 use crate::env::work::lock;
@@ -148,6 +155,8 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
@@ -209,14 +218,14 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.snapshots.take(None, || inner.visible()))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
             None => inner.held_snapshot(),
         })
     }

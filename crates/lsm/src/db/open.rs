@@ -189,7 +189,8 @@ fn start(
         log: opened.log.filter(|_| access == Access::Write),
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
-        compactions: Running::default(),
+        compactions: Running::barring(opened.barred),
+        ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
@@ -225,8 +226,7 @@ impl Inner {
         for (id, fresh) in opened.families.by_id {
             let family = match known.by_id.get(&id) {
                 Some(family) => {
-                    let view = fresh.pinned_view();
-                    family.replace(view.active.memtable.clone(), view.levels.clone());
+                    family.replace(&fresh.view());
                     family.clone()
                 }
                 None => fresh,

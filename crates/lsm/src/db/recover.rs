@@ -42,6 +42,8 @@ pub(super) struct Opened {
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) visible: Seqno,
+    /// Tables that compactions leave alone.
+    pub(super) barred: Vec<u64>,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
@@ -110,6 +112,7 @@ impl Opening<'_> {
             next_file: Arc::new(AtomicU64::new(found.next_file)),
             log: None,
             manifest: None,
+            barred: barred_of(&found.state),
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
             families: replay.families,
             cache: replay.cache,
@@ -191,6 +194,7 @@ impl Opening<'_> {
         let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
             families,
+            barred: barred_of(manifest.state()),
             cache: replay.cache,
             dead_files: replay.dead_files,
             visible: last,
@@ -287,7 +291,12 @@ impl Opening<'_> {
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
-            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), Arc::new(levels));
+            let levels = Arc::new(levels);
+            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), levels.clone());
+            if !stored.fences.is_empty() {
+                let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
+                family.install_fenced(levels, None, &[], &fences);
+            }
             families.by_id.insert(stored.id, family);
         }
         Ok(families)
@@ -355,6 +364,11 @@ fn facts_of(state: &State) -> Facts {
         witness: state.log_witness,
         seqno: 0,
     }
+}
+
+/// Tables that compactions leave alone.
+fn barred_of(state: &State) -> Vec<u64> {
+    state.families.values().flat_map(|family| family.barred.iter().copied()).collect()
 }
 
 /// The files that a store consists of, besides those its log will make.

@@ -93,7 +93,7 @@ impl Replay<'_> {
             snapshots: Vec::new(),
         };
         let tables = write_level0(&level0, family, &view.frozen)?;
-        self.added.extend(tables.iter().map(|meta| added_to(family, 0, meta)));
+        self.added.extend(tables.into_iter().map(|meta| added_to(family, 0, &Arc::new(meta))));
         family.install(view.levels.clone(), Some(through));
         Ok(())
     }

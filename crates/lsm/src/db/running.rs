@@ -40,6 +40,13 @@ impl Taken<'_> {
 }
 
 impl Running {
+    /// With these tables left alone from the start.
+    pub(crate) fn barring(numbers: Vec<u64>) -> Running {
+        let running = Running::default();
+        running.bar(numbers.into_iter());
+        running
+    }
+
     /// Lets `choose` make a plan from the tables that are free, and takes them.
     pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<(Family, Plan)> {
         let mut tables = self.tables.lock();
@@ -52,13 +59,44 @@ impl Running {
         Some((family, plan))
     }
 
+    /// Takes tables for somebody who repairs them, barred ones too, unless one of them is in use: then false. `find` is asked
+    /// while nobody can take them; what it answers counts as a running plan until `release`.
+    pub(crate) fn hold(&self, numbers: &[u64], find: impl FnOnce() -> Option<(u32, Span)>) -> bool {
+        let mut tables = self.tables.lock();
+        if tables.ended || numbers.iter().any(|number| tables.busy.contains(number)) {
+            return false;
+        }
+        tables.busy.extend(numbers);
+        match find() {
+            Some(span) => tables.spans.push(span),
+            None => {
+                for number in numbers {
+                    tables.busy.remove(number);
+                }
+            }
+        }
+        true
+    }
+
+    /// Gives held tables back.
+    pub(crate) fn release(&self, numbers: impl Iterator<Item = u64>, span: Option<(u32, &Span)>) {
+        if let Some((family, span)) = span {
+            self.give_back(numbers, family, span);
+        }
+    }
+
     /// Gives the tables of a plan back.
     pub(crate) fn done(&self, family: &Family, plan: &Plan) {
+        let numbers = plan.inputs.iter().flat_map(|(_, numbers)| numbers.iter().copied());
+        self.give_back(numbers, family.id(), &plan.span);
+    }
+
+    fn give_back(&self, numbers: impl Iterator<Item = u64>, family: u32, span: &Span) {
         let mut tables = self.tables.lock();
-        for number in plan.inputs.iter().flat_map(|(_, numbers)| numbers) {
-            tables.busy.remove(number);
+        for number in numbers {
+            tables.busy.remove(&number);
         }
-        if let Some(at) = tables.spans.iter().position(|(of, span)| *of == family.id() && *span == plan.span) {
+        if let Some(at) = tables.spans.iter().position(|(of, other)| *of == family && other == span) {
             tables.spans.swap_remove(at);
         }
         drop(tables);
@@ -78,6 +116,11 @@ impl Running {
     /// Keeps tables out of every plan to come.
     pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
         self.tables.lock().barred.extend(numbers);
+    }
+
+    /// Lets a table be picked again, or forgets one that is gone.
+    pub(crate) fn unbar(&self, number: u64) {
+        self.tables.lock().barred.remove(&number);
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

@@ -16,12 +16,15 @@ mod block;
 mod cache;
 mod cursor;
 mod entry;
+mod examine;
 mod filter;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod heal;
 mod index;
 mod properties;
+mod remains;
 #[cfg(test)]
 mod scripts;
 mod table;
@@ -31,6 +34,7 @@ mod writer;
 
 pub use cache::{Cache, CacheMetrics};
 pub use cursor::TableCursor;
+pub use examine::Found;
 pub use properties::Properties;
 pub use table::{Expected, Table};
 pub(crate) use writer::checked_term;

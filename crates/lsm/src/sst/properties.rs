@@ -42,6 +42,8 @@ pub struct Properties {
     pub creator: String,
     /// Seal algorithm id, 0: none.
     pub seal_algorithm: u64,
+    /// Records whose key has a newer version in the table; none if the file does not say.
+    pub versions: Option<u64>,
     /// Collected properties: provider id and bytes.
     pub collected: Vec<(u64, Vec<u8>)>,
 }
@@ -80,6 +82,9 @@ impl Properties {
                 put_bytes(&mut bytes, property);
             }
             put(15, &bytes);
+        }
+        if let Some(versions) = self.versions {
+            put(17, &varints(&[versions]));
         }
         out
     }
@@ -142,6 +147,7 @@ impl Properties {
                     self.collected.push((reader.varint()?, reader.length_prefixed()?.to_vec()));
                 }
             }
+            17 => self.versions = Some(reader.varint()?),
             _ => {}
         }
         Ok(())
@@ -204,6 +210,7 @@ mod tests {
             opaque: (Vec<u8>, Vec<u8>),
             collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
+            versions: Option<u64>,
         ) {
             let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -224,6 +231,7 @@ mod tests {
                 created_micros: numbers[3],
                 creator: names.2,
                 seal_algorithm: numbers[4],
+                versions,
                 collected,
             };
             let mut bytes = properties.encode();

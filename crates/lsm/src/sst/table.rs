@@ -49,11 +49,11 @@ pub struct Table {
     pub(super) order: Order,
     pub(super) index: Index,
     filter: Option<Filter>,
-    expected: Expected,
-    base: Seqno,
-    properties: Properties,
-    keeper: Arc<dyn Companions>,
-    protection: Protection,
+    pub(super) expected: Expected,
+    pub(super) base: Seqno,
+    pub(super) properties: Properties,
+    pub(super) keeper: Arc<dyn Companions>,
+    pub(super) protection: Protection,
 }
 
 /// What one block says to a point read.
@@ -258,7 +258,7 @@ impl Table {
 }
 
 /// What the companions of a table are worth to a keeper.
-fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
+pub(super) fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
     let known = properties.seal_algorithm == keeper.algorithm() || properties.seal_algorithm == 0;
     if known { Protection::from_byte(properties.protection) } else { Protection::Foreign }
 }
@@ -278,7 +278,7 @@ pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
 }
 
 /// Reads a block with its trailer. Its handle was checked against the file's length.
-fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
+pub(super) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
     read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
 }
 

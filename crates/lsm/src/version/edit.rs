@@ -9,6 +9,7 @@ use super::LEVELS;
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fence::Fence;
 use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
@@ -111,6 +112,29 @@ pub enum Change {
         /// The number of the `.cut` file that holds them.
         file: u64,
     },
+    /// Records were lost for good: reads inside answer corruption from now on.
+    FenceAdded {
+        /// The family.
+        family: u32,
+        /// The fence's number, from the counter that numbers files: never used again.
+        id: u64,
+        /// The span, and what is known of the loss.
+        fence: Arc<Fence>,
+    },
+    /// A fence ends.
+    FenceLifted {
+        /// The family.
+        family: u32,
+        /// The fence's number.
+        id: u64,
+    },
+    /// A table is left alone by compactions until it is removed (a table that is removed and added again is free again).
+    TableBarred {
+        /// The family.
+        family: u32,
+        /// The table's number.
+        number: u64,
+    },
     /// Something that a later version wrote and this one may ignore.
     Skipped {
         /// An odd tag.
@@ -162,8 +186,11 @@ const SEGMENT_SEALED: u64 = 14;
 const PERMANENT: u64 = 16;
 const COUNTERS: u64 = 18;
 const SEGMENT_RETIRED: u64 = 20;
+const FENCE_ADDED: u64 = 22;
 const LOG_WITNESS: u64 = 23;
+const FENCE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
+const TABLE_BARRED: u64 = 29;
 
 impl Edit {
     /// The body of the edit's frame.
@@ -256,6 +283,19 @@ impl Change {
                 put_varints(out, [*offset, *bytes, *file]);
                 CUT
             }
+            Change::FenceAdded { family, id, fence } => {
+                put_varints(out, [*family as u64, *id]);
+                fence.encode(out);
+                FENCE_ADDED
+            }
+            Change::FenceLifted { family, id } => {
+                put_varints(out, [*family as u64, *id]);
+                FENCE_LIFTED
+            }
+            Change::TableBarred { family, number } => {
+                put_varints(out, [*family as u64, *number]);
+                TABLE_BARRED
+            }
             Change::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -295,6 +335,13 @@ impl Change {
                 Change::LogWitness { offset: offset.ok_or_else(|| Error::structural("log witness does not check"))? }
             }
             CUT => Change::Cut { offset: reader.varint()?, bytes: reader.varint()?, file: reader.varint()? },
+            FENCE_ADDED => Change::FenceAdded {
+                family: family(reader)?,
+                id: reader.varint()?,
+                fence: Arc::new(Fence::decode(reader)?),
+            },
+            FENCE_LIFTED => Change::FenceLifted { family: family(reader)?, id: reader.varint()? },
+            TABLE_BARRED => Change::TableBarred { family: family(reader)?, number: reader.varint()? },
             _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");
@@ -395,6 +442,7 @@ fn seqno(reader: &mut Reader<'_>) -> Result<Seqno> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::error::Verdict;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -416,6 +464,16 @@ pub(crate) mod tests {
                     ingest_seqno,
                     ledger: Ledger { puts, deletes, others },
                 }
+            },
+        )
+    }
+
+    pub(crate) fn fences() -> impl Strategy<Value = Fence> {
+        let places = ((vec(any::<u8>(), 0..9), 0..=MAX_SEQNO), (vec(any::<u8>(), 0..9), 0..=MAX_SEQNO));
+        (places, 0..=MAX_SEQNO, "[0-9]{6}\\.tbl", any::<u64>(), 0u64..6).prop_map(
+            |((from, to), bound, file, offset, verdict)| {
+                let verdict = Verdict::from_number(verdict);
+                Fence { from, to, bound, file, offset, verdict }
             },
         )
     }
@@ -454,7 +512,14 @@ pub(crate) mod tests {
             any::<u64>().prop_map(|segment| Change::SegmentRetired { segment }),
             (0u64..1 << 48).prop_map(|eighth| Change::LogWitness { offset: eighth * 8 }),
             any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| Change::Cut { offset, bytes, file }),
-            (13u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
+            (any::<u32>(), any::<u64>(), fences()).prop_map(|(family, id, fence)| Change::FenceAdded {
+                family,
+                id,
+                fence: Arc::new(fence)
+            }),
+            any::<(u32, u64)>().prop_map(|(family, id)| Change::FenceLifted { family, id }),
+            any::<(u32, u64)>().prop_map(|(family, number)| Change::TableBarred { family, number }),
+            (15u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
         ]
     }
 
@@ -484,7 +549,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[22, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[26, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[27, 1, 7]).unwrap();
         assert_eq!(kept.changes, [Change::Skipped { tag: 27, bytes: vec![7] }]);
     }

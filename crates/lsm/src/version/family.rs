@@ -16,6 +16,7 @@ const TABLE_BYTES: u64 = 5;
 const LEVEL_BASE_BYTES: u64 = 6;
 const FANOUT: u64 = 7;
 const LEVEL0_TABLES: u64 = 8;
+const SEAL_COLUMN: u64 = 9;
 
 /// The level of zstd when only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -45,6 +46,9 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     ] {
         put_number(&mut out, tag, value);
     }
+    if options.seal_column {
+        put_number(&mut out, SEAL_COLUMN, 1);
+    }
     out
 }
 
@@ -71,6 +75,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             LEVEL_BASE_BYTES => options.level_base_bytes = value.varint()?,
             FANOUT => options.fanout = value.varint()?,
             LEVEL0_TABLES => options.level0_tables = size(&mut value)?,
+            SEAL_COLUMN => options.seal_column = value.varint()? != 0,
             _ => {}
         }
     }
@@ -92,16 +97,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(options: &CfOptions) -> ([u64; 7], Compression) {
+    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, bool) {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
         let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
         let [a, b, c, d] = sizes;
-        ([a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout], options.compression)
+        ([a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout], options.compression, options.seal_column)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3) {
+        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, seal_column: bool) {
             let options = CfOptions {
                 block_bytes: sizes[0],
                 restart_interval: sizes[1],
@@ -112,6 +117,7 @@ mod tests {
                 fanout: words[2],
                 compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
                 order: Order::bytewise(),
+                seal_column,
                 ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();

@@ -2,10 +2,11 @@
 //!
 //! Pure. An edit that cannot follow is refused; a state that refused one is not to be used any more (work on a clone).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::edit::{Change, Edit, TableMeta};
+use crate::fence::Fence;
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
 
@@ -49,6 +50,10 @@ pub struct Family {
     pub flushed: Seqno,
     /// Its tables by number, each with its level.
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
+    /// Where records were lost for good, by the fences' numbers.
+    pub fences: BTreeMap<u64, Arc<Fence>>,
+    /// Numbers of the tables that compactions leave alone.
+    pub barred: BTreeSet<u64>,
 }
 
 /// What a recovery cut from the log.
@@ -87,6 +92,13 @@ impl State {
                 family: family.id,
                 level: *level,
                 table: Arc::clone(table),
+            }));
+            changes
+                .extend(family.barred.iter().map(|number| Change::TableBarred { family: family.id, number: *number }));
+            changes.extend(family.fences.iter().map(|(id, fence)| Change::FenceAdded {
+                family: family.id,
+                id: *id,
+                fence: Arc::clone(fence),
             }));
         }
         if let Some(LogStart { place, ring, ring_nonce }) = self.log {
@@ -133,6 +145,8 @@ impl State {
                     options: options.clone(),
                     flushed: 0,
                     tables: BTreeMap::new(),
+                    fences: BTreeMap::new(),
+                    barred: BTreeSet::new(),
                 };
                 self.families.insert(*id, Arc::new(family));
                 self.next_family = self.next_family.max(id.saturating_add(1));
@@ -148,7 +162,9 @@ impl State {
                 self.last_seqno = self.last_seqno.max(table.newest_seqno());
             }
             Change::TableRemoved { family, level, number } => {
-                let removed = self.named(*family)?.tables.remove(number);
+                let family = self.named(*family)?;
+                family.barred.remove(number);
+                let removed = family.tables.remove(number);
                 if removed.is_none_or(|(was, _)| was != *level) {
                     return Err("removes a table that does not exist");
                 }
@@ -185,6 +201,22 @@ impl State {
             Change::Cut { offset, bytes, file } => {
                 self.cuts.push(Cut { offset: *offset, bytes: *bytes, file: *file });
                 self.saw_file(*file);
+            }
+            Change::FenceAdded { family, id, fence } => {
+                if self.named(*family)?.fences.insert(*id, Arc::clone(fence)).is_some() {
+                    return Err("adds a fence that exists");
+                }
+                self.saw_file(*id);
+            }
+            Change::FenceLifted { family, id } => {
+                self.named(*family)?.fences.remove(id).ok_or("lifts a fence that does not exist")?;
+            }
+            Change::TableBarred { family, number } => {
+                let family = self.named(*family)?;
+                if !family.tables.contains_key(number) {
+                    return Err("bars a table that does not exist");
+                }
+                family.barred.insert(*number);
             }
             Change::Skipped { .. } => {}
         }

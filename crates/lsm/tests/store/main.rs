@@ -7,6 +7,7 @@ mod limits;
 mod opening;
 mod read_only;
 mod reader;
+mod replace;
 mod scripts;
 mod space;
 mod support;

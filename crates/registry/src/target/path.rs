@@ -1,4 +1,4 @@
-//! Targets as bytes. docs/format.md, section 8.2.
+//! Targets as bytes. docs/format.md, section 9.2.
 //!
 //! A path is a mark and a component, again and again, down from the cluster, whose path is empty. Marks say what a component
 //! names, so a path is read without a schema; those of one level sort as the tables below list them. A path begins with the
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn golden_paths() {
-        // docs/format.md, section 8.2.
+        // docs/format.md, section 9.2.
         let cases: [(Target, &[u8]); 5] = [
             (Target::Cluster, b""),
             (john(), b"\x10School\0\x01\x12Teacher\0\x01\x14John\0\x01"),

@@ -1,4 +1,4 @@
-//! Targets as text, written and read. docs/format.md, section 8.3.
+//! Targets as text, written and read. docs/format.md, section 9.3.
 //!
 //! ```text
 //! School                 School.Teacher              School.Teacher.John           as in the paper: short

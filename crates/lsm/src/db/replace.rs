@@ -1,0 +1,351 @@
+//! Replace: tables for what is left of them, fences where something is not, and bars; for repairs. Each is one edit.
+//!
+//! In:     tables that are held, so that no compaction works on them; the records that are to stand in their place.
+//! Before: the new tables and the directory are synced (I04); the ledger closes over what the caller says it has (I11).
+//! After:  one edit has removed the old tables, added the new ones, added and lifted the fences.
+//! Crash:  before the edit, unnamed files that the next open sweeps; after it, everything.
+
+use std::sync::Arc;
+
+use super::background::Lane;
+use super::family::Family;
+use super::install::Replaced;
+use super::{Db, Event, Inner, TableHandle};
+use crate::compaction::output::{Job, write_tables};
+use crate::compaction::{Rules, Span, Splitter};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
+use crate::ledger::Ledger;
+use crate::options::Compression;
+use crate::order::Order;
+use crate::record::{Record, Seqno};
+use crate::seam::Source;
+use crate::version::{Change, Edit, LEVELS, TableMeta};
+
+use super::compact::HOT_LEVELS;
+
+/// Tables that no compaction picks until this is dropped. They can be read all the while. Closing the store waits for it.
+pub struct HeldTables<'a> {
+    inner: &'a Arc<Inner>,
+    family: Family,
+    tables: Vec<(usize, Arc<TableHandle>)>,
+    span: Option<Span>,
+}
+
+/// What takes the place of held tables.
+pub struct Replacement<'a> {
+    /// The records that remain, in internal order, with keys within the bounds of the tables that go; none: nothing remains.
+    pub records: Option<&'a mut dyn Cursor>,
+    /// Counts and sums of these records, by the caller's own reckoning.
+    pub expected: Ledger,
+    /// Whether that has sums; else only counts are compared.
+    pub summed: bool,
+    /// Not above any seqno of the records but 0.
+    pub base_seqno: Seqno,
+    /// Spans in which something is lost for good.
+    pub fenced: Vec<Fence>,
+    /// Numbers of fences that end.
+    pub lifted: Vec<u64>,
+}
+
+impl Db {
+    /// Keeps tables of a family out of every compaction until the answer is dropped, barred ones too; waits for those at work on
+    /// them. None if one of them is not there (any more).
+    pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
+        let (inner, _) = self.writable()?;
+        loop {
+            let mut held = None;
+            let free = inner.compactions.hold(tables, || {
+                held = Some(HeldTables::find(inner, family, tables));
+                let span = held.as_ref().and_then(|held| held.as_ref()).and_then(|held| held.span.clone());
+                span.map(|span| (family.id(), span))
+            });
+            match (free, held) {
+                (true, Some(found)) => return Ok(found),
+                _ => {
+                    let seen = inner.compactions.finished();
+                    inner.wait_until(Lane::Compact, || {
+                        inner.compactions.finished() != seen || !inner.compactions.is_running()
+                    })?;
+                }
+            }
+        }
+    }
+
+    /// The fences of a family, each with its number.
+    pub fn fences(&self, family: &Family) -> Vec<(u64, Fence)> {
+        let view = family.view();
+        view.fence_ids.iter().copied().zip(view.fences.iter().cloned()).collect()
+    }
+
+    /// Ends fences: reads between their keys answer again, with what there is. `Invalid` if one is not there.
+    pub fn lift_fences(&self, family: &Family, fences: &[u64]) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.change_fences(family, fences.to_vec(), Vec::new())
+    }
+
+    /// Begins fences: from now on reads between their keys answer corruption, whatever is opened or compacted.
+    pub fn add_fences(&self, family: &Family, fences: Vec<Fence>) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.change_fences(family, Vec::new(), fences)
+    }
+
+    /// Numbers of the tables of a family that compactions leave alone.
+    pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
+        let view = family.pinned_view();
+        let numbers = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta().number);
+        numbers.filter(|number| self.inner().compactions.bars_any([*number].into_iter())).collect()
+    }
+
+    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen.
+    pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        match HeldTables::locate(family, tables) {
+            Some(_) => inner.bar_tables(family, tables),
+            None => Err(Error::invalid("a table that is to be barred is not there")),
+        }
+    }
+
+    /// Lets compactions have barred tables again.
+    pub fn free_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
+        let held = self.hold_tables(family, tables)?;
+        let held = held.ok_or_else(|| Error::invalid("a table that is to be freed is not there"))?;
+        held.free()
+    }
+}
+
+impl<'a> HeldTables<'a> {
+    fn find(inner: &'a Arc<Inner>, family: &Family, numbers: &[u64]) -> Option<HeldTables<'a>> {
+        let tables = HeldTables::locate(family, numbers)?;
+        let span = hull(family.order(), &tables);
+        Some(HeldTables { inner, family: family.clone(), tables, span })
+    }
+
+    fn locate(family: &Family, numbers: &[u64]) -> Option<Vec<(usize, Arc<TableHandle>)>> {
+        let view = family.view();
+        let find = |number: &u64| {
+            (0..LEVELS).find_map(|level| view.levels.get(level, *number).map(|table| (level, table.clone())))
+        };
+        numbers.iter().map(find).collect()
+    }
+
+    /// Level and facts of each, in the order asked for.
+    pub fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableMeta>)> {
+        self.tables.iter().map(|(level, table)| (*level, table.meta()))
+    }
+
+    /// The tables themselves.
+    #[allow(dead_code, reason = "examine reads them")]
+    pub(crate) fn handles(&self) -> &[(usize, Arc<TableHandle>)] {
+        &self.tables
+    }
+
+    /// Puts `replacement` in the place of the tables, in the deepest level that one of them is in; answers the new ones. On an
+    /// error everything is as it was, unless the store halted.
+    pub fn replace(self, replacement: Replacement<'_>) -> Result<Vec<Arc<TableMeta>>> {
+        let (inner, family) = (self.inner, &self.family);
+        let Replacement { records, expected, summed, base_seqno, fenced, lifted } = replacement;
+        let removes: Vec<_> = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
+        let written = match (records, &self.span) {
+            (Some(records), Some(span)) => {
+                self.check_alone(span)?;
+                let mut within = Within { records, order: family.order(), span };
+                inner.write_anew(family, span.level, &mut within, (expected, summed), base_seqno)?
+            }
+            (Some(_), None) => return Err(Error::invalid("records in the place of no table")),
+            (None, _) if expected != Ledger::default() => {
+                return Err(Error::invalid("a ledger of records that are not given"));
+            }
+            (None, _) => Vec::new(),
+        };
+        let written: Vec<_> = written.into_iter().map(Arc::new).collect();
+        let level = self.span.as_ref().map_or(0, |span| span.level);
+        let adds = written.iter().map(|meta| (level, meta.clone())).collect();
+        inner.exchange_fenced(Replaced::tables(family, removes, adds), lifted, fenced)?;
+        inner.background.kick(Lane::Compact);
+        Ok(written)
+    }
+
+    /// Lets compactions have the tables again, if they were barred: each is removed and added again.
+    pub fn free(self) -> Result<()> {
+        let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
+        let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
+        self.inner.exchange_fenced(Replaced::tables(&self.family, removes, adds), Vec::new(), Vec::new())?;
+        self.inner.background.kick(Lane::Compact);
+        Ok(())
+    }
+
+    /// Records that go to another level, or into one table, must leave behind nothing that came between them, nor meet what stays
+    /// (I05). A table alone in its place does neither.
+    fn check_alone(&self, span: &Span) -> Result<()> {
+        if self.tables.len() == 1 {
+            return Ok(());
+        }
+        let view = self.family.view();
+        let first = self.tables.iter().map(|(level, _)| *level).min().unwrap_or(0);
+        let overlap = |level| view.levels.overlapping(level, Some(&span.smallest), Some(&span.largest));
+        let is_held = |table: &Arc<TableHandle>| self.tables.iter().any(|(_, held)| Arc::ptr_eq(held, table));
+        match (first..=span.level).flat_map(overlap).all(is_held) {
+            true => Ok(()),
+            false => Err(Error::invalid("the tables to be replaced reach over others between them")),
+        }
+    }
+}
+
+impl Drop for HeldTables<'_> {
+    fn drop(&mut self) {
+        let span = self.span.as_ref().map(|span| (self.family.id(), span));
+        self.inner.compactions.release(self.tables.iter().map(|(_, table)| table.meta().number), span);
+        self.tables.clear(); // the last holders of files that are gone
+        self.inner.background.changed();
+        self.inner.sweep_dead_files();
+    }
+}
+
+impl Inner {
+    /// Remembers, in memory and in the manifest, that compactions leave these tables alone, and tells of it.
+    pub(super) fn bar_tables(&self, family: &Family, numbers: &[u64]) -> Result<()> {
+        let new: Vec<u64> = numbers.iter().copied().filter(|n| !self.compactions.bars_any([*n].into_iter())).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.compactions.bar(new.iter().copied());
+        self.revise_stall();
+        let bar = |number: &u64| Change::TableBarred { family: family.id(), number: *number };
+        let outcome = self.install(Edit::from(new.iter().map(bar).collect::<Vec<_>>()), None);
+        for number in new {
+            self.listener.on_event(&Event::Barred { family: family.name().to_owned(), table: number });
+        }
+        outcome
+    }
+
+    fn change_fences(&self, family: &Family, lifted: Vec<u64>, fenced: Vec<Fence>) -> Result<()> {
+        self.exchange_fenced(Replaced::tables(family, Vec::new(), Vec::new()), lifted, fenced)
+    }
+
+    /// One edit for tables and fences; then the listener hears of the fences.
+    fn exchange_fenced(&self, replaced: Replaced<'_>, lifted: Vec<u64>, fenced: Vec<Fence>) -> Result<()> {
+        let family = replaced.family;
+        let view = family.pinned_view();
+        let fenced: Vec<_> = fenced.into_iter().map(|fence| (self.new_file_number(), Arc::new(fence))).collect();
+        let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
+        self.install(Edit::from(replaced.changes()), [replaced])?;
+        let name = || family.name().to_owned();
+        for (_, fence) in fenced {
+            self.listener.on_event(&Event::Fenced { family: name(), fence: (*fence).clone() });
+        }
+        let ended = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id));
+        ended.for_each(|(_, fence)| self.listener.on_event(&Event::Lifted { family: name(), fence: fence.clone() }));
+        self.revise_stall();
+        Ok(())
+    }
+
+    /// All records of a cursor as tables for a level, synced but not named yet.
+    fn write_anew(
+        &self,
+        family: &Family,
+        level: usize,
+        records: &mut dyn Cursor,
+        (expected, summed): (Ledger, bool),
+        base_seqno: Seqno,
+    ) -> Result<Vec<TableMeta>> {
+        let compression = if level < HOT_LEVELS { Compression::None } else { family.options().compression };
+        let job = Job {
+            env: &self.env,
+            dir: &self.dir,
+            companions: &self.companions,
+            family: family.id(),
+            options: family.options(),
+            compression,
+            base_seqno,
+            next_file: &|| self.new_file_number(),
+            cancelled: &self.background.stopping,
+            expected,
+            summed,
+        };
+        let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
+        let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
+        let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
+        let tables = write_tables(&job, records, rules, splitter)?;
+        self.sync_dir_before_edit()?;
+        Ok(tables)
+    }
+}
+
+/// The keys of the tables, in the deepest level that one of them is in.
+fn hull(order: &Order, tables: &[(usize, Arc<TableHandle>)]) -> Option<Span> {
+    let level = tables.iter().map(|(level, _)| *level).max()?;
+    let metas = || tables.iter().map(|(_, table)| table.meta());
+    let smallest = metas().map(|meta| &meta.smallest).min_by(|a, b| order.compare(a, b))?;
+    let largest = metas().map(|meta| &meta.largest).max_by(|a, b| order.compare(a, b))?;
+    Some(Span { level, smallest: smallest.clone(), largest: largest.clone() })
+}
+
+/// A cursor that refuses keys outside of a span.
+struct Within<'a> {
+    records: &'a mut dyn Cursor,
+    order: &'a Order,
+    span: &'a Span,
+}
+
+impl Within<'_> {
+    fn checked(&self, moved: Result<()>) -> Result<()> {
+        moved?;
+        if !self.records.valid() {
+            return Ok(());
+        }
+        let key = self.records.record().key;
+        let inside =
+            self.order.compare(&self.span.smallest, key).is_le() && self.order.compare(key, &self.span.largest).is_le();
+        if inside { Ok(()) } else { Err(Error::invalid("a record outside of the tables that it replaces")) }
+    }
+}
+
+impl Cursor for Within<'_> {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let moved = self.records.seek(key, seqno);
+        self.checked(moved)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let moved = self.records.seek_for_prev(key, seqno);
+        self.checked(moved)
+    }
+    fn first(&mut self) -> Result<()> {
+        let moved = self.records.first();
+        self.checked(moved)
+    }
+    fn last(&mut self) -> Result<()> {
+        let moved = self.records.last();
+        self.checked(moved)
+    }
+    fn next(&mut self) -> Result<()> {
+        let moved = self.records.next();
+        self.checked(moved)
+    }
+    fn prev(&mut self) -> Result<()> {
+        let moved = self.records.prev();
+        self.checked(moved)
+    }
+    fn valid(&self) -> bool {
+        self.records.valid()
+    }
+    fn record(&self) -> Record<'_> {
+        self.records.record()
+    }
+    fn source(&self) -> Source<'_> {
+        self.records.source()
+    }
+}
+
+impl std::fmt::Debug for HeldTables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeldTables").field("family", &self.family).field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Replacement<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replacement").field("expected", &self.expected).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! Repairs as the engine offers them: tables held, replaced by what is left of them, barred and freed; fences that stay.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Replacement};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::{ErrorKind, Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::options::{CfOptions, Durability};
+use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::seam::Source;
+
+use crate::support::*;
+
+/// Hears of fences and bars.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Listener for Heard {
+    fn on_event(&self, event: &Event) {
+        let line = match event {
+            Event::Fenced { fence, .. } => format!("fenced {}", fence.file),
+            Event::Lifted { fence, .. } => format!("lifted {}", fence.file),
+            Event::Barred { table, .. } => format!("barred {table}"),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+/// Puts with ascending keys.
+struct List(Vec<(Vec<u8>, Seqno)>, usize);
+
+impl Cursor for List {
+    fn seek(&mut self, key: &[u8], _: Seqno) -> Result<()> {
+        self.1 = self.0.partition_point(|(held, _)| &held[..] < key);
+        Ok(())
+    }
+    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        unimplemented!("nobody goes back")
+    }
+    fn first(&mut self) -> Result<()> {
+        self.1 = 0;
+        Ok(())
+    }
+    fn last(&mut self) -> Result<()> {
+        unimplemented!("nobody goes back")
+    }
+    fn next(&mut self) -> Result<()> {
+        self.1 += 1;
+        Ok(())
+    }
+    fn prev(&mut self) -> Result<()> {
+        unimplemented!("nobody goes back")
+    }
+    fn valid(&self) -> bool {
+        self.1 < self.0.len()
+    }
+    fn record(&self) -> Record<'_> {
+        let (key, seqno) = &self.0[self.1];
+        Record { key, seqno: *seqno, kind: Kind::Put, value: b"what is left", companion: &[] }
+    }
+    fn source(&self) -> Source<'_> {
+        Source::default()
+    }
+}
+
+fn fence(from: &[u8], to: &[u8], bound: Seqno) -> Fence {
+    let (from, to) = ((from.to_vec(), bound), (to.to_vec(), 0));
+    Fence { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
+}
+
+fn replacement(records: Option<&mut dyn Cursor>, puts: u64, fenced: Vec<Fence>) -> Replacement<'_> {
+    let mut expected = Ledger::default();
+    expected.puts.count = puts;
+    Replacement { records, expected, summed: false, base_seqno: 0, fenced, lifted: Vec::new() }
+}
+
+fn open_heard(sim: &SimFs, dir: &Path) -> (Db, Arc<Heard>) {
+    let heard = Arc::new(Heard::default());
+    let parts = Parts { listener: heard.clone(), ..parts(sim.env(sim.steps())) };
+    (Db::open(dir, settings(), parts).unwrap(), heard)
+}
+
+/// Numbers of the tables, level by level, from the names on the disk.
+fn tables(sim: &SimFs, dir: &Path) -> Vec<u64> {
+    named(sim, dir, ".tbl").iter().map(|name| name[..6].parse().unwrap()).collect()
+}
+
+#[test]
+fn fences_stay_over_reopening_rotation_and_copies_until_they_are_lifted() {
+    let (sim, dir) = sim(60);
+    let (db, heard) = open_heard(&sim, &dir);
+    let family = default(&db);
+    fill(&db, 0..20, 0);
+    let kept = fence(b"key-0003", b"key-0005", 4);
+    db.add_fences(&family, vec![fence(b"a", b"b", 1), kept.clone()]).unwrap();
+    let ids: Vec<u64> = db.fences(&family).iter().map(|(id, _)| *id).collect();
+    db.lift_fences(&family, &ids[..1]).unwrap();
+    assert_kind(db.lift_fences(&family, &ids[..1]).map(drop), ErrorKind::Invalid, "lifted twice");
+    assert_eq!(*heard.0.lock().unwrap(), ["fenced 000077.tbl", "fenced 000077.tbl", "lifted 000077.tbl"]);
+    let expected = vec![(ids[1], kept)];
+    assert_eq!(db.fences(&family), expected);
+    db.checkpoint(Path::new("/copy")).unwrap();
+    for _ in 0..3 {
+        fill(&db, 0..200, 1); // edits and rotations
+        db.flush().unwrap();
+        db.settle().unwrap();
+    }
+    kill(&sim, db);
+    for store in [&*dir, Path::new("/copy")] {
+        let db = open(&sim, store);
+        assert_eq!(db.fences(&default(&db)), expected);
+        db.close().unwrap();
+        let reader = read_only(&sim, store).unwrap();
+        assert_eq!(reader.fences(&default(&reader)), expected);
+        let db = open(&sim, store);
+        db.lift_fences(&default(&db), &[ids[1]]).unwrap();
+        reader.refresh().unwrap();
+        assert_eq!(reader.fences(&default(&reader)), []);
+        kill(&sim, db);
+        let db = open(&sim, store);
+        assert_eq!(db.fences(&default(&db)), []);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
+    let (sim, dir) = sim(61);
+    let (db, heard) = open_heard(&sim, &dir);
+    fill(&db, 0..20, 0);
+    db.flush().unwrap();
+    let old = tables(&sim, &dir);
+    db.bar_tables(&default(&db), &old).unwrap();
+    assert_kind(db.bar_tables(&default(&db), &[999]), ErrorKind::Invalid, "no such table");
+    assert_eq!(*heard.0.lock().unwrap(), [format!("barred {}", old[0])]);
+    kill(&sim, db);
+    let db = open(&sim, &dir);
+    assert_eq!(db.barred_tables(&default(&db)), old);
+    for round in 1..5 {
+        fill(&db, 0..20, round);
+        db.flush().unwrap();
+        db.settle().unwrap();
+    }
+    db.compact(&default(&db), &ALL).unwrap();
+    assert!(tables(&sim, &dir).contains(&old[0]));
+    db.free_tables(&default(&db), &old).unwrap();
+    assert_eq!(db.barred_tables(&default(&db)), []);
+    kill(&sim, db);
+    let db = open(&sim, &dir);
+    assert_eq!(db.barred_tables(&default(&db)), []);
+    db.compact(&default(&db), &ALL).unwrap();
+    assert!(!tables(&sim, &dir).contains(&old[0]));
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 4));
+}
+
+#[test]
+fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
+    let (sim, dir) = sim(62);
+    let (db, _) = open_heard(&sim, &dir);
+    let family = default(&db);
+    fill(&db, 0..20, 0);
+    db.compact(&family, &ALL).unwrap();
+    let old = tables(&sim, &dir);
+    assert_eq!(old.len(), 1);
+    let before = rows(&db, &family, At::Latest).unwrap();
+    let left = || List((0..20).filter(|n| *n != 7).map(|n| (record(n, 0).0, n as Seqno + 1)).collect(), 0);
+    let lost = fence(&record(7, 0).0, &record(7, 0).0, 20);
+
+    // Refused: another count than was reckoned, a key outside of the table; and nothing is changed by that.
+    let held = || db.hold_tables(&family, &old).unwrap().unwrap();
+    assert!(held().replace(replacement(Some(&mut left()), 20, vec![])).unwrap_err().is_corruption());
+    let mut outside = List(vec![(b"zzz".to_vec(), 1)], 0);
+    assert_kind(held().replace(replacement(Some(&mut outside), 1, vec![])), ErrorKind::Invalid, "outside");
+    assert_kind(held().replace(replacement(None, 1, vec![])), ErrorKind::Invalid, "a ledger of nothing");
+    assert_eq!((tables(&sim, &dir), rows(&db, &family, At::Latest).unwrap()), (old.clone(), before));
+
+    // While it is held no compaction takes it.
+    db.bar_tables(&family, &old).unwrap();
+    let holding = held();
+    let level = holding.tables().next().unwrap().0;
+    fill(&db, 100..120, 0);
+    db.flush().unwrap();
+    assert!(!db.step().unwrap() || tables(&sim, &dir).contains(&old[0]));
+    let new = holding.replace(replacement(Some(&mut left()), 19, vec![lost.clone()])).unwrap();
+    assert_eq!((new.len(), level > 0), (1, true));
+    assert_eq!(db.barred_tables(&family), []);
+    let check = |db: &Db| {
+        let family = default(db);
+        assert_eq!(db.fences(&family).iter().map(|(_, fence)| fence).collect::<Vec<_>>(), [&lost]);
+        assert_eq!(get(db, &family, &record(6, 0).0, At::Latest).unwrap().unwrap(), b"what is left");
+        assert!(!tables(&sim, &dir).contains(&old[0]) && tables(&sim, &dir).contains(&new[0].number));
+    };
+    check(&db);
+    kill(&sim, db);
+    let db = open(&sim, &dir);
+    check(&db);
+    assert!(db.hold_tables(&default(&db), &old).unwrap().is_none());
+
+    // A table of which nothing is left, and a fence that gives way.
+    let (id, _) = db.fences(&default(&db))[0].clone();
+    let held = db.hold_tables(&default(&db), &[new[0].number]).unwrap().unwrap();
+    held.replace(Replacement { lifted: vec![id], ..replacement(None, 0, vec![]) }).unwrap();
+    assert_eq!(db.fences(&default(&db)), []);
+    assert_eq!(get(&db, &default(&db), &record(6, 0).0, At::Latest).unwrap(), None);
+}
+
+#[test]
+fn tombstones_stay_at_the_bottom_while_a_fence_covers_them() {
+    let (sim, dir) = sim(63);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    for n in 0..20 {
+        delete(&db, &family, &record(n, 0).0).unwrap();
+    }
+    put(&db, &family, b"key-9999", b"v", Durability::Os).unwrap();
+    db.add_fences(&family, vec![fence(b"key-0003", b"key-0005", 0)]).unwrap();
+    let tombstones = |db: &Db| {
+        db.compact(&default(db), &ALL).unwrap();
+        db.metrics().families[0].levels.iter().map(|level| level.tombstones).sum::<u64>()
+    };
+    assert_eq!(tombstones(&db), 3);
+    let (id, _) = db.fences(&family)[0].clone();
+    db.lift_fences(&family, &[id]).unwrap();
+    assert_eq!(tombstones(&db), 0);
+}
+
+#[test]
+fn the_column_of_seals_is_an_option_that_stays() {
+    let (sim, dir) = sim(64);
+    let with = |seal_column| vec![("column".to_owned(), CfOptions { seal_column, ..options() })];
+    let env = || parts(sim.env(sim.steps()));
+    Db::open(&dir, settings(), Parts { families: with(true), ..env() }).unwrap().close().unwrap();
+    let db = open(&sim, &dir);
+    assert!(db.family("column").unwrap().options().seal_column);
+    assert!(!default(&db).options().seal_column);
+}
