@@ -201,7 +201,16 @@ impl Query {
             None => (own.with(END), own.with(PAST)),
         };
         let client = self.client();
-        Ok(Latest { start, end, one: self.operation.is_some(), from: self.from, to: self.to, client, best: None })
+        Ok(Latest {
+            start,
+            end,
+            one: self.operation.is_some(),
+            from: self.from,
+            to: self.to,
+            client,
+            best: None,
+            run: None,
+        })
     }
 
     fn client(&self) -> Option<Vec<u8>> {
@@ -340,8 +349,8 @@ pub enum Back {
     Done,
 }
 
-/// A walk back to the latest event: seek for the last key before `end`, then do as `step` says. One seek if the operation is
-/// given and the client is not, one for each operation that the target has if neither is.
+/// A walk back to the latest event, by time and then by commit: seek for the last key before `end`, then do as `step` says. One
+/// seek and one step if the operation is given and the client is not, as many for each operation that the target has if neither is.
 #[derive(Clone, Debug)]
 pub struct Latest {
     start: Vec<u8>,
@@ -352,6 +361,8 @@ pub struct Latest {
     to: Time,
     client: Option<Vec<u8>>,
     best: Option<(Time, Seqno, Vec<u8>)>,
+    /// The operation that is looked at, and the moment of its latest event.
+    run: Option<(u16, Time)>,
 }
 
 impl Latest {
@@ -375,14 +386,18 @@ impl Latest {
         if found.time > self.to {
             return Ok(Back::Seek(place.after(found.operation, self.to)));
         }
-        if found.time >= self.from {
-            if self.client.as_ref().is_some_and(|client| found.client != client) {
-                return Ok(Back::Prev);
+        // Events of one moment stand by client, not by commit: all of them are looked at, and the first older one ends it.
+        let older = self.run.is_some_and(|(operation, time)| operation == found.operation && found.time < time);
+        if found.time >= self.from && !older {
+            if self.client.as_ref().is_none_or(|client| found.client == client) {
+                self.run = Some((found.operation, found.time));
+                let newest =
+                    self.best.as_ref().is_none_or(|(time, seqno, _)| (found.time, found.seqno) > (*time, *seqno));
+                if newest {
+                    self.best = Some((found.time, found.seqno, key.to_vec()));
+                }
             }
-            let newest = self.best.as_ref().is_none_or(|(time, seqno, _)| (found.time, found.seqno) > (*time, *seqno));
-            if newest {
-                self.best = Some((found.time, found.seqno, key.to_vec()));
-            }
+            return Ok(Back::Prev);
         }
         Ok(if self.one { Back::Done } else { Back::Seek(place.operation(found.operation)) })
     }
@@ -540,6 +555,19 @@ mod tests {
         let query = Query { from: Time(100), to: Time(105), ..Query::of(john()) };
         let (found, seeks) = walk(&query.plan().unwrap(), &keys);
         assert!(found.len() == 6 && seeks <= 7, "{seeks} seeks");
+    }
+
+    #[test]
+    fn of_one_moment_the_later_commit_is_the_latest_whoever_made_it() {
+        let key = |client: &str, seqno| {
+            let (operation, client) = (Operation::ROW_UPDATE, client.to_owned());
+            LogKey { target: john(), operation, time: Time(5), client, seqno }
+        };
+        let keys = [key("a", 9), key("b", 4)].map(|key| (key.encode().unwrap(), key));
+        let keys = BTreeMap::from(keys);
+        let query = Query { operation: Some(Operation::ROW_UPDATE), ..Query::of(john()) };
+        let (found, seeks) = walk_back(query.latest().unwrap(), &keys);
+        assert_eq!((keys[&found.unwrap()].seqno, seeks), (9, 1));
     }
 
     proptest! {
