@@ -305,10 +305,11 @@ fn keep_portable(companions: &[u8], allow: &[u16], out: &mut Vec<u8>) -> Result<
                 let mut entries = Reader::new(reader.length_prefixed()?);
                 let mut kept = Vec::new();
                 while !entries.is_empty() {
-                    let (provider, version, bytes) = (entries.varint()?, entries.varint()?, entries.length_prefixed()?);
-                    if allow.iter().any(|allowed| u64::from(*allowed) == provider) {
+                    let (provider, form, bytes) = (entries.varint()?, entries.varint()?, entries.length_prefixed()?);
+                    // What the seal covers goes with it, or it would fit no more.
+                    if form & 1 == 1 || allow.iter().any(|allowed| u64::from(*allowed) == provider) {
                         put_varint(&mut kept, provider);
-                        put_varint(&mut kept, version);
+                        put_varint(&mut kept, form);
                         put_bytes(&mut kept, bytes);
                     }
                 }
