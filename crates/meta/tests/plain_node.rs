@@ -85,7 +85,7 @@ fn an_older_node_takes_whole_tables_of_every_policy() {
         node(&dir, "add", &tables(&out).iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
         let survives = policy != Policy::PaperLiteral;
         let value = if survives { "{\"value\": \"aa\"}\n" } else { "{\"value\": null}\n" };
-        assert_eq!(node(&dir, "get", &[planted.clone()]), value, "{policy:?}");
+        assert_eq!(node(&dir, "get", std::slice::from_ref(&planted)), value, "{policy:?}");
         let count = node(&dir, "count", &[]);
         has(&count, "records", 799 + u64::from(survives));
         has(&count, "companion_bytes", exported.companion_bytes);
