@@ -73,6 +73,22 @@ pub struct Entry {
     pub number: Seqno,
 }
 
+impl Entry {
+    /// The word of its seal, if it has one.
+    pub fn seal(&self) -> Option<Range<usize>> {
+        match self.companions.len() {
+            8 => Some(self.companions.clone()),
+            9.. => Some(self.companions.start + 1..self.companions.start + 9),
+            _ => None,
+        }
+    }
+
+    /// What stands behind the seal: the entries of providers.
+    pub fn list(&self) -> Option<Range<usize>> {
+        (self.companions.len() > 9).then(|| self.companions.start + 9..self.companions.end)
+    }
+}
+
 impl Block {
     /// The block with codec byte and CRC.
     pub fn framed(&self) -> Range<usize> {

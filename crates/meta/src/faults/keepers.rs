@@ -7,6 +7,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Record, Seqno, companion};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 
+use crate::builtin::standard;
 use crate::{Seal, Sealer};
 
 /// Everything of a `Companions` that a keeper below leaves to the `Sealer` inside it.
@@ -121,7 +122,7 @@ pub struct Forger {
 impl Forger {
     /// A keeper that flips these bits of the seals of these keys.
     pub fn new(masks: impl IntoIterator<Item = (Vec<u8>, u64)>) -> Forger {
-        Forger { sealer: Sealer::new(), masks: masks.into_iter().collect() }
+        Forger { sealer: Sealer::new().with(standard()), masks: masks.into_iter().collect() }
     }
 }
 
@@ -131,6 +132,7 @@ impl Companions for Forger {
         match (self.masks.get(record.key), Sealer::seal_of(record)) {
             (Some(mask), Ok(Some(seal))) => {
                 put_word(out, seal.at(record.seqno) ^ mask);
+                out.extend_from_slice(record.companion.get(9..).unwrap_or_default());
                 Build::Derive
             }
             _ => self.sealer.on_build(record, source, out),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
 use waxseal_lsm::env::SimFs;
 use waxseal_lsm::env::sim::Crash;
@@ -21,7 +22,9 @@ use waxseal_lsm::seam::Companions;
 
 use super::redirect::RedirectFs;
 use super::{Dice, Outcome};
-use crate::Sealer;
+use crate::builtin::{Labels, standard};
+use crate::provider::LABELS;
+use crate::{Sealer, get_meta};
 
 pub(super) const DIR: &str = "/store";
 
@@ -113,6 +116,21 @@ pub(super) fn key(number: usize) -> Vec<u8> {
     format!("key/{:05}", number * 10).into_bytes()
 }
 
+/// The keeper of a stage: seals, and what providers keep beside them.
+pub(super) fn keeper() -> Arc<dyn Companions> {
+    Arc::new(Sealer::new().with(standard()))
+}
+
+/// Every third key has a label that says what its value is.
+pub(super) fn has_label(key: &[u8]) -> bool {
+    key.iter().map(|byte| u32::from(*byte)).sum::<u32>().is_multiple_of(3)
+}
+
+/// The label of a value.
+pub(super) fn label(value: &[u8]) -> Result<Vec<u8>> {
+    Labels::of(&[("sum", &format!("{:016x}", hash(value)))])
+}
+
 /// A value that stands nowhere else.
 pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
     let length = 8 + dice.below(40);
@@ -121,13 +139,28 @@ pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
     value
 }
 
+/// Adds an operation, with its label if it is to have one.
+pub(super) fn push(
+    batch: &mut Batch,
+    family: &Family,
+    kind: Kind,
+    key: &[u8],
+    value: &[u8],
+    keeper: &dyn Companions,
+) -> Result<()> {
+    let label = label(value)?;
+    let entries: [(u16, &[u8]); 1] = [(LABELS, &label)];
+    let entries = if kind == Kind::Put && has_label(key) { &entries[..] } else { &[] };
+    batch.push_given(family.id(), kind, key, value, entries, keeper)
+}
+
 impl Image {
     /// A store with an old and a new version of half its keys, some deleted, in two levels, and some in the log alone.
     pub(super) fn new(setting: Setting) -> Result<Image> {
         let disk = SimFs::new(7);
         let mut stage = Stage::over(disk.clone(), Model::new(), setting);
         let mut dice = Dice::new(7);
-        stage.open(Arc::new(Sealer::new()))?;
+        stage.open(keeper())?;
         for number in 0..KEYS {
             stage.put(&key(number), &value(0, number, &mut dice))?;
         }
@@ -140,8 +173,8 @@ impl Image {
                 _ => stage.put(&key(number), &value(1, number, &mut dice))?,
             }
         }
-        stage.db()?.0.flush()?;
         let older = disk.fork();
+        stage.db()?.0.flush()?;
         for number in (0..KEYS).filter(|number| number % 7 == 0) {
             stage.put(&key(number), &value(2, number, &mut dice))?;
         }
@@ -200,7 +233,7 @@ impl Stage {
 
     /// Opens with a keeper of its own; a store that is refused is an error that everybody sees.
     pub(super) fn open_judged(&mut self, verdict: &mut Verdict) -> bool {
-        match self.open(Arc::new(Sealer::new())) {
+        match self.open(keeper()) {
             Ok(()) => true,
             Err(error) => {
                 self.refused = true;
@@ -229,7 +262,7 @@ impl Stage {
     fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
         let (db, family) = self.db()?;
         let mut batch = Batch::new();
-        batch.push(family.id(), kind, key, value, db.companions())?;
+        push(&mut batch, &family, kind, key, value, db.companions())?;
         db.commit(&mut batch, Durability::Os)?;
         Ok(())
     }
@@ -287,6 +320,18 @@ impl Stage {
                 }
                 (Ok(_), _) => verdict.add(Outcome::SilentWrong, || format!("get of {} answers another value", name())),
             }
+            self.label(db, family, &key, verdict);
+        }
+    }
+
+    fn label(&self, db: &Db, family: &Family, key: &[u8], verdict: &mut Verdict) {
+        let Some(Some(value)) = self.model.get(key).filter(|_| has_label(key)) else { return };
+        let name = || String::from_utf8_lossy(key).into_owned();
+        match (get_meta(db, family, key, At::Latest, LABELS), label(value)) {
+            (Err(error), _) => verdict.error(&error),
+            (Ok(Some(found)), Ok(label)) if found.bytes == label => {}
+            (Ok(None), _) => verdict.add(Outcome::HiddenLoss, || format!("the label of {} is gone", name())),
+            _ => verdict.add(Outcome::SilentWrong, || format!("the label of {} is another one", name())),
         }
     }
 

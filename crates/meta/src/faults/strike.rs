@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::mix;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::inject::{self as way, Fate, Passing};
 use waxseal_lsm::options::Durability;
@@ -19,9 +20,8 @@ use super::anatomy::{Anatomy, Entry};
 use super::damage::{Dice, cut_out, double, flip, zero};
 use super::keepers::Forger;
 use super::redirect::Astray;
-use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, key, value};
+use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, keeper, key, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
-use crate::Sealer;
 
 /// Tries until the dice find something to hit.
 const TRIES: u64 = 50;
@@ -32,7 +32,8 @@ pub fn inject(cell: Cell, seed: u64) -> Result<Option<Told>> {
         return Ok(None);
     }
     for attempt in 0..TRIES {
-        let mut dice = Dice::new(seed ^ attempt << 48);
+        let cell_number = (cell.site as u64) << 16 | (cell.target as u64) << 8 | cell.bits as u64;
+        let mut dice = Dice::new(mix(seed ^ mix(cell_number)) ^ attempt << 48);
         let outcome = catch_unwind(AssertUnwindSafe(|| strike(cell, &mut dice)));
         way::disarm();
         match outcome {
@@ -94,7 +95,7 @@ impl Act<'_> {
     /// An open, whole store.
     fn open_stage(&self) -> Result<Stage> {
         let mut stage = self.image()?.stage(self.setting);
-        stage.open(Arc::new(Sealer::new()))?;
+        stage.open(keeper())?;
         Ok(stage)
     }
 
@@ -112,15 +113,25 @@ impl Act<'_> {
         Ok(Some(stage.refused))
     }
 
+    /// A key and a new value for it; one with a label, if that is what is to be hit.
+    fn fresh(&mut self) -> (Vec<u8>, Vec<u8>) {
+        loop {
+            let number = self.dice.below(60);
+            let key = key(number);
+            if self.cell.target != Target::Payload || has_label(&key) {
+                return (key, value(9, number, self.dice));
+            }
+        }
+    }
+
     // In memory, before the log.
 
     fn batch(&mut self) -> Result<Option<bool>> {
         let mut stage = self.open_stage()?;
-        let number = self.dice.below(60);
-        let (key, value) = (key(number), value(9, number, self.dice));
+        let (key, value) = self.fresh();
         let (db, family) = stage.db()?;
         let mut batch = Batch::new();
-        batch.push(family.id(), Kind::Put, &key, &value, db.companions())?;
+        push(&mut batch, &family, Kind::Put, &key, &value, db.companions())?;
         let Some(span) = operation(batch.bytes_mut(), &key, &value).and_then(|spans| spans.of(self.cell.target)) else {
             return Ok(None);
         };
@@ -140,8 +151,7 @@ impl Act<'_> {
 
     fn memtable(&mut self) -> Result<Option<bool>> {
         let mut stage = self.open_stage()?;
-        let number = self.dice.below(60);
-        let (key, value) = (key(number), value(9, number, self.dice));
+        let (key, value) = self.fresh();
         let struck = self.arm(1, 0);
         stage.put(&key, &value)?;
         way::disarm();
@@ -393,10 +403,9 @@ impl Act<'_> {
         let mut stage = image.stage(self.setting);
         let mut mask = [0; 8];
         flip(&mut mask, 0..8, self.cell.bits, self.dice);
-        let number = self.dice.below(60);
-        stage.open(Arc::new(Forger::new([(key(number), u64::from_le_bytes(mask))])))?;
-        let value = value(9, number, self.dice);
-        stage.put(&key(number), &value)?;
+        let (key, value) = self.fresh();
+        stage.open(Arc::new(Forger::new([(key.clone(), u64::from_le_bytes(mask))])))?;
+        stage.put(&key, &value)?;
         stage.db()?.0.flush()?;
         stage.close(&mut self.verdict);
         match stage.open_judged(&mut self.verdict) {
@@ -535,7 +544,7 @@ fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
 
 fn flip_payload(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
     let length = record.companion.len();
-    length > 9 && flip(&mut record.companion, 9..length, bits, dice)
+    length > 9 && record.companion[9] == companion::LIST && flip(&mut record.companion, 9..length, bits, dice)
 }
 
 /// Where the parts of a logged operation stand.
@@ -547,6 +556,7 @@ struct Spans {
     key: Range<usize>,
     value: Range<usize>,
     seal: Range<usize>,
+    payload: Option<Range<usize>>,
     seqno: Option<Range<usize>>,
 }
 
@@ -559,6 +569,7 @@ impl Spans {
             Target::Seqno => self.seqno.clone(),
             Target::Seal => Some(self.seal.clone()),
             Target::Lengths => Some(self.lengths.clone()),
+            Target::Payload => self.payload.clone(),
             Target::Any | Target::Zeroed => Some(self.frame.clone()),
             _ => None,
         }
@@ -572,13 +583,22 @@ fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans> {
     let head = at.checked_sub(4)?;
     let value_at = at + key.len();
     let seal = value_at + value.len() + 1;
+    // A list of entries behind the seal: its kind, a length below 128, its bytes.
+    let payload = match bytes.get(seal + 8..) {
+        Some([companion::LIST, length @ 0..128, rest @ ..]) if rest.len() >= usize::from(*length) => {
+            Some(seal + 8..seal + 10 + usize::from(*length))
+        }
+        _ => None,
+    };
+    let end = payload.as_ref().map_or(seal + 8, |payload| payload.end);
     (bytes[head] == Kind::Put as u8 && seal + 8 <= bytes.len()).then(|| Spans {
-        frame: head..seal + 8,
+        frame: head..end,
         kind: head,
         lengths: head + 2..at,
         key: at..value_at,
         value: value_at..value_at + value.len(),
         seal: seal..seal + 8,
+        payload,
         seqno: None,
     })
 }
@@ -595,13 +615,13 @@ fn logged(bytes: &[u8], stage: &Stage) -> Vec<Spans> {
 }
 
 fn span_of(entry: &Entry, target: Target) -> Option<Range<usize>> {
-    let word = entry.companions.end.checked_sub(8)?..entry.companions.end;
     match target {
         Target::Key => Some(entry.suffix.clone()),
         Target::Value => Some(entry.value.clone()),
         Target::Kind => Some(entry.kind..entry.kind + 1),
         Target::Seqno => Some(entry.seqno.clone()),
-        Target::Seal => (!entry.companions.is_empty()).then_some(word),
+        Target::Seal => entry.seal(),
+        Target::Payload => entry.list(),
         Target::Lengths => Some(entry.lengths.clone()),
         _ => None,
     }
