@@ -97,6 +97,13 @@ pub(crate) enum Verb {
     },
     /// Print a count and a sum of the family's records, or of some: equal for equal content, in any store.
     Digest(Span),
+    /// Write the family, or some keys of it, as table files for another store.
+    Export(Export),
+    /// Take an export in, over what its keys held before; makes the store if there is none.
+    Import {
+        /// The directory of the export.
+        src: PathBuf,
+    },
     /// Store real files, change them, kill a writer, and check every answer.
     Tour(Tour),
     /// The writer that the tour kills.
@@ -116,6 +123,35 @@ pub(crate) struct Span {
     /// The key before which to end.
     #[arg(long, value_name = "K")]
     pub(crate) to: Option<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Export {
+    /// A new directory.
+    pub(crate) dest: PathBuf,
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// What leaves beside the records.
+    #[arg(long, default_value = "nothing", value_name = "WHAT")]
+    pub(crate) policy: Leaves,
+    /// With seals, the entries of this provider leave too; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub(crate) provider: Vec<u16>,
+    /// All versions and tombstones that still exist.
+    #[arg(long)]
+    pub(crate) all_versions: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leaves {
+    /// Records alone
+    Nothing,
+    /// Seals
+    Seals,
+    /// The paper's checksums, in a table of their own that masks nothing
+    PaperSafe,
+    /// The paper's checksums as it writes them; refused if a key ends in 01
+    PaperLiteral,
 }
 
 #[derive(clap::Args, Debug)]

@@ -10,6 +10,7 @@
 
 mod args;
 mod care;
+mod exchange;
 mod failure;
 mod levels;
 mod output;
@@ -75,6 +76,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Repair { accept_loss } => care::repair(args, *accept_loss, output),
         Verb::Salvage { dest } => care::salvage(args, dest, output),
         Verb::Digest(span) => care::digest(args, span, output),
+        Verb::Export(export) => exchange::export(args, export, output),
+        Verb::Import { src } => exchange::import(args, src, output),
         Verb::Tour(options) => tour::run(options, output),
         Verb::TourWriter { seed } => tour::write_until_killed(store::dir(args)?, *seed),
     }

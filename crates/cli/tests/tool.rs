@@ -257,6 +257,27 @@ fn digests_speak_of_content_alone() {
 }
 
 #[test]
+fn an_export_is_taken_in_elsewhere() {
+    let (giver, taker) = (Tool::new(), Tool::new());
+    for key in ["a", "b", "c"] {
+        giver.ok(&["put", key, "value"]);
+    }
+    let parcel = |name: &str| giver.path(name);
+    assert_eq!(taker.code(&args("import", &parcel("none"), &[])), 1);
+    for (policy, sealed) in [("seals", 3), ("nothing", 0)] {
+        giver.ok(&args("export", &parcel(policy), &["--policy", policy]));
+        let imported: Value =
+            serde_json::from_slice(&taker.ok(&args("import", &parcel(policy), &["--json", "--cf", policy]))).unwrap();
+        assert_eq!((&imported["records"], &imported["sealed"]), (&Value::from(3), &Value::from(sealed)), "{policy}");
+        assert_eq!(giver.text(&["digest"]), taker.text(&["digest", "--cf", policy]));
+    }
+    giver.ok(&args("export", &parcel("some"), &["--from", "b", "--policy", "paper-safe"]));
+    taker.ok(&args("import", &parcel("some"), &["--cf", "some"]));
+    assert_eq!(taker.text(&["scan", "--cf", "some"]), "b\tvalue\nc\tvalue\n");
+    assert_eq!(giver.code(&args("export", &parcel("some"), &[])), 1, "not over what is there");
+}
+
+#[test]
 fn a_flipped_bit_is_found_read_around_and_repaired() {
     let tool = Tool::new();
     let table = tool.damage(2000, |bytes| bytes[0] ^= 1);

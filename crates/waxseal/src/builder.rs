@@ -267,8 +267,9 @@ impl Builder {
 
     fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
         let ready = self.prepare()?;
+        let env = ready.parts.env.clone();
         let engine = open(&ready.path, ready.settings, ready.parts)?;
-        Ok(Db { inner: Arc::new(Inner::new(engine, ready.keeper, ready.template, ready.policies)) })
+        Ok(Db { inner: Arc::new(Inner::new(engine, env, ready.keeper, ready.template, ready.policies)) })
     }
 
     /// Everything that was said, as the engine wants it.

@@ -27,6 +27,8 @@ use crate::verify::Policies;
 /// What all handles of one store share.
 pub(crate) struct Inner {
     pub(crate) engine: engine::Db,
+    /// The outside world it was opened with.
+    pub(crate) env: Env,
     /// Options of families that are made by name alone.
     pub(crate) template: CfOptions,
     /// Who keeps the seals, the same that the engine calls; none in a store that was opened plain.
@@ -38,11 +40,12 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn new(
         engine: engine::Db,
+        env: Env,
         keeper: Option<Arc<Sealer>>,
         template: CfOptions,
         policies: Policies,
     ) -> Inner {
-        let inner = Inner { engine, template, keeper, policies, closed: AtomicBool::new(false) };
+        let inner = Inner { engine, env, template, keeper, policies, closed: AtomicBool::new(false) };
         inner.engine.families().iter().for_each(|family| inner.note(family));
         inner
     }

@@ -55,6 +55,7 @@ mod builder;
 pub mod care;
 mod cursor;
 mod db;
+pub mod exchange;
 mod family;
 mod range;
 mod sealed;
