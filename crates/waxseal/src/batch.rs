@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::Family;
@@ -65,26 +65,25 @@ impl WriteOptions {
         self
     }
 
-    /// The record counts as absent from this time on, by the store's clock, and a later compaction drops it. Only values expire,
-    /// and only once their seal has spoken for them and for the time: no flipped bit ends a record early. A time before 1970 is
-    /// 1970.
+    /// The record counts as absent from this time on, counted from 1970, by the store's clock, and a later compaction drops it.
+    /// Only values expire, and only once their seal has spoken for them and for the time: no flipped bit ends a record early.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
     /// # let cf = waxseal::Db::memory()?.column_family("default")?;
-    /// use std::time::{Duration, SystemTime};
+    /// use std::time::{Duration, UNIX_EPOCH};
     /// use waxseal::WriteOptions;
     ///
-    /// cf.put_with("old", "1", WriteOptions::new().expires_at(SystemTime::now() - Duration::from_secs(1)))?;
-    /// cf.put_with("new", "2", WriteOptions::new().expires_at(SystemTime::now() + Duration::from_secs(3600)))?;
+    /// let now = UNIX_EPOCH.elapsed().unwrap();
+    /// cf.put_with("old", "1", WriteOptions::new().expires_at(now - Duration::from_secs(1)))?;
+    /// cf.put_with("new", "2", WriteOptions::new().expires_at(now + Duration::from_secs(3600)))?;
     /// assert_eq!(cf.get("old")?, None);
     /// assert_eq!(cf.get("new")?.unwrap(), "2");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn expires_at(self, time: SystemTime) -> WriteOptions {
-        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        self.entry(EXPIRY, Expiry::at(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)))
+    pub fn expires_at(self, since_1970: Duration) -> WriteOptions {
+        self.entry(EXPIRY, Expiry::at(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX)))
     }
 
     /// Puts a label beside the value: a name with a text, each name once, the last text wins.

@@ -13,12 +13,12 @@ use crate::family::ColumnFamily;
 
 /// A position in a column family as it was when the cursor was made. Keys and values are borrowed until the next move.
 ///
-/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. If it could not be made at all, every move says
-/// why. It holds its view of the store, so drop it when done.
+/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. If it could not be made at all, each of these says
+/// why, and steps lead nowhere. It holds its view of the store, so drop it when done.
 ///
 /// Damage that it meets is one `Corruption`. The cursor is not valid then, but `next` and `prev` lead on, to the first record
-/// behind what is damaged; after any other error it stands nowhere, and may be moved anew. So a loop that steps on after an
-/// error, as below, gives every record that is whole, says once for each gap that there is one, and ends.
+/// behind what is damaged; after any other error it stands nowhere, and may be moved anew. So a loop that steps on after a
+/// `Corruption`, as below, gives every record that is whole, says once for each gap that there is one, and ends.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -31,7 +31,8 @@ use crate::family::ColumnFamily;
 ///     match step {
 ///         Ok(()) if !cursor.valid() => break,
 ///         Ok(()) => rows += 1,
-///         Err(gap) => gaps.push(gap),
+///         Err(gap) if gap.is_corruption() => gaps.push(gap),
+///         Err(error) => return Err(error), // of the device, or the store was closed
 ///     }
 ///     step = cursor.next();
 /// }
@@ -95,13 +96,15 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "it lends; an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
-        self.engine()?.next()
+        self.inner.check_open()?;
+        self.at.as_mut().map_or(Ok(()), UserCursor::next)
     }
 
     /// One record back, or back before what is damaged. From the first one, and from nowhere, this leads nowhere.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
-        self.engine()?.prev()
+        self.inner.check_open()?;
+        self.at.as_mut().map_or(Ok(()), UserCursor::prev)
     }
 
     /// True if the cursor stands on a record.

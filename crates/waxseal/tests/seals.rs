@@ -300,6 +300,31 @@ fn a_flipped_bit_never_changes_an_answer() -> Result<()> {
     Ok(())
 }
 
+/// A table that cannot even be opened once made this loop an endless one, which took all memory: the cursor could not be made,
+/// and every step said so again.
+#[test]
+fn a_loop_over_a_store_whose_table_is_gone_ends() -> Result<()> {
+    let (shelf, table) = Shelf::with_table(100)?;
+    let length = shelf.length(&table) as usize;
+    shelf.change(&table, 0, |bytes| bytes.fill(0xA5), length);
+    let db = shelf.builder().open()?;
+    let cf = db.column_family("default")?;
+    for forward in [true, false] {
+        let mut cursor = cf.cursor();
+        let mut step = if forward { cursor.first() } else { cursor.last() };
+        let mut errors = 0;
+        while step.is_err() || cursor.valid() {
+            assert!(errors < 100, "{step:?}");
+            errors += usize::from(step.is_err());
+            step = if forward { cursor.next() } else { cursor.prev() };
+        }
+        assert!(errors > 0);
+    }
+    let told: Vec<_> = cf.iter().take(100).collect();
+    assert!((1..100).contains(&told.len()) && told.iter().all(Result::is_err));
+    Ok(())
+}
+
 #[test]
 fn iterators_and_cursors_tell_a_gap_once_and_go_on() -> Result<()> {
     const RECORDS: usize = 1000;

@@ -198,7 +198,8 @@ struct Gaps {
 impl Gaps {
     fn note(&mut self, error: &waxseal::Error) {
         self.open = true;
-        self.spans.extend(error.damage().and_then(|damage| damage.key_range.clone()));
+        let span = error.damage().and_then(|damage| damage.key_range.clone());
+        self.spans.extend(span.filter(|span| !self.spans.contains(span)));
     }
 
     /// True if a row with this key may be missing.
