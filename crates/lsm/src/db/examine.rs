@@ -178,8 +178,7 @@ impl Db {
             let mut companion = Vec::new();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
             let visit = &mut |frame: Replayed<'_>| {
-                let mut seqno = frame.seqno;
-                for operation in Operations::new(frame.body)? {
+                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
                     let operation = operation?;
                     bind_written(&*inner.companions, operation.companion, seqno, &mut companion);
                     let (key, kind, value) = (operation.key, operation.kind, operation.value);
@@ -187,7 +186,6 @@ impl Db {
                     if wanted(operation.family, &record) {
                         found.push((operation.family, OwnedRecord::of(&record)));
                     }
-                    seqno += 1;
                 }
                 Ok(())
             };

@@ -178,7 +178,7 @@ impl Ends {
     fn find_index(&mut self, scan: &Scan<'_>) {
         let Some(end) = scan.end.checked_sub(FOOTER_BYTES as u64) else { return };
         let from = end.saturating_sub(WINDOW).max(HEADER_BYTES as u64);
-        scan.within(end).from_anywhere(Role::Index, from, &mut |at, bytes| {
+        scan.within(end).begins_behind(Role::Index, from, &mut |at, bytes| {
             let body = &bytes[..bytes.len() - TRAILER_BYTES];
             self.index = Index::decode(body, scan.order, at).ok().filter(|_| at + bytes.len() as u64 == end);
             self.index.is_some()
@@ -194,7 +194,7 @@ impl Ends {
     fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> u64 {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
         let sides = [Role::Filter, Role::Properties, Role::Index];
-        let follows = sides.into_iter().any(|role| scan.from_here(role, at, &mut |_, _| true).is_some());
+        let follows = sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some());
         if follows { at } else { scan.end.saturating_sub(FOOTER_BYTES as u64).max(at) }
     }
 
@@ -324,11 +324,11 @@ impl Scan<'_> {
 
     /// Shows `accept` framed blocks of a role whose CRC fits, the first one first, until it takes one.
     fn next(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
-        self.from_here(role, from, accept).or_else(|| self.from_anywhere(role, from, accept))
+        self.begins_at(role, from, accept).or_else(|| self.begins_behind(role, from, accept))
     }
 
     /// A block that begins at `from`.
-    fn from_here(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
+    fn begins_at(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
         let mut register = !block_seed(&self.uid, from, role);
         self.positions(from, self.end.min(from.saturating_add(WINDOW)), &mut |at, byte, next| {
             register = step(register, byte);
@@ -337,7 +337,7 @@ impl Scan<'_> {
     }
 
     /// A block that begins anywhere behind `from` and is no longer than the window, or begins there and is of any length.
-    fn from_anywhere(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
+    fn begins_behind(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
         let mut here = !block_seed(&self.uid, from, role);
         let (mut prefix, mut back) = (0u32, ONE);
         let mut starts = [HashMap::new(), HashMap::new()];

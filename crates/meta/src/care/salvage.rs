@@ -86,8 +86,11 @@ pub fn salvage(
     Ok(report)
 }
 
+/// A table as the manifest names it: its family and what is said of it.
+type Named = (u32, Arc<TableMeta>);
+
 /// A family of the new store, and what of its tables was read.
-struct Into {
+struct Taker {
     family: Family,
     /// The greatest seqno in a table of the old one.
     greatest: Seqno,
@@ -99,7 +102,7 @@ struct Salvage<'a> {
     db: &'a Db,
     state: Option<State>,
     report: Report,
-    families: BTreeMap<u32, Into>,
+    families: BTreeMap<u32, Taker>,
     /// The seqno of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), Seqno>,
     batch: Batch,
@@ -107,7 +110,7 @@ struct Salvage<'a> {
 
 impl Salvage<'_> {
     /// The tables to be read: those that the manifest names, else all there are.
-    fn tables(&self, names: &[String]) -> Vec<(String, Option<(u32, Arc<TableMeta>)>)> {
+    fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
             Some(state) => {
                 let of = |family: &Arc<version::Family>| {
@@ -150,11 +153,11 @@ impl Salvage<'_> {
                 self.db.create_family(&name, options)?
             }
         };
-        self.families.insert(id, Into { family: family.clone(), greatest: 0 });
+        self.families.insert(id, Taker { family: family.clone(), greatest: 0 });
         Ok(family)
     }
 
-    fn table(&mut self, name: &str, known: Option<&(u32, Arc<TableMeta>)>) -> Result<()> {
+    fn table(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
         self.report.files += 1;
         let table = match self.open(name, known) {
             Ok(table) => table,
@@ -200,7 +203,7 @@ impl Salvage<'_> {
     }
 
     /// Opens a table, or what is left of it.
-    fn open(&self, name: &str, known: Option<&(u32, Arc<TableMeta>)>) -> Result<Arc<Table>> {
+    fn open(&self, name: &str, known: Option<&Named>) -> Result<Arc<Table>> {
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).during(|| format!("opening {name}"))?;
         let (keeper, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));
         let comparator = match (known, &self.state) {
@@ -242,7 +245,7 @@ impl Salvage<'_> {
         &self,
         name: &str,
         file: &Arc<dyn File>,
-        known: Option<&(u32, Arc<TableMeta>)>,
+        known: Option<&Named>,
         order: &Order,
         cache: &Arc<Cache>,
         keeper: &Arc<dyn Companions>,
@@ -270,8 +273,7 @@ impl Salvage<'_> {
             }
             let from = self.from;
             let segments = wal::read_linked(env, from, &start, &mut |frame| {
-                let mut seqno = frame.seqno;
-                for operation in Operations::new(frame.body)? {
+                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
                     let operation = operation?;
                     companion.clear();
                     companion.extend_from_slice(operation.companion);
@@ -288,7 +290,6 @@ impl Salvage<'_> {
                             self.take(id, &family, &record, check)?;
                         }
                     }
-                    seqno += 1;
                 }
                 Ok(())
             });
