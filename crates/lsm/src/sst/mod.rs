@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod heal;
 mod index;
 mod properties;
+mod prove;
 mod remains;
 #[cfg(test)]
 mod scripts;
@@ -35,7 +36,9 @@ mod writer;
 pub use cache::{Cache, CacheMetrics};
 pub use cursor::TableCursor;
 pub use examine::Found;
+pub use heal::Watch;
 pub use properties::Properties;
+pub use prove::Checks;
 pub use table::{Expected, Table};
 pub(crate) use writer::checked_term;
 pub use writer::{Finished, Writer, WriterSettings};
