@@ -6,10 +6,12 @@
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
 //! replace.rs     tables for what is left of them; fences, bars
+//! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
@@ -32,10 +34,13 @@ mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod redo;
 mod replace;
 mod replay;
+mod rows;
 mod running;
 mod snapshot;
+mod trash;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -152,6 +157,7 @@ pub(crate) struct Inner {
     background: background::Background,
     compactions: running::Running,
     dead_files: Arc<DeadFiles>,
+    trash: trash::Trash,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
     halt_told: AtomicBool,

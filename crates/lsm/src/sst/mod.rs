@@ -31,7 +31,7 @@ mod writer;
 
 pub use cache::{Cache, CacheMetrics};
 pub use cursor::TableCursor;
-pub use properties::Properties;
+pub use properties::{Carried, Properties};
 pub use table::{Expected, Table};
-pub(crate) use writer::checked_term;
+pub(crate) use writer::not_served;
 pub use writer::{Finished, Writer, WriterSettings};
