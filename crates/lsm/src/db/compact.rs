@@ -167,8 +167,9 @@ impl Inner {
 
     fn merge_tables(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<()> {
         let written = match self.merge_once(family, plan, view, inputs, false) {
-            // Not of any file: it may have happened on the way. Once more, with a closer look; then what is to blame is barred.
-            Err(error) if is_of_the_pass(&error) => self.merge_once(family, plan, view, inputs, true)?,
+            // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
+            // to blame is barred, and that is remembered.
+            Err(error) if error.is_corruption() => self.merge_once(family, plan, view, inputs, true)?,
             outcome => outcome?,
         };
         self.counters.built(&written);
@@ -286,8 +287,10 @@ impl Inner {
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
             let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
             let mut debt = debt::debt(&picture, view.frozen.len(), active);
-            // Behind a barred table level 0 grows whatever writers do: to hold them back would end in waiting for ever.
-            if self.compactions.bars_any(view.levels.level(0).tables().iter().map(|table| table.meta().number)) {
+            // Behind a barred table, there or in the level below, level 0 grows whatever writers do: to hold them back would end
+            // in waiting for ever.
+            let tables = view.levels.iter().flat_map(|level| level.tables());
+            if self.compactions.bars_any(tables.map(|table| table.meta().number)) {
                 debt.level0 = debt.level0.min(limits.level0.0);
             }
             debt::stall(&debt, &limits)
