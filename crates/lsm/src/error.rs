@@ -77,6 +77,24 @@ pub enum Verdict {
     Ledger,
 }
 
+/// What made damaged bytes right again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// The file was read once more, past what memory held of it.
+    ReadAgain,
+    /// Another copy in memory was whole.
+    Memory,
+    /// The flipped bits were found by the block's sum, and confirmed by its seals.
+    Corrected,
+    /// The log still held the records.
+    Log,
+    /// A file that compaction had replaced still held them.
+    Trash,
+    /// A source that the caller gave had them.
+    Source,
+}
+
 impl Verdict {
     /// The verdict with this number (its place in the list), as the manifest keeps it; an unknown one says only that something is wrong.
     pub fn from_number(number: u64) -> Verdict {

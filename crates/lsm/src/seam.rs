@@ -6,6 +6,7 @@
 //! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
 use crate::error::{Error, Result};
+use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 
 /// What the place a record came from promises of its companions.
@@ -135,6 +136,52 @@ impl Emitted {
     }
 }
 
+/// A record that a pass holds in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its seqno.
+    pub seqno: Seqno,
+    /// What it is.
+    pub kind: Kind,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Its companions.
+    pub companion: Vec<u8>,
+    /// What the place it came from promises.
+    pub protection: Protection,
+    /// True if it is none of the inputs' records: the ledger counts it as made here.
+    pub made: bool,
+}
+
+impl Row {
+    /// A copy of a record of the inputs.
+    pub fn copy(record: &Record<'_>, protection: Protection) -> Row {
+        let (key, value, companion) = (record.key.to_vec(), record.value.to_vec(), record.companion.to_vec());
+        Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
+    }
+
+    /// The row as a record.
+    pub fn record(&self) -> Record<'_> {
+        let Row { key, seqno, kind, value, companion, .. } = self;
+        Record { key, seqno: *seqno, kind: *kind, value, companion }
+    }
+}
+
+/// Rewrites the records of one flush or compaction, for a keeper that keeps what it knows of records in rows of their own.
+/// It takes its rows out of the inputs before anything is decided, and writes rows again between the records that stay.
+pub trait Rows: Send {
+    /// A record of the inputs: true if it is a row of the keeper's own, which nobody else shall see. An error ends the pass.
+    fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool>;
+    /// A record that it did not take, and whether it stays.
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()>;
+    /// The inputs are at their end.
+    fn ends(&mut self) -> Result<()>;
+    /// Rows that are to be written next, in internal order and, where they fit, into one block; none: not yet.
+    fn next_group(&mut self) -> Option<Vec<Row>>;
+}
+
 /// Gathers properties of one table file.
 pub trait Collector: Send {
     /// Sees every record that goes into the file, in order.
@@ -157,6 +204,12 @@ pub trait Companions: Send + Sync {
     fn on_drop(&self, record: &Record<'_>, reason: DropReason);
     /// Checks a record against its companion. `key_hash` is `checksum::hash_key` of the record's key.
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;
+    /// True if the record counts as absent from now on: its time is over, and it is what was written, which the keeper sees to itself.
+    /// Asked of values that would be given out or kept; `now` is microseconds since 1970, read only if the record has a time.
+    #[inline]
+    fn expired(&self, _record: &Record<'_>, _now: &dyn Fn() -> u64) -> bool {
+        false
+    }
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64;
     /// A collector for a new table file, if one is wanted.
@@ -169,6 +222,14 @@ pub trait Companions: Send + Sync {
     fn algorithm(&self) -> u64;
     /// Descriptions of what may stand in companions, for property 10 of tables.
     fn descriptors(&self) -> Vec<u8>;
+    /// True if `rows` gives anything.
+    fn has_rows(&self) -> bool {
+        false
+    }
+    /// What rewrites the records of a flush or compaction of a family, if this keeper keeps rows of its own there.
+    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
+        Ok(None)
+    }
     /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not fit. True: `block`
     /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;

@@ -1,7 +1,7 @@
 //! The keeper: what the engine's seam calls, so that every record is born with a seal and keeps it.
 //!
 //! ```text
-//! on_write   the caller's thread, no lock: AA | B behind the operation, into the log as it is
+//! on_write   the caller's thread, no lock: AA | B behind the operation, and the list of entries; into the log as it is
 //! bind       the seqno is known: B becomes C(seqno), without the record
 //! on_build   flush and compaction: the seal goes on as it came; nothing is made anew
 //! verify     the verifying pass, reads, scrubs: the record asks for a word, and this is it or not
@@ -9,28 +9,34 @@
 //! ```
 //!
 //! Holds: a seal is computed for a new value only, never for one that a copy carries (else damage on the way would be sealed
-//! in). A record without a seal stays without, unless its store is known to have been unprotected; then it is adopted, and
-//! counted. Nothing here allocates but `out`, and no counter is shared between cores that read.
-
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+//! in). A record without a seal gets one only if the place it comes from promises none; then it is adopted, marked and
+//! counted. From a complete place it goes on without, and the verifying pass says so. A word that was hit, as some check has
+//! found, is mended in the next pass, from the record that is right.
+//!
+//! Costs: a record with a seal and nothing else is never taken apart; nothing here allocates for it but `out`, no check that
+//! finds it right writes anything, and no counter is shared between cores.
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::codec::Reader;
+use waxseal_lsm::checksum::{hash, hash_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
-use waxseal_lsm::record::{Kind, Record, Seqno, companion};
+use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 
+use crate::beside::{ADOPTED_BYTES, Beside, only_word, put_list, seal_bytes};
+use crate::builtin::Expiry;
+use crate::collect::Folding;
 use crate::correct::{Outcome, correct};
+use crate::counts::{Count, Counts, Tally};
+use crate::hits::Hits;
+use crate::provider::{EXPIRY, Providers, write_descriptors};
 use crate::seal::Seal;
 use crate::verdict::{Found, Verdict, judge};
+use crate::write::{Rooms, merged, rebuilt, written};
+
+pub use crate::beside::SEAL_BYTES;
 
 /// The algorithm by which seals are made here. docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
-
-/// Bytes of a seal as a companion: its kind and its word.
-pub const SEAL_BYTES: usize = 9;
 
 /// When a seal is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,75 +49,61 @@ pub enum SealPoint {
     Flush,
 }
 
-/// What becomes of a record that reaches a table without a seal.
+/// Which records without a seal get one when they reach a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MissingSeal {
-    /// It stays without.
+pub enum Adoption {
+    /// Those from places that do not promise one.
     #[default]
-    Leave,
-    /// It gets one: its store is known to hold records of a time without seals. Lost seals are found by the ledger all the
-    /// same, since the sums of their tables speak of them.
-    Adopt,
+    BySource,
+    /// All of them, as the paper does: a seal that was lost is made anew in silence. For comparison only.
+    Always,
 }
 
-/// The keeper of seals of one store.
+/// The keeper of seals, and of what providers keep beside them, of one store.
 #[derive(Debug, Default)]
 pub struct Sealer {
     point: SealPoint,
-    missing: MissingSeal,
-    shards: [Shard; SHARDS],
-}
-
-/// What a keeper has done since it was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Seals made for new operations.
-    pub computed: u64,
-    /// Seals that callers gave, and that were right.
-    pub given: u64,
-    /// Seals made for results of verified inputs.
-    pub derived: u64,
-    /// Seals made for records of unprotected files.
-    pub adopted: u64,
-    /// Records that went into a table without a seal.
-    pub unsealed: u64,
-    /// Records found to match their seal.
-    pub verified: u64,
-    /// Records found not to.
-    pub corrupted: u64,
-}
-
-const SHARDS: usize = 16;
-
-/// Counts of some threads, on cache lines of their own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Shard {
-    computed: AtomicU64,
-    given: AtomicU64,
-    derived: AtomicU64,
-    adopted: AtomicU64,
-    unsealed: AtomicU64,
-    verified: AtomicU64,
-    corrupted: AtomicU64,
+    adoption: Adoption,
+    providers: Providers,
+    expires: bool,
+    rooms: Rooms,
+    hits: Hits,
+    tally: Tally,
 }
 
 impl Sealer {
-    /// A keeper that seals every operation when it is put, and leaves what it meets without a seal as it is.
+    /// A keeper that seals every operation when it is put, adopts what comes from places without seals, and keeps nothing else.
     pub fn new() -> Sealer {
         Sealer::default()
     }
 
-    /// The same with another moment at which seals are made.
+    /// The same with another moment at which seals are made. For experiments.
     #[must_use]
     pub fn at(self, point: SealPoint) -> Sealer {
         Sealer { point, ..self }
     }
 
-    /// The same with another way with records that have no seal.
+    /// The same with another way with records that have no seal. For experiments.
     #[must_use]
-    pub fn on_missing(self, missing: MissingSeal) -> Sealer {
-        Sealer { missing, ..self }
+    pub fn adopting(self, adoption: Adoption) -> Sealer {
+        Sealer { adoption, ..self }
+    }
+
+    /// The same with providers of other metadata. Records expire if `builtin::Expiry` is among them.
+    #[must_use]
+    pub fn with(self, providers: Providers) -> Sealer {
+        Sealer { expires: providers.find(EXPIRY).is_some(), providers, ..self }
+    }
+
+    /// The providers.
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    /// Says how large a family's blocks are meant to be (4 KiB unless said): what is kept beside a record is limited to a quarter
+    /// of one, and to 64 KiB.
+    pub fn set_block_bytes(&self, family: u32, bytes: usize) {
+        self.rooms.set(family, bytes);
     }
 
     /// Adds an operation with a seal that the caller was given. Errors: `Invalid` if it is not the operation's, or beyond the
@@ -125,75 +117,182 @@ impl Sealer {
         value: &[u8],
         seal: Seal,
     ) -> Result<()> {
-        if Seal::of_operation(kind, key, value) != seal {
+        self.push_sealed_given(batch, &Draft { family, kind, key, value, entries: &[] }, seal)
+    }
+
+    /// The same with what is to be kept beside the value; the seal covers those entries that say so. Errors: also what the
+    /// providers refuse.
+    pub fn push_sealed_given(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Seal) -> Result<()> {
+        let key_hash = hash_key(draft.key);
+        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
+        if seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))? != seal {
             return Err(Error::invalid("the seal given is not that of the key and value given"));
         }
-        batch.push_with(family, kind, key, value, &encode(seal.number()))?;
-        add(&self.shard().given);
+        let mut companions = seal_bytes(seal.number()).to_vec();
+        put_list(&list, &mut companions);
+        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)?;
+        self.tally.add(Count::Given);
         Ok(())
     }
 
     /// The seal that stands beside a record, whether or not it matches; none if there is none. Errors: `Corruption` if what stands
     /// there cannot be decoded.
     pub fn seal_of(record: &Record<'_>) -> Result<Option<Seal>> {
-        match found(record.companion) {
-            Found::Word(word) => Ok(Some(Seal::from_word(word, record.seqno))),
-            Found::Nothing => Ok(None),
-            Found::Undecodable => Err(Error::structural("the companions of a record cannot be decoded")),
+        if let Some(word) = only_word(record.companion) {
+            return Ok(Some(Seal::from_word(word, record.seqno)));
         }
+        let beside = Beside::read(record.companion)?;
+        Ok(beside.seal.map(|(_, word)| Seal::from_word(word, record.seqno)))
+    }
+
+    /// True if the record was adopted: its seal was made when it first reached a table, and says nothing of what was before.
+    pub fn is_adopted(record: &Record<'_>) -> bool {
+        record.companion.len() > SEAL_BYTES && Beside::read(record.companion).is_ok_and(|beside| beside.is_adopted())
     }
 
     /// The verdict on a record whose key's `checksum::hash` is at hand. `complete`: its file promises a seal for every record.
-    #[inline]
     pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
-        let seal = Seal::of_hashed_key(record.kind, key_hash, record.value);
-        let verdict = judge(found(record.companion), complete, seal.at(record.seqno));
+        let verdict = verdict_on(record, key_hash, complete);
         match verdict {
-            Verdict::Validated => add(&self.shard().verified),
-            Verdict::Unverified => {}
-            _ => add(&self.shard().corrupted),
+            Verdict::Validated | Verdict::Unverified => {}
+            Verdict::CheckDamaged | Verdict::SealDamaged => {
+                self.tally.add(Count::Hit);
+                if let Ok(Some(seal)) = Sealer::seal_of(record) {
+                    self.hits.note(seal.at(record.seqno));
+                }
+            }
+            Verdict::Missing => self.tally.add(Count::Missing),
+            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => self.tally.add(Count::Corrupted),
         }
         verdict
     }
 
     /// What was done so far; exact once the threads that did it are known to have come this far.
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for shard in &self.shards {
-            counts.computed += shard.computed.load(Relaxed);
-            counts.given += shard.given.load(Relaxed);
-            counts.derived += shard.derived.load(Relaxed);
-            counts.adopted += shard.adopted.load(Relaxed);
-            counts.unsealed += shard.unsealed.load(Relaxed);
-            counts.verified += shard.verified.load(Relaxed);
-            counts.corrupted += shard.corrupted.load(Relaxed);
+        self.tally.counts()
+    }
+
+    /// Everything that is not a right record with a seal and nothing else.
+    #[cold]
+    #[inline(never)]
+    fn verify_slowly(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        if source == Protection::Foreign {
+            return Check::Unverified;
         }
-        counts
+        match self.judge(record, key_hash, source == Protection::Complete) {
+            Verdict::Validated | Verdict::CheckDamaged if self.entries_hit(record, key_hash) => {
+                self.tally.add(Count::Hit);
+                Check::CompanionDamaged
+            }
+            Verdict::Validated | Verdict::CheckDamaged => Check::Validated,
+            Verdict::Unverified => Check::Unverified,
+            Verdict::SealDamaged => Check::CompanionDamaged,
+            Verdict::Missing => Check::Missing,
+            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Check::Corrupted,
+        }
     }
 
-    #[inline]
-    fn shard(&self) -> &Shard {
-        &self.shards[shard_of_thread()]
+    /// True if an entry outside of the seal was hit, or is none of its provider's.
+    fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
+        let Ok(beside) = Beside::read(record.companion) else { return true };
+        beside.entries().any(|entry| {
+            entry.map_or(true, |entry| {
+                !entry.is_whole(key_hash)
+                    || self.providers.find(entry.provider).is_some_and(|(descriptor, provider)| {
+                        descriptor.version == entry.version && !provider.verify(record, entry.bytes)
+                    })
+            })
+        })
     }
 
-    /// Makes the seal of a record that has none, in front of its other companions.
-    fn set(record: &Record<'_>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&encode(Seal::of_record(record).at(record.seqno)));
+    /// A record that reaches a table and is more than a record with its seal, or whose seal may have been hit.
+    fn build_slowly(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        let Ok(beside) = Beside::read(record.companion) else { return Build::Keep }; // for the verifying pass to find
+        match beside.seal {
+            None => self.build_unsealed(record, &beside, source, out),
+            Some((at, word)) if self.hits.has(word) => {
+                if verdict_on(record, hash_key(record.key), true) != Verdict::SealDamaged {
+                    return Build::Keep;
+                }
+                let Ok(seal) = seal_of(record.kind, hash(record.key), record.value, &beside) else {
+                    return Build::Keep;
+                };
+                out.extend_from_slice(record.companion);
+                out[at..at + 8].copy_from_slice(&seal.at(record.seqno).to_le_bytes());
+                self.tally.add(Count::Mended);
+                Build::Mend
+            }
+            Some(_) => match rebuilt(&self.providers, record, &beside) {
+                Some(list) => {
+                    beside.with_list(record.companion, &list, out);
+                    Build::Set // another list, and the same seal
+                }
+                None => Build::Keep,
+            },
+        }
+    }
+
+    fn build_unsealed(&self, record: &Record<'_>, beside: &Beside<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        let (count, mark): (_, &[u8]) = match (self.point, self.adoption, source) {
+            (_, _, Protection::Foreign) => {
+                self.tally.add(Count::Unsealed);
+                return Build::Keep;
+            }
+            (SealPoint::Flush, _, _) => (Count::Computed, &[]),
+            (_, Adoption::BySource, Protection::Complete) => {
+                self.tally.add(Count::Unsealed);
+                return Build::Keep; // lost: the verifying pass says so
+            }
+            _ => (Count::Adopted, &ADOPTED_BYTES),
+        };
+        let Ok(seal) = seal_of(record.kind, hash_key(record.key), record.value, beside) else { return Build::Keep };
+        out.extend_from_slice(&seal_bytes(seal.at(record.seqno)));
+        out.extend_from_slice(mark);
         out.extend_from_slice(record.companion);
+        self.tally.add(count);
+        Build::Set
+    }
+
+    #[cold]
+    fn expired_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
+        let Some((expiry, _)) = self.providers.find(EXPIRY) else { return false };
+        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
+        let Ok(Some(entry)) = entry else { return false };
+        entry.sealed
+            && entry.version == expiry.version
+            && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now())
+            && verdict_on(record, hash(record.key), true) == Verdict::Validated
     }
 }
 
 impl Companions for Sealer {
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if self.point == SealPoint::Put {
-            out.extend_from_slice(&encode(Seal::of_operation(draft.kind, draft.key, draft.value).number()));
-            add(&self.shard().computed);
+        let sealed = self.point == SealPoint::Put;
+        if draft.entries.is_empty() && !self.providers.wants().every_write {
+            if sealed {
+                let seal = Seal::of_hashed_key(draft.kind, hash_key(draft.key), draft.value);
+                out.extend_from_slice(&seal_bytes(seal.number()));
+                self.tally.add(Count::Computed);
+            }
+            return Ok(());
         }
+        let key_hash = hash_key(draft.key);
+        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
+        if sealed {
+            let seal = seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))?;
+            out.extend_from_slice(&seal_bytes(seal.number()));
+            self.tally.add(Count::Computed);
+        }
+        put_list(&list, out);
         Ok(())
     }
 
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        if let Some(bytes) = word_mut(companion) {
+        let at = match only_word(companion) {
+            Some(_) => Some(1),
+            None => Beside::read(companion).ok().and_then(|beside| beside.seal).map(|(at, _)| at),
+        };
+        if let Some(bytes) = at.and_then(|at| companion[at..].first_chunk_mut::<8>()) {
             let word = u64::from_le_bytes(*bytes);
             let bound = match old {
                 None => Seal::from_bytes(*bytes).at(new),
@@ -203,21 +302,12 @@ impl Companions for Sealer {
         }
     }
 
-    fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
-        if found(record.companion) != Found::Nothing {
-            return Build::Keep; // what cannot be decoded is kept too, for the verifying pass to find
+    #[inline]
+    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        if only_word(record.companion).is_some() && self.hits.is_empty() && !self.providers.wants().every_build {
+            return Build::Keep;
         }
-        let count = match (self.point, self.missing) {
-            (SealPoint::Flush, _) => &self.shard().computed,
-            (SealPoint::Put, MissingSeal::Adopt) => &self.shard().adopted,
-            (SealPoint::Put, MissingSeal::Leave) => {
-                add(&self.shard().unsealed);
-                return Build::Keep;
-            }
-        };
-        add(count);
-        Sealer::set(record, out);
-        Build::Set
+        self.build_slowly(record, source, out)
     }
 
     fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -231,36 +321,56 @@ impl Companions for Sealer {
             };
             return Err(Error::corruption(damage, "an input of a merge does not match its seal"));
         }
-        Sealer::set(&Record { companion: &[], ..*result }, out);
-        add(&self.shard().derived);
+        let key_hash = hash_key(result.key);
+        let list = merged(&self.providers, inputs, key_hash)?;
+        let seal = seal_of(result.kind, key_hash, result.value, &Beside::of_list(&list))?;
+        out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
+        put_list(&list, out);
+        self.tally.add(Count::Derived);
         Ok(())
     }
 
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
+        if record.companion.len() <= SEAL_BYTES || self.providers.is_empty() {
+            return;
+        }
+        let Ok(beside) = Beside::read(record.companion) else { return };
+        for entry in beside.entries().map_while(|entry| entry.ok()) {
+            if let Some((_, provider)) = self.providers.find(entry.provider) {
+                provider.on_drop(record, entry.bytes, reason);
+            }
+        }
+    }
 
     #[inline]
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        if source == Protection::Foreign {
-            return Check::Unverified;
+        if let Some(word) = only_word(record.companion)
+            && source != Protection::Foreign
+            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
+        {
+            return Check::Validated;
         }
-        match self.judge(record, key_hash, source == Protection::Complete) {
-            Verdict::Validated | Verdict::CheckDamaged => Check::Validated,
-            Verdict::Unverified => Check::Unverified,
-            Verdict::SealDamaged => Check::CompanionDamaged,
-            Verdict::Missing => Check::Missing,
-            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Check::Corrupted,
-        }
+        self.verify_slowly(record, key_hash, source)
+    }
+
+    #[inline]
+    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
+        record.companion.len() > SEAL_BYTES && self.expires && self.expired_slowly(record, now)
     }
 
     fn term(&self, record: &Record<'_>) -> u64 {
-        match found(record.companion) {
-            Found::Word(word) => Seal::from_word(word, record.seqno).number(),
-            Found::Nothing | Found::Undecodable => 0,
+        let Ok(Some(seal)) = Sealer::seal_of(record) else { return 0 };
+        if self.hits.has(seal.at(record.seqno)) && verdict_on(record, hash(record.key), true) == Verdict::SealDamaged {
+            // A word that was hit says nothing; what it said stands in the record.
+            let whole = Beside::read(record.companion)
+                .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside));
+            return whole.map_or(0, Seal::number);
         }
+        seal.number()
     }
 
     fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
+        self.providers.wants().synopsis.then(|| Box::new(Folding::new(self.providers.clone())) as Box<dyn Collector>)
     }
 
     fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
@@ -274,7 +384,7 @@ impl Companions for Sealer {
     }
 
     fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
+        write_descriptors(&[&self.providers.descriptors()])
     }
 
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
@@ -282,77 +392,25 @@ impl Companions for Sealer {
     }
 }
 
-/// A word as a companion.
-#[inline]
-fn encode(word: u64) -> [u8; SEAL_BYTES] {
-    let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
-    [companion::WORD8, a, b, c, d, e, f, g, h]
+/// The seal that a record with these parts asks for. Errors: `Corruption` if its list cannot be decoded.
+fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
+    let seal = Seal::of_hashed_key(kind, key_hash, value);
+    Ok(match beside.attributes()? {
+        None => seal,
+        Some(attributes) => seal.with(attributes),
+    })
 }
 
-/// What stands in the place of the seal among a record's companions.
-#[inline]
-fn found(companion: &[u8]) -> Found {
-    match companion {
-        [] => Found::Nothing,
-        [companion::WORD8, a, b, c, d, e, f, g, h] => Found::Word(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
-        several => match find(several) {
-            Ok(None) => Found::Nothing,
-            Ok(Some(at)) => match several[at..].first_chunk() {
-                Some(bytes) => Found::Word(u64::from_le_bytes(*bytes)),
-                None => Found::Undecodable,
-            },
-            Err(_) => Found::Undecodable,
-        },
+fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
+    let Ok(beside) = Beside::read(record.companion) else { return Verdict::Structural };
+    let found = beside.seal.map_or(Found::Nothing, |(_, word)| Found::Word(word));
+    if found == Found::Nothing {
+        return judge(found, complete, 0);
     }
-}
-
-fn word_mut(companion: &mut [u8]) -> Option<&mut [u8; 8]> {
-    let at = find(companion).ok()??;
-    companion[at..].first_chunk_mut()
-}
-
-/// Where the word of the seal stands among several companions. An error if they are not whole, or if there are two seals.
-fn find(companions: &[u8]) -> Result<Option<usize>> {
-    let mut reader = Reader::new(companions);
-    let mut place = None;
-    while !reader.is_empty() {
-        let kind = reader.u8()?;
-        let length = match kind {
-            companion::WORD8 => {
-                if place.replace(reader.position()).is_some() {
-                    return Err(Error::structural("a record with two seals"));
-                }
-                8
-            }
-            companion::WORD4 => 4,
-            kind if companion::begins(kind) => reader.varint_len()?,
-            _ => return Err(Error::structural("bytes that are no companion")),
-        };
-        reader.bytes(length)?;
+    match seal_of(record.kind, key_hash, record.value, &beside) {
+        Ok(seal) => judge(found, complete, seal.at(record.seqno)),
+        Err(_) => Verdict::Structural,
     }
-    Ok(place)
-}
-
-#[inline]
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Relaxed);
-}
-
-/// The shard of this thread: threads take turns, so that as many as there are shards never meet.
-#[inline]
-fn shard_of_thread() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    // A thread that is ending has no cell any more.
-    let shard = SHARD.try_with(|shard| {
-        if shard.get() == usize::MAX {
-            shard.set(NEXT.fetch_add(1, Relaxed));
-        }
-        shard.get()
-    });
-    shard.unwrap_or(0) % SHARDS
 }
 
 #[cfg(test)]
@@ -360,8 +418,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use waxseal_lsm::batch::Operations;
-    use waxseal_lsm::checksum::hash;
     use waxseal_lsm::error::ErrorKind;
+    use waxseal_lsm::record::companion;
 
     impl Sealer {
         fn check(&self, record: &Record<'_>) -> Check {
@@ -401,7 +459,7 @@ mod tests {
         let zeroed = put(b"k", b"v", 0, &companion);
         assert_eq!((sealer.check(&zeroed), sealer.term(&zeroed)), (Check::Validated, Seal::of(b"k", b"v").number()));
         let counts = sealer.counts();
-        assert_eq!((counts.computed, counts.verified, counts.corrupted), (1, 3, 4));
+        assert_eq!((counts.computed, counts.missing, counts.corrupted), (1, 1, 3));
     }
 
     #[test]
@@ -415,36 +473,81 @@ mod tests {
         assert_eq!(batch.seal().bytes, before);
         let operation = Operations::new(&before).unwrap().next().unwrap().unwrap();
         assert_eq!(operation.companion[1..], seal.to_bytes());
+        assert_eq!(before, {
+            let mut plain = Batch::new();
+            plain.push(4, Kind::Put, b"k", b"v", &Sealer::new()).unwrap();
+            plain.seal().bytes
+        });
         assert_eq!(sealer.counts(), Counts { given: 1, ..Counts::default() });
     }
 
     #[test]
-    fn tables_carry_seals_and_make_none_unless_told() {
-        let (leave, adopt, flush) =
-            (Sealer::new(), Sealer::new().on_missing(MissingSeal::Adopt), Sealer::new().at(SealPoint::Flush));
-        let list = [companion::LIST, 1, 9];
-        let mut out = Vec::new();
-        assert_eq!(leave.on_build(&put(b"k", b"v", 7, &list), Protection::Partial, &mut out), Build::Keep);
-        assert_eq!(leave.counts(), Counts { unsealed: 1, ..Counts::default() });
-        for (sealer, counts) in [
-            (&adopt, Counts { adopted: 1, ..Counts::default() }),
-            (&flush, Counts { computed: 1, ..Counts::default() }),
+    fn what_has_no_seal_gets_one_only_where_none_was_promised() {
+        use Protection::{Complete, Foreign, None, Partial};
+        let list = [companion::LIST, 0];
+        let record = put(b"k", b"v", 7, &list);
+        let always = || Sealer::new().adopting(Adoption::Always);
+        let flush = || Sealer::new().at(SealPoint::Flush);
+        let (adopted, unsealed, computed) = (
+            Counts { adopted: 1, ..Counts::default() },
+            Counts { unsealed: 1, ..Counts::default() },
+            Counts { computed: 1, ..Counts::default() },
+        );
+        for (sealer, source, counts) in [
+            (Sealer::new(), None, adopted),
+            (Sealer::new(), Partial, adopted),
+            (Sealer::new(), Complete, unsealed),
+            (Sealer::new(), Foreign, unsealed),
+            (always(), Complete, adopted),
+            (always(), Foreign, unsealed),
+            (flush(), None, computed),
+            (flush(), Complete, computed),
         ] {
-            out.clear();
-            assert_eq!(sealer.on_build(&put(b"k", b"v", 7, &list), Protection::Partial, &mut out), Build::Set);
-            assert_eq!(sealer.counts(), counts);
-            assert_eq!(leave.check(&put(b"k", b"v", 7, &out)), Check::Validated);
+            let mut out = Vec::new();
+            let build = sealer.on_build(&record, source, &mut out);
+            assert_eq!(sealer.counts(), counts, "{source:?}");
+            if counts == unsealed {
+                assert_eq!((build, out.len()), (Build::Keep, 0), "{source:?}");
+                continue;
+            }
+            let built = put(b"k", b"v", 7, &out);
+            assert_eq!((build, sealer.check(&built)), (Build::Set, Check::Validated), "{source:?}");
+            assert_eq!(Sealer::is_adopted(&built), counts == adopted);
             assert!(out.ends_with(&list));
             // Damaged or not, what has a seal keeps it.
-            for kept in [&put(b"k", b"v", 7, &out), &put(b"k", b"w", 7, &out), &put(b"k", b"v", 7, &out[..4])] {
-                assert_eq!(sealer.on_build(kept, Protection::Partial, &mut Vec::new()), Build::Keep);
+            for kept in [&built, &put(b"k", b"w", 7, &out), &put(b"k", b"v", 7, &out[..4])] {
+                assert_eq!(sealer.on_build(kept, None, &mut Vec::new()), Build::Keep);
             }
             assert_eq!(sealer.counts(), counts);
         }
         let mut nothing = Vec::new();
         let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[] };
-        flush.on_write(&draft, &mut nothing).unwrap();
+        flush().on_write(&draft, &mut nothing).unwrap();
         assert!(nothing.is_empty());
+        let sealer = Sealer::new();
+        assert_eq!(sealer.verify(&record, hash(b"k"), Complete), Check::Missing);
+        assert_eq!(sealer.counts(), Counts { missing: 1, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_word_that_was_found_to_be_hit_is_mended_and_nothing_else() {
+        let sealer = Sealer::new();
+        let whole = born(&sealer, b"k", b"v", 7);
+        let mut hit = whole.clone();
+        hit[4] ^= 0x81;
+        let record = put(b"k", b"v", 7, &hit);
+        let mut out = Vec::new();
+        assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Keep); // nobody has noticed yet
+        assert_ne!(sealer.term(&record), Seal::of(b"k", b"v").number());
+        assert_eq!(sealer.check(&record), Check::CompanionDamaged);
+        assert_eq!(sealer.on_build(&record, Protection::Complete, &mut out), Build::Mend);
+        assert_eq!(out, whole);
+        assert_eq!(sealer.term(&record), Seal::of(b"k", b"v").number());
+        assert_eq!(sealer.counts(), Counts { computed: 1, hit: 1, mended: 1, ..Counts::default() });
+        // The same word beside a record that is not right speaks for nothing.
+        let other = put(b"k", b"w", 7, &hit);
+        assert_eq!(sealer.on_build(&other, Protection::Complete, &mut Vec::new()), Build::Keep);
+        assert_eq!(sealer.on_build(&put(b"k", b"v", 7, &whole), Protection::Complete, &mut Vec::new()), Build::Keep);
     }
 
     #[test]
@@ -491,7 +594,7 @@ mod tests {
         #[test]
         fn a_seal_is_found_among_other_companions(before in 0..3usize, behind in 0..3usize, seqno: u32) {
             let sealer = Sealer::new();
-            let others: [&[u8]; 3] = [&[], &[companion::LIST, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
+            let others: [&[u8]; 3] = [&[], &[0x3C, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
             let seal = born(&sealer, b"k", b"v", seqno.into());
             let companion = [others[before], &seal, others[behind]].concat();
             prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);

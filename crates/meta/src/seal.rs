@@ -9,6 +9,8 @@
 //! word that stands beside the record, bound to its seqno. From one seqno to another is two mixings, without the record.
 //! Each part goes through its own constant and the finaliser, so that equal parts do not cancel and swapped ones do not pass.
 
+use std::cell::RefCell;
+
 use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::codec::{put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
@@ -31,8 +33,8 @@ pub struct Seal(u64);
 impl Seal {
     /// The seal of a value under a key.
     #[inline]
-    pub fn of(key: &[u8], value: &[u8]) -> Seal {
-        Seal::of_operation(Kind::Put, key, value)
+    pub fn of(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Seal {
+        Seal::of_operation(Kind::Put, key.as_ref(), value.as_ref())
     }
 
     /// The seal of an operation of any kind. A tombstone's value is the bytes it carries, a range delete's is its end;
@@ -146,17 +148,35 @@ impl AttributesHash {
         if !attributes.is_sorted_by(|a, b| a.provider < b.provider) {
             return Err(Error::invalid("attributes must ascend by provider, each once"));
         }
-        if attributes.is_empty() {
-            return Ok(None);
-        }
-        let mut canonical = Vec::new();
-        for attribute in attributes {
-            put_varint(&mut canonical, attribute.provider.into());
-            put_varint(&mut canonical, attribute.version.into());
-            put_bytes(&mut canonical, attribute.bytes);
-        }
-        Ok(Some(AttributesHash(hash(&canonical))))
+        AttributesHash::of_each(attributes.iter().copied().map(Ok))
     }
+
+    /// The same of attributes that come one by one and are known to ascend; the first error ends it.
+    pub(crate) fn of_each<'a>(
+        mut attributes: impl Iterator<Item = Result<Attribute<'a>>>,
+    ) -> Result<Option<AttributesHash>> {
+        let Some(first) = attributes.next().transpose()? else { return Ok(None) };
+        let mut canonical = CANONICAL.try_with(RefCell::take).unwrap_or_default(); // a thread that is ending has none
+        canonical.clear();
+        first.put(&mut canonical);
+        attributes.try_for_each(|attribute| attribute.map(|attribute| attribute.put(&mut canonical)))?;
+        let of = AttributesHash(hash(&canonical));
+        let _ = CANONICAL.try_with(|room| room.replace(canonical));
+        Ok(Some(of))
+    }
+}
+
+impl Attribute<'_> {
+    fn put(&self, canonical: &mut Vec<u8>) {
+        put_varint(canonical, self.provider.into());
+        put_varint(canonical, self.version.into());
+        put_bytes(canonical, self.bytes);
+    }
+}
+
+thread_local! {
+    /// Room for the canonical form, so that a read allocates nothing once warm.
+    static CANONICAL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 #[cfg(test)]

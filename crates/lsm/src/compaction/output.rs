@@ -26,12 +26,13 @@ use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, Emitted, Protection, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Protection, Rows, Source};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -121,7 +122,7 @@ pub fn write_pass(
         companion: Vec::new(),
         derived: Ledger::default(),
     };
-    let outcome = outputs.run(cursor, &mut rules, &mut splitter);
+    let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     if outcome.is_err() {
         for number in &outputs.numbers {
             let _ = job.env.fs.remove(&job.dir.join(Name::Table(*number).to_string()));
@@ -144,7 +145,7 @@ struct Outputs<'a> {
     numbers: Vec<u64>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
-    /// Terms that the keeper added, by kind; no counts.
+    /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
 }
 
@@ -165,16 +166,32 @@ impl Outputs<'_> {
         let companions = self.job.companions.clone();
         let mut dropped = Ledger::default();
         let mut since_check = 0;
+        let mut own = companions.rows(self.job.family, &self.job.options.order)?;
         cursor.first()?;
         while cursor.valid() {
             let (record, source) = (cursor.record(), self.source(cursor.source()));
+            if let Some(own) = &mut own
+                && own.takes(&record, source)?
+            {
+                dropped.add(record.kind, companions.term(&record));
+                cursor.next()?;
+                continue;
+            }
             if self.pass.emits {
                 self.emit(&record);
             }
             if self.pass.checks_inputs {
                 self.check(&record, source)?;
             }
-            match rules.decide(record.key, record.seqno, record.kind) {
+            let mut decision = rules.decide(record.key, record.seqno, record.kind);
+            if decision == Decision::Keep
+                && record.kind == Kind::Put
+                && companions.expired(&record, &|| self.job.env.clock.wall_micros())
+                && rules.may_expire()
+            {
+                decision = Decision::Drop(DropReason::Expired);
+            }
+            match decision {
                 Decision::Disordered => {
                     let damage = Damage {
                         verdict: Verdict::Ledger,
@@ -187,6 +204,11 @@ impl Outputs<'_> {
                 Decision::Drop(reason) => {
                     dropped.add(record.kind, self.term_of_dropped(&record, source)?);
                     companions.on_drop(&record, reason);
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
+                }
+                Decision::Keep if own.is_some() => {
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, source))?;
+                    self.put_groups(own.as_deref_mut(), splitter)?;
                 }
                 Decision::Keep => {
                     let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
@@ -205,6 +227,8 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        own.as_mut().map_or(Ok(()), |own| own.ends())?;
+        self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
         self.balance(&dropped)
     }
@@ -246,6 +270,27 @@ impl Outputs<'_> {
             }
             _ => Err(placed(not_served(record, check), source)),
         }
+    }
+
+    /// Writes what the keeper's own rows have been put between. A table ends in front of a group only.
+    fn put_groups(&mut self, own: Option<&mut (dyn Rows + '_)>, splitter: &mut Splitter) -> Result<()> {
+        let Some(own) = own else { return Ok(()) };
+        while let Some(group) = own.next_group() {
+            for (at, row) in group.iter().enumerate() {
+                let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+                if splitter.ends_before(&row.key, written) && at == 0 {
+                    self.finish_table()?;
+                }
+                if let (0, Some(open)) = (at, &mut self.open) {
+                    open.writer.keep_together(group.iter().map(|row| row.record()))?;
+                }
+                if row.made {
+                    self.derived.add(row.kind, self.job.companions.term(&row.record()));
+                }
+                self.add(&row.record(), row.protection)?;
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::background::Lane;
 use super::family::Family;
+use super::ingest::{self, NO_FAMILY};
 use super::{Db, Event, Inner};
 use crate::batch::{Batch, Body, Operations};
 use crate::env::Env;
@@ -147,7 +148,7 @@ impl Db {
 
 impl Inner {
     /// Applies what is whole until the frame that ends at `end` is applied, by this thread or another.
-    fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
+    pub(super) fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
         loop {
             let mut apply = lock(&log.apply);
             self.apply_whole(log, &mut apply)?;
@@ -206,6 +207,9 @@ impl Inner {
                 view.active.touch(whole.offset);
                 view.active.memtable.insert(&record, self.companions.term(&record));
                 apply.full |= view.active.memtable.bytes() > self.settings.memtable_bytes;
+            }
+            if operation.family == NO_FAMILY {
+                ingest::freeze_named(&families, operation.key, seqno);
             }
             if planted::active(Bug::BatchTornApart) {
                 self.visible.store(seqno, Ordering::Release);

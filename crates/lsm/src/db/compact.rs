@@ -89,7 +89,7 @@ impl Inner {
         let oldest = self.snapshots.boundaries().first().copied();
         let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
-            pick(&picture(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
+            pick(&self.picture_of(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
         };
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
@@ -109,7 +109,7 @@ impl Inner {
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
-                    let picture = picture(family, &view, &spans, oldest, taken);
+                    let picture = self.picture_of(family, &view, &spans, oldest, taken);
                     step = pick::plan_range(&picture, level, low, high, newest);
                     match &step {
                         Step::Run(plan) => Some((family.clone(), plan.clone())),
@@ -334,13 +334,22 @@ pub(super) fn shape(options: &CfOptions) -> Shape {
     Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
 }
 
-fn picture<'a>(
-    family: &'a Family,
-    view: &'a View,
-    spans: &'a [Span],
-    oldest_snapshot: Option<Seqno>,
-    taken: &Taken<'_>,
-) -> Picture<'a> {
-    let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, |n| taken.is_busy(n));
-    picture.fenced(&view.fences)
+impl Inner {
+    fn picture_of<'a>(
+        &self,
+        family: &'a Family,
+        view: &'a View,
+        spans: &'a [Span],
+        oldest_snapshot: Option<Seqno>,
+        taken: &Taken<'_>,
+    ) -> Picture<'a> {
+        let busy = |number| taken.is_busy(number);
+        let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, busy);
+        let mut picture = picture.fenced(&view.fences);
+        if self.companions.has_rows() {
+            // Rows of the keeper's own may be tombstones: they stay, so nothing is to be gained by merging a table to be rid of them.
+            picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
+        }
+        picture
+    }
 }

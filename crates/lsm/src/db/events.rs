@@ -1,7 +1,7 @@
 //! What the engine tells a listener. Calls come from the thread that did the work, after it is done, with no lock held.
 
 use crate::compaction::Reason;
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use crate::fence::Fence;
 
 /// Something that happened inside a store.
@@ -86,24 +86,6 @@ pub enum Event {
         /// Whether they are.
         stalled: bool,
     },
-}
-
-/// What made damaged bytes right again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Remedy {
-    /// The file was read once more, past what memory held of it.
-    ReadAgain,
-    /// Another copy in memory was whole.
-    Memory,
-    /// The flipped bits were found by the block's sum, and confirmed by its seals.
-    Corrected,
-    /// The log still held the records.
-    Log,
-    /// A file that compaction had replaced still held them.
-    Trash,
-    /// A source that the caller gave had them.
-    Source,
 }
 
 /// Receives events. Must return soon; may not call back into the store's writes.

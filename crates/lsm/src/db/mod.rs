@@ -10,9 +10,12 @@
 //! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
+//! examine.rs     a store looked at piece by piece
+//! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars
 //! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
+//! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
@@ -25,11 +28,14 @@ mod commit;
 mod compact;
 mod ddl;
 mod events;
+mod examine;
 mod family;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ingest;
 mod install;
+mod mend;
 mod metrics;
 mod open;
 mod reads;
@@ -51,8 +57,12 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 pub use crate::compaction::Reason;
-pub use events::{Event, Listener, Remedy, Silent};
+pub use crate::error::Remedy;
+pub use events::{Event, Listener, Silent};
+pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
+pub use ingest::{Ingested, Raw};
+pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
@@ -156,6 +166,8 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
     trash: trash::Trash,
     next_file: Arc<AtomicU64>,
@@ -218,14 +230,14 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.snapshots.take(None, || inner.visible()))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
             None => inner.held_snapshot(),
         })
     }

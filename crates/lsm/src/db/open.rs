@@ -191,6 +191,7 @@ fn start(
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::barring(opened.barred),
+        ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         halt_told: AtomicBool::new(false),

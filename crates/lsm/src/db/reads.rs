@@ -49,7 +49,8 @@ impl Db {
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
         let internal = internal_cursor(family, &view, true)?;
-        Ok(UserCursor::new(family.order().clone(), internal, seqno, bounds))
+        let cursor = UserCursor::new(family.order().clone(), internal, seqno, bounds);
+        Ok(cursor.expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -116,6 +117,7 @@ impl Inner {
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
             outcome = match record.kind {
+                Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
                 Kind::Put => {
                     visit(record);
                     Ok(true)

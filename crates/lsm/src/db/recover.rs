@@ -200,7 +200,7 @@ impl Opening<'_> {
         let replaced = Name::Manifest(found.number); // gone already
         let keeps_trash = self.settings.trash_bytes > 0;
         self.sweep(&names, &|name| match name {
-            Name::Cut(_) => true,
+            Name::Cut(_) | Name::Damaged(_) => true,
             Name::Trash(_) => keeps_trash,
             name => live.contains(&name) || name == replaced,
         });

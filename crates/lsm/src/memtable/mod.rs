@@ -43,7 +43,7 @@ impl Memtable {
     /// Puts a record in its place. One thread at a time, each after the one before it; readers run beside it.
     /// No record with the same key and seqno may be there. `term` is the record's term in the ledger.
     pub fn insert(&self, record: &Record<'_>, term: u64) {
-        let bytes = self.list.insert(record);
+        let bytes = crate::inject::inserted(record, |record| self.list.insert(record));
         self.totals.add(record, term, bytes);
     }
 

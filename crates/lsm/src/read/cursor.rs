@@ -13,13 +13,16 @@
 //! takes over, so that a key written a thousand times costs one search, not a thousand steps.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::saved::{SavedRecord, SeenKey};
 use crate::cursor::Cursor;
+use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::seam::Companions;
 
 /// The user keys that a cursor may show: from, to.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -40,6 +43,8 @@ pub struct UserCursor {
     saved: SavedRecord,
     /// Room for a key while the cursor below seeks it.
     target: Vec<u8>,
+    /// Who says whether the time of a record is over, and what time it is.
+    expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
 }
 
 /// Where the cursor stands.
@@ -65,7 +70,14 @@ impl UserCursor {
             seen: SeenKey::default(),
             saved: SavedRecord::default(),
             target: Vec::new(),
+            expiry: None,
         }
+    }
+
+    /// The same, but a record whose time is over is passed over like a tombstone.
+    #[must_use]
+    pub fn expiring(self, keeper: Arc<dyn Companions>, clock: Arc<dyn Clock>) -> UserCursor {
+        UserCursor { expiry: Some((keeper, clock)), ..self }
     }
 
     /// To the first key at or after `key` within the bounds.
@@ -199,13 +211,13 @@ impl UserCursor {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
             match pass_to {
-                None if record.kind == Kind::Put => {
+                None if record.kind == Kind::Put && !self.is_expired(&record) => {
                     self.seen.set(lead, record.key);
                     self.place = Place::Inner;
                     break;
                 }
                 None => {
-                    only_tombstone(&record)?;
+                    hides_its_key(&record)?;
                     self.seen.set(lead, record.key);
                     passed = 0;
                 }
@@ -249,14 +261,14 @@ impl UserCursor {
             self.saved.set(&record);
             let place = self.leave_key_backward()?;
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
-            if newest.kind == Kind::Put {
+            if newest.kind == Kind::Put && !self.is_expired(&newest) {
                 if place == Place::Inner {
                     self.seen.set(self.order.lead(newest.key), newest.key);
                 }
                 self.place = place;
                 break;
             }
-            only_tombstone(&newest)?;
+            hides_its_key(&newest)?;
             if place == Place::Inner {
                 self.inner.prev()?;
             }
@@ -285,6 +297,14 @@ impl UserCursor {
         Ok(Place::Inner)
     }
 
+    /// True if the time of a record is over.
+    #[inline]
+    fn is_expired(&self, record: &Record<'_>) -> bool {
+        let expired =
+            |(keeper, clock): &(Arc<dyn Companions>, Arc<dyn Clock>)| keeper.expired(record, &|| clock.wall_micros());
+        self.expiry.as_ref().is_some_and(expired)
+    }
+
     /// True if a key lies below the bounds.
     #[inline]
     fn is_below(&self, key: &[u8]) -> bool {
@@ -306,10 +326,11 @@ impl UserCursor {
     }
 }
 
-/// The record that decides over its key is no value: a tombstone hides the key, any other kind needs a newer version.
+/// The record that decides over its key is none to show: a tombstone, or a value whose time is over, hides the key; any other kind
+/// needs a newer version.
 #[inline]
-fn only_tombstone(record: &Record<'_>) -> Result<()> {
-    if record.kind == Kind::Delete { Ok(()) } else { Err(reserved(record.kind)) }
+fn hides_its_key(record: &Record<'_>) -> Result<()> {
+    if matches!(record.kind, Kind::Delete | Kind::Put) { Ok(()) } else { Err(reserved(record.kind)) }
 }
 
 #[cold]

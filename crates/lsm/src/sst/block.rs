@@ -195,6 +195,25 @@ impl Block {
         Ok(())
     }
 
+    /// Shows every record in order; `key` is room for their keys.
+    pub(super) fn each(&self, key: &mut Vec<u8>, mut visit: impl FnMut(&Record<'_>) -> Result<()>) -> Result<()> {
+        for at in 0..self.len() {
+            let entry = self.entry(at)?;
+            key.clear();
+            self.key_into(at, key)?;
+            visit(&self.record(at, &entry, key))?;
+        }
+        Ok(())
+    }
+
+    /// Key and seqno of the last entry.
+    pub(super) fn last(&self) -> Result<(Vec<u8>, Seqno)> {
+        let at = self.len() - 1;
+        let mut key = Vec::new();
+        self.key_into(at, &mut key)?;
+        Ok((key, self.seqno(&self.entry(at)?)))
+    }
+
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
@@ -298,7 +317,7 @@ impl Block {
 
     /// Where the entry at a place begins; at `len`, where the last one ends.
     #[inline]
-    fn offset(&self, at: usize) -> usize {
+    pub(super) fn offset(&self, at: usize) -> usize {
         if self.is_near {
             return self.near_offsets[at] as usize;
         }

@@ -101,7 +101,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    fn read(body: &[u8]) -> Result<Shape> {
+    /// Reads the end of a body.
+    pub(super) fn read(body: &[u8]) -> Result<Shape> {
         let short = || Error::structural("a data block ends too early");
         let tail_at = body.len().checked_sub(TAIL_BYTES).ok_or_else(short)?;
         let mut tail = Reader::starting_at(body, tail_at);
@@ -188,7 +189,8 @@ pub(super) fn walk(
     Ok(shape)
 }
 
-fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
+/// The seqno of an entry that nobody has walked.
+pub(super) fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
     match entry.seq {
         0 => Ok(0),
         seq => {
@@ -268,6 +270,7 @@ impl Builder {
         }
         self.entries.extend_from_slice(&self.count.to_le_bytes());
         self.entries.extend_from_slice(&[self.interval, 0, 0, 0]);
+        crate::inject::body(&mut self.entries);
         &self.entries
     }
 

@@ -14,14 +14,19 @@
 
 mod block;
 mod cache;
+mod copies;
 mod cursor;
 mod entry;
+mod examine;
 mod filter;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod heal;
 mod index;
 mod properties;
+mod rebuild;
+mod remains;
 #[cfg(test)]
 mod scripts;
 mod table;
@@ -30,8 +35,11 @@ mod tests;
 mod writer;
 
 pub use cache::{Cache, CacheMetrics};
+pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
+pub use examine::Found;
 pub use properties::{Carried, Properties};
+pub use rebuild::{Known, Rebuilt, rebuild};
 pub use table::{Expected, Table};
 pub(crate) use writer::not_served;
 pub use writer::{Finished, Writer, WriterSettings};

@@ -45,6 +45,8 @@ pub struct Properties {
     pub seal_algorithm: u64,
     /// Records that were given their companions by a flush or compaction, at whatever time.
     pub adopted: u64,
+    /// Records whose key has a newer version in the table; none if the file does not say.
+    pub versions: Option<u64>,
     /// Collected properties: provider id and bytes.
     pub collected: Vec<(u64, Vec<u8>)>,
 }
@@ -86,6 +88,9 @@ impl Properties {
         }
         if self.adopted > 0 {
             put(16, &varints(&[self.adopted]));
+        }
+        if let Some(versions) = self.versions {
+            put(17, &varints(&[versions]));
         }
         out
     }
@@ -149,6 +154,7 @@ impl Properties {
                 }
             }
             16 => self.adopted = reader.varint()?,
+            17 => self.versions = Some(reader.varint()?),
             _ => {}
         }
         Ok(())
@@ -265,6 +271,7 @@ mod tests {
             opaque: (Vec<u8>, Vec<u8>),
             collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
+            versions: Option<u64>,
         ) {
             let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -286,6 +293,7 @@ mod tests {
                 creator: names.2,
                 seal_algorithm: numbers[4],
                 adopted: numbers[5],
+                versions,
                 collected,
             };
             let mut bytes = properties.encode();

@@ -49,11 +49,24 @@ pub struct Table {
     pub(super) order: Order,
     pub(super) index: Index,
     filter: Option<Filter>,
-    expected: Expected,
-    base: Seqno,
-    properties: Properties,
-    keeper: Arc<dyn Companions>,
-    protection: Protection,
+    pub(super) expected: Expected,
+    pub(super) base: Seqno,
+    pub(super) properties: Properties,
+    pub(super) keeper: Arc<dyn Companions>,
+    pub(super) protection: Protection,
+}
+
+/// What a table is put together of.
+pub(super) struct Assembly {
+    pub(super) name: String,
+    pub(super) file: Arc<dyn File>,
+    pub(super) order: Order,
+    pub(super) index: Index,
+    pub(super) expected: Expected,
+    pub(super) base: Seqno,
+    pub(super) properties: Properties,
+    pub(super) keeper: Arc<dyn Companions>,
+    pub(super) cache: Arc<Cache>,
 }
 
 /// What one block says to a point read.
@@ -87,6 +100,14 @@ impl Table {
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
         Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection }))
+    }
+
+    /// A table of parts that somebody else has found (`rebuild`). It has no filter.
+    pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
+        let slots = Arc::new(Slots::new(index.len(), cache));
+        let (protection, filter) = (promised(&properties, &*keeper), None);
+        Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection })
     }
 
     /// Who checks what is read here.
@@ -258,7 +279,7 @@ impl Table {
 }
 
 /// What the companions of a table are worth to a keeper.
-fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
+pub(super) fn promised(properties: &Properties, keeper: &dyn Companions) -> Protection {
     let known = properties.seal_algorithm == keeper.algorithm() || properties.seal_algorithm == 0;
     if known { Protection::from_byte(properties.protection) } else { Protection::Foreign }
 }
@@ -278,7 +299,7 @@ pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
 }
 
 /// Reads a block with its trailer. Its handle was checked against the file's length.
-fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
+pub(super) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
     read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
 }
 

@@ -4,13 +4,16 @@ mod cache;
 mod damage;
 mod golden;
 mod oracle;
+mod rebuild;
+mod remains;
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, RwLock};
 
 use super::*;
-use crate::checksum::{Uid, hash, mix};
+use crate::checksum::{Uid, crc, hash, mix};
 use crate::env::{File, Mapped};
 use crate::error::Result;
 use crate::ledger::Ledger;
@@ -140,15 +143,17 @@ impl Companions for Sealer {
         Ok(())
     }
     fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    fn verify(&self, record: &Record<'_>, _: u64, _: Protection) -> Check {
-        match record.companion.get(1..9) {
-            Some(kept) if record.companion[0] == companion::WORD8 => {
-                if kept == word(record).to_le_bytes() {
-                    Check::Validated
-                } else {
-                    Check::Corrupted
+    fn verify(&self, record: &Record<'_>, _: u64, source: Protection) -> Check {
+        match record.companion {
+            [companion::WORD8, kept @ ..] if kept.len() == 8 => {
+                let kept = kept.iter().rev().fold(0, |word, byte| word << 8 | *byte as u64);
+                match (kept ^ word(record)).count_ones() {
+                    0 => Check::Validated,
+                    1..=4 => Check::CompanionDamaged,
+                    _ => Check::Corrupted,
                 }
             }
+            [] if source == Protection::Complete => Check::Missing,
             _ => Check::Unverified,
         }
     }
@@ -168,9 +173,33 @@ impl Companions for Sealer {
     fn descriptors(&self) -> Vec<u8> {
         Vec::new()
     }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        corrected(block, seed, confirm)
     }
+}
+
+/// Corrects one or two flipped bits of a framed block by the change that each bit makes to the sum, the last bit's first.
+fn corrected(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    let (covered, kept) = block.split_last_chunk().unwrap();
+    let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);
+    let flip = |block: &mut [u8], bits: &[usize]| bits.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
+    let (mut words, mut word) = (HashMap::from([(0, None)]), 1u32 << 31);
+    let mut survivors = Vec::new();
+    for bit in (0..block.len() * 8).rev() {
+        if let Some(partner) = words.get(&(wanted ^ word)) {
+            let bits: Vec<usize> = [Some(bit), *partner].into_iter().flatten().collect();
+            flip(block, &bits);
+            if confirm(block) {
+                survivors.push(bits.clone());
+            }
+            flip(block, &bits);
+        }
+        words.insert(word, Some(bit));
+        word = (word >> 1) ^ (0xEDB8_8320 & (word & 1).wrapping_neg());
+    }
+    let [bits] = &survivors[..] else { return false };
+    flip(block, bits);
+    true
 }
 
 /// Backwards.

@@ -112,6 +112,7 @@ struct Seen {
     greatest_seqno: Seqno,
     key_bytes: u64,
     value_bytes: u64,
+    versions: u64,
 }
 
 /// The verifying pass: what it has counted, and its memory.
@@ -212,6 +213,14 @@ impl Writer {
         self.put(record)
     }
 
+    /// Ends the block here if the records that come next, which belong together, fit into a block but not into the rest of this one.
+    pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
+        let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
+        let block = self.settings.block_bytes;
+        let split = self.block.count() > 0 && bytes <= block && self.block.bytes() + bytes > block;
+        if split { self.end_block() } else { Ok(()) }
+    }
+
     /// Bytes of the file so far, with what is still in memory.
     pub fn file_bytes(&self) -> u64 {
         self.offset() + self.block.bytes() as u64 + self.column.as_ref().map_or(0, |column| column.len() as u64)
@@ -255,7 +264,7 @@ impl Writer {
     }
 
     /// Refuses what must not come; answers whether the key is another than the one before.
-    fn check(&self, record: &Record<'_>) -> Result<bool> {
+    fn check(&mut self, record: &Record<'_>) -> Result<bool> {
         let within = record.key.len() <= MAX_KEY_BYTES
             && record.value.len() <= MAX_VALUE_BYTES
             && record.companion.len() <= companion::MAX_BYTES;
@@ -270,7 +279,10 @@ impl Writer {
         }
         match self.settings.order.compare(&self.last_key, record.key) {
             Ordering::Less => Ok(true),
-            Ordering::Equal if self.last_seqno > record.seqno => Ok(self.last_key != record.key),
+            Ordering::Equal if self.last_seqno > record.seqno => {
+                self.seen.versions += 1;
+                Ok(self.last_key != record.key)
+            }
             _ => Err(internal("records reach a table out of order")),
         }
     }
@@ -328,6 +340,7 @@ impl Writer {
         let body = self.block.finish();
         let seed = (&self.uid, Role::Data);
         let handle = put_block(&mut self.out, body, self.column.as_deref(), self.settings.compression, seed, at)?;
+        crate::inject::framed(&mut self.out[start..]);
         self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper, &self.promises)?;
         self.promises.clear();
         self.crcs.push(handle.crc);
@@ -397,6 +410,7 @@ impl Writer {
             adopted: self.checked.adopted,
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
+            versions: Some(seen.versions),
             collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
             ..Properties::default()
         }

@@ -1,0 +1,547 @@
+//! Remains: what is left of a block that cannot be made whole. Pure.
+//!
+//! In:    the bytes of a block as they came, and what is known of it from elsewhere: where it must stand, who seals, which
+//!        records can be in it.
+//! Out:   its records in order as far as each can be believed by itself, and between them the gaps: spans in which something
+//!        was lost.
+//! Holds: a record is believed if its seal says so; one without a seal only where the block's sum is right, so that nothing
+//!        but its neighbours can be hit. Two records stand side by side only if the one's bytes end where the other's begin;
+//!        else there is a gap between them, and whoever reads there hears of it.
+//! Costs: whatever it takes up to `MOST_WORK`; this is no path that anything waits on for its speed.
+//!
+//! Packed bodies are taken as far as the decoder gives anything. In a plain one the walk goes on behind an entry that cannot
+//! be believed: at its end if it says one, else byte by byte until an entry stands there that its seal confirms. Entries share
+//! the start of their key with the first of their group; if that one is hit, the start is looked for among the keys around it.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::entry::{Entry, Shape, checked_seqno};
+use super::format::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
+use crate::checksum::hash_key;
+use crate::codec::Reader;
+use crate::error::Verdict;
+use crate::fence::Fence;
+use crate::order::Order;
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
+use crate::seam::{Check, Companions, Protection};
+
+/// Bytes that may be hashed for one block in search of what was hit.
+const MOST_WORK: usize = 32 << 20;
+
+/// Single flipped bits are looked for in records up to this size.
+const SEARCHED_BYTES: usize = 4096;
+
+/// The most a header of an entry takes.
+const HEADER_BYTES: usize = 1 + 4 * 10;
+
+/// The least an entry takes.
+const LEAST_ENTRY_BYTES: usize = 5;
+
+/// Offsets behind the entries take four bytes each, count and the rest eight.
+const TAIL_BYTES: usize = 8;
+
+/// What is known of a block besides its bytes.
+pub(super) struct Site<'a> {
+    pub(super) order: &'a Order,
+    /// Seqnos in the block count from here.
+    pub(super) base: Seqno,
+    pub(super) keeper: &'a dyn Companions,
+    pub(super) protection: Protection,
+    /// The first place that a record of the block can have, and the last.
+    pub(super) span: [(Vec<u8>, Seqno); 2],
+    /// No record of the table is newer.
+    pub(super) bound: Seqno,
+    /// No key of the table has two versions in it.
+    pub(super) single: bool,
+    /// The block's sum is right: what is hit was hit before it was taken, or the sum does not help.
+    pub(super) fits: bool,
+    pub(super) file: &'a str,
+    pub(super) offset: u64,
+    pub(super) verdict: Verdict,
+}
+
+/// What is left of a block, in internal order.
+#[derive(Debug, Default)]
+pub(super) struct Remains {
+    pub(super) items: Vec<Item>,
+}
+
+/// One thing that is left.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A record that may be believed.
+    Whole(Kept),
+    /// A span in which something was lost.
+    Gap(Fence),
+}
+
+/// A record on its own.
+#[derive(Debug)]
+pub(super) struct Kept {
+    key: Vec<u8>,
+    seqno: Seqno,
+    kind: Kind,
+    /// Value and companions.
+    bytes: Vec<u8>,
+    value_len: usize,
+    /// What its companion says.
+    pub(super) check: Check,
+}
+
+impl Kept {
+    pub(super) fn record(&self) -> Record<'_> {
+        let (value, companion) = self.bytes.split_at(self.value_len);
+        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value, companion }
+    }
+}
+
+/// What remains answer a point read.
+#[derive(Debug)]
+pub(super) enum Answer<'a> {
+    /// This record decides.
+    Found(&'a Kept),
+    /// Something may have been lost that would decide.
+    Lost(&'a Fence),
+    /// No version of the key that is old enough was in the block.
+    Absent,
+    /// The block ends with newer versions of the key; older ones may stand in the next.
+    Further,
+}
+
+impl Remains {
+    /// The newest version of `key` not above `seqno`, if nothing that is lost can hide it.
+    pub(super) fn get(&self, order: &Order, key: &[u8], seqno: Seqno) -> Answer<'_> {
+        let mut further = false;
+        for item in &self.items {
+            match item {
+                Item::Gap(fence) if fence.may_hide(order, key, seqno) => return Answer::Lost(fence),
+                Item::Gap(_) => further = false,
+                Item::Whole(kept) => {
+                    let is_version = order.compare(&kept.key, key).is_eq();
+                    if is_version && kept.seqno <= seqno {
+                        return Answer::Found(kept);
+                    }
+                    further = is_version;
+                }
+            }
+        }
+        if further { Answer::Further } else { Answer::Absent }
+    }
+
+    /// The first gap, if there is one.
+    pub(super) fn first_gap(&self) -> Option<&Fence> {
+        self.items.iter().find_map(|item| match item {
+            Item::Gap(fence) => Some(fence),
+            Item::Whole(_) => None,
+        })
+    }
+
+    /// Bytes in memory, about.
+    pub(super) fn memory(&self) -> usize {
+        let item = |item: &Item| match item {
+            Item::Whole(kept) => kept.key.len() + kept.bytes.len(),
+            Item::Gap(fence) => fence.from.0.len() + fence.to.0.len() + fence.file.len(),
+        };
+        self.items.iter().map(|one| size_of::<Item>() + item(one)).sum()
+    }
+}
+
+/// The place right behind a record. `single`: the key has no other version here.
+pub(super) fn after(order: &Order, key: &[u8], seqno: Seqno, single: bool) -> (Vec<u8>, Seqno) {
+    if (single || seqno == 0) && order.is_bytewise() && key.len() < MAX_KEY_BYTES {
+        return ([key, &[0]].concat(), MAX_SEQNO);
+    }
+    (key.to_vec(), seqno.saturating_sub(1))
+}
+
+/// The place right before a record; before all versions of its key that were not above `bound` if it has no others here.
+fn before(key: &[u8], seqno: Seqno, bound: Seqno, single: bool) -> (Vec<u8>, Seqno) {
+    let newer = if single { seqno.max(bound) } else { seqno };
+    (key.to_vec(), (newer + 1).min(MAX_SEQNO))
+}
+
+/// All of a block is lost.
+pub(super) fn nothing(site: &Site<'_>) -> Remains {
+    let [from, to] = site.span.clone();
+    Remains { items: vec![Item::Gap(gap(site, from, to))] }
+}
+
+fn gap(site: &Site<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> Fence {
+    let (file, offset, verdict) = (site.file.to_owned(), site.offset, site.verdict);
+    Fence { from, to, bound: site.bound, file, offset, verdict }
+}
+
+/// What is left of a framed block.
+pub(super) fn remains(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remains {
+    if site.keeper.protection() == Protection::None && !site.fits {
+        return nothing(site); // nobody can tell what is right in it
+    }
+    let Some((stored, trailer)) = framed.split_at_checked(framed.len().saturating_sub(TRAILER_BYTES)) else {
+        return nothing(site);
+    };
+    let codec = trailer.first().copied().unwrap_or(0);
+    let (body, column) = unpack_what_goes(stored, codec, handle);
+    let mut walk = Walk::new(site, body, column);
+    walk.run();
+    walk.finish()
+}
+
+/// An entry as it seems to stand in the body.
+#[derive(Clone, Debug)]
+struct Seeming {
+    kind: Kind,
+    shared: usize,
+    suffix: Range<usize>,
+    value: Range<usize>,
+    seqno: Seqno,
+    /// Where its companions end, if they are inline.
+    end: usize,
+}
+
+/// A walk over a damaged body.
+struct Walk<'a> {
+    site: &'a Site<'a>,
+    body: Vec<u8>,
+    /// The column's words.
+    column: Option<Vec<u8>>,
+    /// What the end of the body says, if it can be read at all.
+    shape: Option<Shape>,
+    /// Offsets of restarts, as far as they ascend.
+    restarts: Vec<usize>,
+    items: Vec<Item>,
+    /// Offsets of the entries that were kept.
+    kept_at: Vec<usize>,
+    /// Key and seqno of the entry kept last.
+    last: Option<(Vec<u8>, Seqno)>,
+    /// The start of keys that entries of this group were found to share, if their restart is lost.
+    found_start: Vec<u8>,
+    /// Where the restart stands that was believed last, and its key.
+    restart: Option<(usize, Vec<u8>)>,
+    /// The place in the column of the next entry.
+    index: usize,
+    work: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(site: &'a Site<'a>, body: Vec<u8>, column: Option<Vec<u8>>) -> Walk<'a> {
+        let shape = Shape::read(&body).ok();
+        let restarts = shape.map(|shape| restarts(&body, &shape)).unwrap_or_default();
+        Walk {
+            site,
+            body,
+            column,
+            shape,
+            restarts,
+            items: Vec::new(),
+            kept_at: Vec::new(),
+            last: None,
+            found_start: Vec::new(),
+            restart: None,
+            index: 0,
+            work: MOST_WORK,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut at = 0;
+        // The entry at `at` begins where the one kept last ends; and: an entry must begin there.
+        let (mut beside, mut here) = (true, true);
+        loop {
+            if let Some(end) = self.take(at, beside, here) {
+                (at, beside, here) = (end, true, true);
+                continue;
+            }
+            if self.is_end(at, beside) {
+                break;
+            }
+            beside = false;
+            match self.resume(at) {
+                Some((next, said)) => (at, here) = (next, said),
+                None => break,
+            }
+        }
+        if !(beside && self.is_end(at, beside)) {
+            let from = self.behind_last();
+            let gap = gap(self.site, from, self.site.span[1].clone());
+            self.items.push(Item::Gap(gap));
+        }
+    }
+
+    fn finish(self) -> Remains {
+        Remains { items: self.items }
+    }
+
+    fn behind_last(&self) -> (Vec<u8>, Seqno) {
+        match &self.last {
+            None => self.site.span[0].clone(),
+            Some((key, seqno)) => after(self.site.order, key, *seqno, self.site.single),
+        }
+    }
+
+    /// Keeps the entry at `at` if it can be believed there, and answers where it ends.
+    fn take(&mut self, at: usize, beside: bool, here: bool) -> Option<usize> {
+        let seeming = self.seeming(at);
+        if let Some(entry) = &seeming
+            && let Some((key, check, index)) = self.believed(at, entry, here, true)
+        {
+            return self.keep(at, entry, key, (check, index), beside);
+        }
+        if !here {
+            return None;
+        }
+        // Which one bit makes it a record that its seal confirms? If two do, none does.
+        let reach = seeming.map_or(HEADER_BYTES, |entry| entry.end - at);
+        if reach > SEARCHED_BYTES {
+            return None;
+        }
+        let mut survivor: Option<(usize, Seeming, Vec<u8>, usize)> = None;
+        for bit in at * 8..(at + reach).min(self.body.len()) * 8 {
+            self.body[bit / 8] ^= 1 << (bit % 8);
+            let found = self.seeming(at).and_then(|entry| {
+                let (key, check, index) = self.believed(at, &entry, false, false)?;
+                (check == Check::Validated).then_some((bit, entry, key, index))
+            });
+            self.body[bit / 8] ^= 1 << (bit % 8);
+            if found.is_some() && survivor.is_some() {
+                return None;
+            }
+            survivor = survivor.or(found);
+        }
+        let (bit, entry, key, index) = survivor?;
+        self.body[bit / 8] ^= 1 << (bit % 8);
+        self.keep(at, &entry, key, (Check::Validated, index), beside)
+    }
+
+    fn keep(
+        &mut self,
+        at: usize,
+        entry: &Seeming,
+        key: Vec<u8>,
+        (check, index): (Check, usize),
+        beside: bool,
+    ) -> Option<usize> {
+        if !(beside && index == self.index) {
+            let gap = gap(self.site, self.behind_last(), before(&key, entry.seqno, self.site.bound, self.site.single));
+            self.items.push(Item::Gap(gap));
+        }
+        let mut bytes = self.body[entry.value.clone()].to_vec();
+        match &self.column {
+            Some(column) => bytes.extend_from_slice(&companion_of(column.get(index * 8..)?.get(..8)?)),
+            None => bytes.extend_from_slice(&self.body[entry.value.end..entry.end]),
+        }
+        if entry.shared == 0 {
+            self.restart = Some((at, key.clone()));
+            self.found_start.clear();
+        }
+        let kept =
+            Kept { key: key.clone(), seqno: entry.seqno, kind: entry.kind, bytes, value_len: entry.value.len(), check };
+        self.last = Some((key, entry.seqno));
+        self.kept_at.push(at);
+        self.index = index + 1;
+        self.items.push(Item::Whole(kept));
+        Some(entry.end)
+    }
+
+    /// The entry that seems to stand at `at`.
+    fn seeming(&self, at: usize) -> Option<Seeming> {
+        let entry = Entry::read(&self.body, at).ok()?;
+        let seqno = checked_seqno(&entry, self.site.base).ok()?;
+        let end = match self.column {
+            Some(_) => entry.value_end,
+            None => {
+                let mut reader = Reader::starting_at(&self.body, entry.value_end);
+                let taken = companion::take(&mut reader).ok()?;
+                entry.value_end + taken.len()
+            }
+        };
+        let (suffix, value) = (entry.suffix_at..entry.value_at, entry.value_at..entry.value_end);
+        let within = entry.shared + suffix.len() <= MAX_KEY_BYTES && entry.kind.is_supported();
+        within.then_some(Seeming { kind: entry.kind, shared: entry.shared, suffix, value, seqno, end })
+    }
+
+    /// The key, the word of its companion and the place in the column under which an entry can be believed.
+    /// `here`: an entry must stand at this place, so that one is believed with less than a seal. `guess`: the start of its key
+    /// may be looked for.
+    fn believed(&mut self, at: usize, entry: &Seeming, here: bool, guess: bool) -> Option<(Vec<u8>, Check, usize)> {
+        let here = here || (self.site.fits && self.restarts.binary_search(&at).is_ok());
+        for start in self.starts(at, entry.shared) {
+            if let Some((check, index)) = self.confirmed(&start, entry, here) {
+                return Some(([&start, &self.body[entry.suffix.clone()]].concat(), check, index));
+            }
+        }
+        let sealed = self.column.is_some() || entry.end > entry.value.end;
+        if guess && sealed && entry.shared > 0 && !self.has_restart(at) {
+            return self.guessed(at, entry);
+        }
+        None
+    }
+
+    /// Starts of keys that an entry may share.
+    fn starts(&self, at: usize, shared: usize) -> Vec<Vec<u8>> {
+        if shared == 0 {
+            return vec![Vec::new()];
+        }
+        let mut starts: Vec<Vec<u8>> = Vec::new();
+        for key in self.keys_around(at) {
+            if let Some(start) = key.get(..shared)
+                && !starts.iter().any(|known| known == start)
+            {
+                starts.push(start.to_vec());
+            }
+        }
+        starts
+    }
+
+    /// Keys that may begin as those of the group at `at` do, the likeliest first.
+    fn keys_around(&self, at: usize) -> Vec<Vec<u8>> {
+        let suffix = |at: usize| self.seeming(at).map(|entry| self.body[entry.suffix].to_vec());
+        let passed = self.restarts.partition_point(|restart| *restart <= at);
+        let mut keys = vec![self.found_start.clone()];
+        keys.extend(passed.checked_sub(1).and_then(|own| suffix(self.restarts[own])));
+        keys.extend(self.restart.as_ref().map(|(_, key)| key.clone()));
+        keys.extend(self.last.as_ref().map(|(key, _)| key.clone()));
+        keys.extend(self.restarts.get(passed).and_then(|next| suffix(*next)));
+        keys.extend(self.site.span.iter().map(|(key, _)| key.clone()));
+        keys
+    }
+
+    /// True if the restart of the group at `at` was kept.
+    fn has_restart(&self, at: usize) -> bool {
+        let passed = self.restarts.partition_point(|restart| *restart <= at);
+        let own = passed.checked_sub(1).map(|own| self.restarts[own]);
+        own.is_some() && own == self.restart.as_ref().map(|(at, _)| *at)
+    }
+
+    /// Looks for the start of an entry's key one byte away from the keys around.
+    fn guessed(&mut self, at: usize, entry: &Seeming) -> Option<(Vec<u8>, Check, usize)> {
+        for base in self.starts(at, entry.shared) {
+            for place in (0..base.len()).rev() {
+                for byte in 0..=u8::MAX {
+                    let mut start = base.clone();
+                    start[place] = byte;
+                    if let Some((Check::Validated, index)) = self.confirmed(&start, entry, false) {
+                        let key = [&start, &self.body[entry.suffix.clone()]].concat();
+                        self.found_start = start;
+                        return Some((key, Check::Validated, index));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an entry under this start of its key is in place and right, and its place in the column.
+    fn confirmed(&mut self, start: &[u8], entry: &Seeming, here: bool) -> Option<(Check, usize)> {
+        let key = [start, &self.body[entry.suffix.clone()]].concat();
+        if !self.is_in_place(&key, entry.seqno) {
+            return None;
+        }
+        let hash = hash_key(&key);
+        let words = self.column.as_ref().map_or(1, |column| (column.len() / 8).saturating_sub(self.index));
+        // In a column the next word is the entry's, unless entries before it were lost.
+        for skipped in 0..words.min(if here { 1 } else { 64 }) {
+            let cost = key.len() + entry.value.len() + 64;
+            self.work = self.work.checked_sub(cost)?;
+            let index = self.index + skipped;
+            let from_column;
+            let companion = match &self.column {
+                None => &self.body[entry.value.end..entry.end],
+                Some(column) => {
+                    from_column = companion_of(column.get(index * 8..)?.get(..8)?);
+                    &from_column
+                }
+            };
+            let value = &self.body[entry.value.clone()];
+            let record = Record { key: &key, seqno: entry.seqno, kind: entry.kind, value, companion };
+            let check = self.site.keeper.verify(&record, hash, self.site.protection);
+            let believed = match check {
+                Check::Validated => true,
+                Check::CompanionDamaged => here,
+                Check::Unverified => here && self.site.fits,
+                Check::Missing | Check::Corrupted => false,
+            };
+            if believed {
+                return Some((check, index));
+            }
+        }
+        None
+    }
+
+    /// True if a record at this place may come next.
+    fn is_in_place(&self, key: &[u8], seqno: Seqno) -> bool {
+        let order = self.site.order;
+        let [from, to] = &self.site.span;
+        let place = (key, seqno);
+        seqno <= self.site.bound
+            && order.compare_internal((&from.0, from.1), place) != Ordering::Greater
+            && order.compare_internal(place, (&to.0, to.1)) != Ordering::Greater
+            && self.last.as_ref().is_none_or(|last| order.compare_internal((&last.0, last.1), place) == Ordering::Less)
+    }
+
+    /// Where to go on behind an entry at `at` that is lost: where a record stands that its seal confirms.
+    /// Answers also whether one must stand there.
+    fn resume(&mut self, at: usize) -> Option<(usize, bool)> {
+        let end = self.shape.map_or(self.body.len(), |shape| shape.entries_end as usize).max(at + 1);
+        // Where a sum is right an entry ends where it says.
+        let said = self.seeming(at).map(|entry| entry.end).filter(|_| self.site.fits);
+        let last = self.body.len().min(end).saturating_sub(LEAST_ENTRY_BYTES);
+        for next in at + 1..=last {
+            let Some(entry) = self.seeming(next) else { continue };
+            let here = said == Some(next);
+            if self.believed(next, &entry, here, true).is_some() {
+                return Some((next, here));
+            }
+            if self.work == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// True if the entries end at `at`.
+    fn is_end(&self, at: usize, beside: bool) -> bool {
+        if self.shape.is_some_and(|shape| shape.entries_end as usize == at) {
+            return true;
+        }
+        if !beside || self.items.iter().any(|item| matches!(item, Item::Gap(_))) {
+            return false;
+        }
+        ends_here(&self.body, at, &self.kept_at)
+    }
+}
+
+/// The offsets of a body's restarts, as far as they ascend within its entries.
+fn restarts(body: &[u8], shape: &Shape) -> Vec<usize> {
+    let end = shape.entries_end as usize;
+    let words = body[end..body.len() - TAIL_BYTES].chunks_exact(4);
+    let offsets = words.filter_map(|word| word.first_chunk().map(|word| u32::from_le_bytes(*word) as usize));
+    let mut ascending: Vec<usize> = Vec::new();
+    for offset in offsets.filter(|offset| *offset < end) {
+        if ascending.last().is_none_or(|last| *last < offset) {
+            ascending.push(offset);
+        }
+    }
+    ascending
+}
+
+/// True if what stands behind these entries, which are all there are from the start on, is the end of their body, though part
+/// of it may be hit: two of its three parts must say so.
+fn ends_here(body: &[u8], at: usize, entries: &[usize]) -> bool {
+    let Some(words) = body.len().checked_sub(TAIL_BYTES + at) else { return false };
+    let count = words / 4;
+    if words % 4 != 0 || count == 0 || count > entries.len() {
+        return false;
+    }
+    let tail = &body[body.len() - TAIL_BYTES..];
+    let said = tail.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    let interval = tail[4] as usize;
+    let fits = interval > 0 && entries.len().div_ceil(interval) == count;
+    let named = body[at..body.len() - TAIL_BYTES].chunks_exact(4).enumerate().all(|(number, word)| {
+        let spread = entries.len().div_ceil(count);
+        let offset = word.first_chunk().map_or(usize::MAX, |word| u32::from_le_bytes(*word) as usize);
+        let index = if interval > 0 { number * interval } else { number * spread };
+        entries.get(index) == Some(&offset)
+    });
+    [said == entries.len(), fits, named].into_iter().filter(|says| *says).count() >= 2
+}

@@ -1,0 +1,201 @@
+//! Waxseal's own providers: when a record expires, who wrote it, statistics for loading elsewhere, labels.
+
+use std::sync::Arc;
+
+use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::record::{Kind, Record};
+
+use crate::provider::{
+    Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Providers, Wants, WriteCtx,
+};
+use crate::synopsis::{Synopsis, unzigzag, zigzag};
+
+/// All of them.
+pub fn standard() -> Providers {
+    let own: Vec<Arc<dyn MetadataProvider>> =
+        vec![Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels)];
+    Providers::of(own).unwrap_or_default() // a test holds them to be whole
+}
+
+/// When a record counts as absent: microseconds since 1970, eight bytes, low first. The seal covers it, so that no flipped bit ends a
+/// record before its time; only values have one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expiry;
+
+impl Expiry {
+    /// The entry of a record that expires then.
+    pub fn at(micros: u64) -> [u8; 8] {
+        micros.to_le_bytes()
+    }
+
+    /// The time that an entry says; none if it is not one.
+    pub fn read(entry: &[u8]) -> Option<u64> {
+        entry.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
+impl MetadataProvider for Expiry {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor { in_checksum: true, max_len: 8, ..Descriptor::new(EXPIRY, "expiry") }
+    }
+    fn wants(&self) -> Wants {
+        Wants { synopsis: true, ..Wants::default() }
+    }
+    fn verify(&self, record: &Record<'_>, entry: &[u8]) -> bool {
+        record.kind == Kind::Put && Expiry::read(entry).is_some()
+    }
+    fn fold(&self, entry: &[u8], into: &mut Synopsis) {
+        into.add(Expiry::read(entry).map_or(0, |micros| micros.min(i64::MAX as u64) as i64));
+    }
+}
+
+/// Who wrote a record, and when: the place of it, `session id varint | microseconds varint`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Provenance;
+
+impl Provenance {
+    /// The entry of a write by a session at a time.
+    pub fn of(session: u64, micros: u64) -> Vec<u8> {
+        let mut entry = Vec::new();
+        put_varint(&mut entry, session);
+        put_varint(&mut entry, micros);
+        entry
+    }
+
+    /// Session and time that an entry says; none if it is not one.
+    pub fn read(entry: &[u8]) -> Option<(u64, u64)> {
+        let mut reader = Reader::new(entry);
+        let read = (reader.varint().ok()?, reader.varint().ok()?);
+        reader.is_empty().then_some(read)
+    }
+}
+
+impl MetadataProvider for Provenance {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor { locality: Locality::NodeLocal, max_len: 20, ..Descriptor::new(PROVENANCE, "provenance") }
+    }
+    fn verify(&self, _: &Record<'_>, entry: &[u8]) -> bool {
+        Provenance::read(entry).is_some()
+    }
+}
+
+/// Statistics for loading elsewhere: how far a value lies from the median, by which sketch: `sketch version varint | distance varint`,
+/// zigzag. A synopsis of the distances stands in each table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Etl;
+
+impl Etl {
+    /// The entry of a value so far from the median.
+    pub fn of(sketch: u64, distance: i64) -> Vec<u8> {
+        let mut entry = Vec::new();
+        put_varint(&mut entry, sketch);
+        put_varint(&mut entry, zigzag(distance));
+        entry
+    }
+
+    /// Sketch and distance that an entry says; none if it is not one.
+    pub fn read(entry: &[u8]) -> Option<(u64, i64)> {
+        let mut reader = Reader::new(entry);
+        let read = (reader.varint().ok()?, unzigzag(reader.varint().ok()?));
+        reader.is_empty().then_some(read)
+    }
+}
+
+impl MetadataProvider for Etl {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor { on_unknown: OnUnknown::Drop, max_len: 20, ..Descriptor::new(ETL, "etl") }
+    }
+    fn wants(&self) -> Wants {
+        Wants { synopsis: true, ..Wants::default() }
+    }
+    fn verify(&self, _: &Record<'_>, entry: &[u8]) -> bool {
+        Etl::read(entry).is_some()
+    }
+    fn fold(&self, entry: &[u8], into: &mut Synopsis) {
+        if let Some((_, distance)) = Etl::read(entry) {
+            into.add(distance);
+        }
+    }
+}
+
+/// Labels: names with texts, `name bytes | text bytes` repeated, names ascending, each once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Labels;
+
+impl Labels {
+    /// The entry with these labels. Errors: `Invalid` if a name comes twice or out of order.
+    pub fn of(labels: &[(&str, &str)]) -> Result<Vec<u8>> {
+        if !labels.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(Error::invalid("labels must ascend by name, each once"));
+        }
+        let mut entry = Vec::new();
+        for (name, text) in labels {
+            put_bytes(&mut entry, name.as_bytes());
+            put_bytes(&mut entry, text.as_bytes());
+        }
+        Ok(entry)
+    }
+
+    /// The labels that an entry says; none if it is not one.
+    pub fn read(entry: &[u8]) -> Option<Vec<(&str, &str)>> {
+        let mut reader = Reader::new(entry);
+        let mut labels: Vec<(&str, &str)> = Vec::new();
+        while !reader.is_empty() {
+            let name = str::from_utf8(reader.length_prefixed().ok()?).ok()?;
+            let text = str::from_utf8(reader.length_prefixed().ok()?).ok()?;
+            if labels.last().is_some_and(|last| last.0 >= name) {
+                return None;
+            }
+            labels.push((name, text));
+        }
+        Some(labels)
+    }
+}
+
+impl MetadataProvider for Labels {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new(LABELS, "labels")
+    }
+    fn on_write(&self, write: &WriteCtx<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        out.extend_from_slice(write.given.unwrap_or_default());
+        Ok(!out.is_empty()) // no labels need no entry
+    }
+    fn verify(&self, _: &Record<'_>, entry: &[u8]) -> bool {
+        Labels::read(entry).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_say_what_was_put_in(number: u64, other: u64, signed: i64, labels: std::collections::BTreeMap<String, String>) {
+            prop_assert_eq!(Expiry::read(&Expiry::at(number)), Some(number));
+            prop_assert_eq!(Provenance::read(&Provenance::of(number, other)), Some((number, other)));
+            prop_assert_eq!(Etl::read(&Etl::of(number, signed)), Some((number, signed)));
+            let labels: Vec<_> = labels.iter().map(|(name, text)| (&name[..], &text[..])).collect();
+            let entry = Labels::of(&labels).unwrap();
+            prop_assert_eq!(Labels::read(&entry), Some(labels));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = (Expiry::read(&bytes), Provenance::read(&bytes), Etl::read(&bytes), Labels::read(&bytes));
+        }
+    }
+
+    #[test]
+    fn none_is_refused() {
+        assert_eq!(standard().descriptors().iter().map(|of| of.id).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn labels_out_of_order_are_refused() {
+        assert!(Labels::of(&[("b", ""), ("a", "")]).is_err() && Labels::of(&[("a", ""), ("a", "")]).is_err());
+        assert_eq!(Labels::read(&[1, b'b', 0, 1, b'a', 0]), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! A way in for fuzzers: any bytes beside a record are taken apart or refused, and never make a wrong record look right.
+
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+
+use crate::beside::Beside;
+use crate::builtin::standard;
+use crate::keeper::Sealer;
+use crate::reading::meta_of;
+use crate::seal::{Attribute, AttributesHash, Seal};
+
+/// Bytes: six choices, a key and a value with one byte of length each, and companions.
+pub fn fuzz_companion(bytes: &[u8]) {
+    let Some((choices, rest)) = bytes.split_first_chunk::<6>() else { return };
+    let (Some((key, rest)), Some((seqno, _))) = (prefixed(rest), choices.split_first_chunk::<4>()) else { return };
+    let Some((value, companions)) = prefixed(rest) else { return };
+    let kind = [Kind::Put, Kind::Delete, Kind::Merge, Kind::BlobPointer][usize::from(choices[4] & 3)];
+    let record = Record { key, seqno: u32::from_le_bytes(*seqno).into(), kind, value, companion: companions };
+    let sealer = Sealer::new().with(standard());
+    as_it_is(&sealer, &record);
+    let mut mended = companions.to_vec();
+    if mend(&record, &mut mended) {
+        changed(&sealer, &Record { companion: &mended, ..record }, choices[5]);
+    }
+}
+
+/// What holds for whatever stands there.
+fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
+    let key_hash = hash(record.key);
+    let check = sealer.verify(record, key_hash, Protection::Complete);
+    if matches!(check, Check::Validated) {
+        assert_eq!(Sealer::seal_of(record).ok().flatten(), asked_for(record), "a wrong word is validated");
+    }
+    assert_eq!(sealer.verify(record, key_hash, Protection::Foreign), Check::Unverified);
+    let _ = (Sealer::is_adopted(record), sealer.expired(record, &|| u64::MAX));
+    (0..6).for_each(|provider| drop(meta_of(record, provider)));
+    // Bound elsewhere and back, it is the same, and has the same term there.
+    let (term, mut moved) = (sealer.term(record), record.companion.to_vec());
+    sealer.bind(&mut moved, Some(record.seqno), MAX_SEQNO);
+    assert_eq!(sealer.term(&Record { seqno: MAX_SEQNO, companion: &moved, ..*record }), term);
+    sealer.bind(&mut moved, Some(MAX_SEQNO), record.seqno);
+    assert_eq!(moved, record.companion);
+    for source in [Protection::None, Protection::Complete, Protection::Foreign] {
+        let mut out = Vec::new();
+        if sealer.on_build(record, source, &mut out) != Build::Keep {
+            let built = sealer.verify(&Record { companion: &out, ..*record }, key_hash, Protection::Complete);
+            let may_fail = matches!(check, Check::Corrupted); // another list beside a word that was wrong before
+            assert!(built.serves() || may_fail, "what was built is {built:?}");
+            assert!(source != Protection::Foreign || may_fail || Beside::read(record.companion).is_ok());
+        }
+    }
+}
+
+/// A right record, and then one bit of what its seal covers flipped.
+fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
+    let right = sealer.verify(record, hash(record.key), Protection::Complete);
+    assert!(matches!(right, Check::Validated | Check::CompanionDamaged), "a right record is {right:?}");
+    let flipped = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        let at = usize::from(choice) % bytes.len().max(1);
+        bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (choice & 7));
+        bytes
+    };
+    let (key, value): (Vec<u8>, Vec<u8>) = (flipped(record.key), flipped(record.value));
+    let seqno: Seqno = record.seqno ^ 1 << (choice % 56);
+    let others = [
+        Record { key: &key, ..*record },
+        Record { value: &value, ..*record },
+        Record { seqno, ..*record },
+        Record { kind: Kind::RangeDelete, ..*record },
+    ];
+    for other in others.iter().filter(|other| *other != record) {
+        let check = sealer.verify(other, hash(other.key), Protection::Complete);
+        assert_eq!(check, Check::Corrupted, "{other:?}");
+    }
+}
+
+/// Writes the right word where a seal stands; false if none does.
+fn mend(record: &Record<'_>, companions: &mut [u8]) -> bool {
+    let (Ok(Some((at, _))), Some(seal)) = (Beside::read(companions).map(|beside| beside.seal), asked_for(record))
+    else {
+        return false;
+    };
+    companions[at..at + 8].copy_from_slice(&seal.at(record.seqno).to_le_bytes());
+    true
+}
+
+/// The seal, by another way than the keeper's.
+fn asked_for(record: &Record<'_>) -> Option<Seal> {
+    let beside = Beside::read(record.companion).ok()?;
+    let entries: Vec<_> = beside.entries().collect::<Result<_, _>>().ok()?;
+    let covered: Vec<Attribute<'_>> =
+        entries.iter().filter(|entry| entry.sealed).map(|entry| entry.attribute()).collect();
+    let seal = Seal::of_record(record);
+    Some(match AttributesHash::of(&covered).ok()? {
+        None => seal,
+        Some(attributes) => seal.with(attributes),
+    })
+}
+
+fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    rest.split_at_checked((*length).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beside::{ADOPTED_BYTES, Entry, put_list, seal_bytes};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Companions that have a chance of being whole.
+    fn companions() -> impl Strategy<Value = Vec<u8>> {
+        let entries = vec((any::<bool>(), any::<bool>(), vec(any::<u8>(), 0..12)), 0..5).prop_map(|entries| {
+            let (mut list, mut out) = (Vec::new(), Vec::new());
+            for (provider, (sealed, discardable, bytes)) in (1..).zip(&entries) {
+                Entry::new(provider, 0, *sealed, *discardable && !*sealed, bytes, hash(b"k")).put(&mut list);
+            }
+            put_list(&list, &mut out);
+            out
+        });
+        let parts = vec(
+            prop_oneof![
+                any::<u64>().prop_map(|word| seal_bytes(word).to_vec()),
+                Just(ADOPTED_BYTES.to_vec()),
+                entries,
+                vec(any::<u8>(), 0..12),
+                Just(vec![0xF0, 1, 2, 3, 4, 0x55, 1, 7]),
+            ],
+            0..4,
+        );
+        parts.prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn companions_of_every_shape(choices: [u8; 6], key in vec(any::<u8>(), 0..9), value in vec(any::<u8>(), 0..40), companions in companions()) {
+            let parts = [&choices[..], &[key.len() as u8], &key, &[value.len() as u8], &value, &companions];
+            fuzz_companion(&parts.concat());
+        }
+
+        #[test]
+        fn any_bytes(bytes: Vec<u8>) {
+            fuzz_companion(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_seeds_pass() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/companion");
+        let (fs, mut seen) = (waxseal_lsm::env::Env::real().fs, 0);
+        for name in fs.list(folder.as_ref()).unwrap() {
+            let path = std::path::Path::new(folder).join(name);
+            let file = fs.open(&path, waxseal_lsm::env::Open::Read).unwrap();
+            let bytes = waxseal_lsm::env::read_exact(&*file, 0, file.len().unwrap() as usize).unwrap();
+            fuzz_companion(&bytes);
+            seen += 1;
+        }
+        assert!(seen >= 5);
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading what is kept beside values, without the values.
+//!
+//! In:     a record, or a store and a key or bounds; a provider.
+//! Out:    the provider's entry, copied, and how far it was checked.
+//! Holds:  a value is neither copied nor hashed for it. So the seal, which speaks for the entries it covers only together with the
+//!         value, is not checked unless that is asked for; an entry outside of it is, by its own CRC.
+
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::{At, Bounds, Db, Family};
+use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::read::UserCursor;
+use waxseal_lsm::record::Record;
+
+use crate::beside::Beside;
+use crate::keeper::Sealer;
+use crate::verdict;
+
+/// How far an entry was checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checked {
+    /// Not at all: the seal covers it, and was not checked.
+    Not,
+    /// By its own CRC.
+    Itself,
+    /// By the seal of its record, and its own CRC if it has one.
+    Sealed,
+}
+
+/// One entry, read back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Meta {
+    /// The form of its bytes.
+    pub version: u8,
+    /// What the provider keeps.
+    pub bytes: Vec<u8>,
+    /// How far it was checked.
+    pub checked: Checked,
+}
+
+/// The entry of a provider beside a record; the value is not looked at. Errors: `Corruption` if what stands beside the record cannot
+/// be decoded, or if the entry does not fit its own CRC.
+pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
+    let Some(entry) = Beside::read(record.companion)?.entry(provider)? else { return Ok(None) };
+    if !entry.sealed && !entry.is_whole(hash(record.key)) {
+        return Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum"));
+    }
+    let checked = if entry.sealed { Checked::Not } else { Checked::Itself };
+    Ok(Some(Meta { version: entry.version, bytes: entry.bytes.to_vec(), checked }))
+}
+
+/// The same, after the record's seal has spoken for it: this reads the value. Errors: `Corruption` also if it does not.
+pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
+    match sealer.judge(record, hash(record.key), false) {
+        verdict::Verdict::Validated | verdict::Verdict::SealDamaged => {
+            Ok(meta_of(record, provider)?.map(|meta| Meta { checked: Checked::Sealed, ..meta }))
+        }
+        verdict::Verdict::Unverified => meta_of(record, provider),
+        _ => Err(damaged(record, Verdict::Seal, "a record does not match its seal")),
+    }
+}
+
+/// The entry of a provider beside the value of a key; none if there is no value, or no entry.
+///
+/// Errors: those of `Db::get` and of `meta_of`.
+pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16) -> Result<Option<Meta>> {
+    let mut meta = Ok(None);
+    db.get(family, key, at, &mut |record| meta = meta_of(record, provider))?;
+    meta
+}
+
+/// The entries of a provider beside the values within bounds, in the order of their keys; values without one are passed over.
+pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
+    Ok(MetaIter { cursor: db.cursor(family, at, bounds)?, provider, place: Place::Before })
+}
+
+/// Keys with their entries of one provider. After an error it goes on behind what is damaged, where the cursor below can.
+pub struct MetaIter {
+    cursor: UserCursor,
+    provider: u16,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Before,
+    Within,
+    Behind,
+}
+
+impl Iterator for MetaIter {
+    type Item = Result<(Vec<u8>, Meta)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let moved = match self.place {
+                Place::Before => self.cursor.first(),
+                Place::Within => self.cursor.next(),
+                Place::Behind => return None,
+            };
+            self.place = Place::Within;
+            if let Err(error) = moved {
+                return Some(Err(error));
+            }
+            if !self.cursor.valid() {
+                self.place = Place::Behind;
+                return None;
+            }
+            let record = self.cursor.record();
+            match meta_of(&record, self.provider) {
+                Ok(None) => {}
+                Ok(Some(meta)) => return Some(Ok((record.key.to_vec(), meta))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+#[cold]
+fn damaged(record: &Record<'_>, verdict: Verdict, what: &str) -> Error {
+    let key_range = Some((record.key.to_vec(), record.key.to_vec()));
+    Error::corruption(Damage { verdict, key_range, ..Damage::default() }, what)
+}
