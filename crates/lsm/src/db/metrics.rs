@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compact::shape;
+use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
 use crate::compaction::output::Written;
@@ -94,6 +95,8 @@ pub struct Metrics {
     pub wal: WalMetrics,
     /// The block cache.
     pub cache: crate::sst::CacheMetrics,
+    /// What reads have come by that was not right.
+    pub integrity: IntegrityMetrics,
 }
 
 /// One family in numbers.
@@ -228,6 +231,7 @@ impl Inner {
             adopted: get(&counters.adopted),
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
             cache: self.cache.metrics(),
+            integrity: self.integrity.metrics(),
         }
     }
 }
@@ -271,6 +275,21 @@ impl fmt::Display for Metrics {
             self.wal.waits_for_segment,
             self.wal.live_bytes
         )?;
+        let seen = &self.integrity;
+        if *seen != IntegrityMetrics::default() {
+            writeln!(
+                f,
+                "damage: {} doubts, {} read again, {} corrected, {} blocks and {} records in memory lost, {} reads at gaps, {} \
+                 at fences",
+                seen.doubted,
+                seen.read_again,
+                seen.corrected,
+                seen.damaged_blocks,
+                seen.damaged_in_memory,
+                seen.gaps_met,
+                seen.fences_met
+            )?;
+        }
         write!(
             f,
             "cache: {} of {} B in {} blocks, {} loads, {} evictions; manifest rotations {}",

@@ -47,6 +47,7 @@ mod rows;
 mod running;
 mod snapshot;
 mod trash;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,6 +69,7 @@ pub use open::RecoveryReport;
 pub use reads::Bounds;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
+pub use watch::IntegrityMetrics;
 
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
@@ -75,7 +77,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::seam::Companions;
+use crate::seam::{Companions, Protection};
 use crate::sst::{Cache, Table};
 use crate::version::{DeadFiles, Manifest};
 
@@ -149,6 +151,9 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) settings: Settings,
     pub(crate) companions: Arc<dyn Companions>,
+    /// What its keeper promises of what is written.
+    promise: Protection,
+    integrity: Arc<watch::Integrity>,
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
@@ -318,14 +323,12 @@ impl Inner {
         self.dir.join(name.to_string())
     }
 
-    /// Names family and keys in an error met while reading a table, and tells the listener of damage.
+    /// Names family and keys in an error of a table that cannot be opened, and tells the listener of damage, once.
     #[cold]
-    pub(crate) fn damaged(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
+    pub(crate) fn unopened(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
         let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
         let error = error.in_family(family.name(), Some(keys));
-        if error.is_corruption() {
-            self.listener.on_event(&Event::Corruption { error: error.clone() });
-        }
+        self.integrity.tell(watch::Place::Table(table.meta().number), &error);
         error
     }
 }

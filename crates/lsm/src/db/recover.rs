@@ -15,6 +15,7 @@ use super::compact::is_of_the_pass;
 use super::family::Family;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
+use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -33,6 +34,8 @@ pub(super) struct Opening<'a> {
     pub(super) dir: &'a Path,
     pub(super) settings: &'a Settings,
     pub(super) parts: &'a Parts,
+    /// Who hears what readers of tables come by.
+    pub(super) integrity: &'a Arc<Integrity>,
     /// The block cache of a store that looks again; a fresh one otherwise.
     pub(super) cache: Option<Arc<Cache>>,
 }
@@ -300,7 +303,8 @@ impl Opening<'_> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
             let options = self.options_of(stored)?;
-            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, &self.parts.companions);
+            let seen_by = (&self.parts.companions, self.integrity);
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
@@ -350,10 +354,10 @@ pub(super) fn shelf(
     options: &CfOptions,
     cache: &Arc<Cache>,
     dead: &Arc<DeadFiles>,
-    keeper: &Arc<dyn Companions>,
+    (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
     let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
-    let keeper = keeper.clone();
+    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
     Shelf::new(family, dead.clone(), move |meta| {
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
@@ -365,7 +369,7 @@ pub(super) fn shelf(
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        Table::open(name, file, expected, order.clone(), cache.clone(), keeper.clone())
+        Table::open_watched(name, file, (expected, order.clone()), cache.clone(), keeper.clone(), watch.clone())
     })
 }
 

@@ -25,6 +25,7 @@ pub mod fuzzing;
 mod heal;
 mod index;
 mod properties;
+mod prove;
 mod rebuild;
 mod remains;
 #[cfg(test)]
@@ -38,7 +39,9 @@ pub use cache::{Cache, CacheMetrics};
 pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
 pub use examine::Found;
+pub use heal::Watch;
 pub use properties::{Carried, Properties};
+pub use prove::Checks;
 pub use rebuild::{Known, Rebuilt, rebuild};
 pub use table::{Expected, Table};
 pub(crate) use writer::not_served;

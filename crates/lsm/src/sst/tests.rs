@@ -4,6 +4,7 @@ mod cache;
 mod damage;
 mod golden;
 mod oracle;
+mod prove;
 mod rebuild;
 mod remains;
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, RwLock};
 
 use super::*;
 use crate::checksum::{Uid, crc, hash, mix};
+use crate::codec::Reader;
 use crate::env::{File, Mapped};
 use crate::error::Result;
 use crate::ledger::Ledger;
@@ -154,7 +156,10 @@ impl Companions for Sealer {
                 }
             }
             [] if source == Protection::Complete => Check::Missing,
-            _ => Check::Unverified,
+            several => {
+                let taken = companion::take(&mut Reader::new(several)).map(<[u8]>::len);
+                if taken.is_ok_and(|taken| taken == several.len()) { Check::Unverified } else { Check::Corrupted }
+            }
         }
     }
     fn term(&self, record: &Record<'_>) -> u64 {
@@ -274,7 +279,7 @@ pub(super) fn opened(file: Arc<Memory>, finished: &Finished, order: &Order, cach
 
 pub(super) fn got(table: &Table, key: &[u8], seqno: Seqno) -> Result<Option<Owned>> {
     let mut found = None;
-    let hit = table.get(key, hash(key), seqno, &mut |record| {
+    let hit = table.get(key, hash(key), seqno, Checks::EACH, &mut |record| {
         assert!(found.is_none(), "visited twice");
         found = Some(Owned::of(record));
     })?;
