@@ -21,7 +21,7 @@ use waxseal_lsm::options::{self, Compression, MIB};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::sst::{Cache, Expected, Table, Writer, WriterSettings};
+use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 use waxseal_lsm::wal::{Wal, Whole};
 
 /// Records of a block of 4 KiB.
@@ -104,7 +104,7 @@ fn table_get(criterion: &mut Criterion) {
         bencher.iter(|| {
             let key = keys.ordered(random.below(records()));
             let mut last = 0;
-            table.get(key, hash(key), MAX_SEQNO, &mut |record| last = record.value[99]).expect("read");
+            table.get(key, hash(key), MAX_SEQNO, Checks::NONE, &mut |record| last = record.value[99]).expect("read");
             last
         });
     });

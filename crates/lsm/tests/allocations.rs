@@ -11,7 +11,7 @@ use waxseal_lsm::options::Compression;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::sst::{Cache, Expected, Table, Writer, WriterSettings};
+use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 
 /// The system's allocator, counting for each thread.
 struct Counting;
@@ -95,7 +95,7 @@ fn a_cached_get_allocates_nothing() {
     let mut bytes = 0;
     let mut read_all = || {
         for key in &keys {
-            table.get(key, hash(key), MAX_SEQNO, &mut |record| bytes += record.value.len()).unwrap();
+            table.get(key, hash(key), MAX_SEQNO, Checks::EACH, &mut |record| bytes += record.value.len()).unwrap();
         }
     };
     read_all();

@@ -184,7 +184,9 @@ impl Target {
     /// How many bits may flip in it.
     pub fn bits(self) -> &'static [Bits] {
         match self {
-            Target::Dropped | Target::Duplicated | Target::Zeroed | Target::Misdirected | Target::Stale => &[Bits::Whole],
+            Target::Dropped | Target::Duplicated | Target::Zeroed | Target::Misdirected | Target::Stale => {
+                &[Bits::Whole]
+            }
             _ => &[Bits::One, Bits::Two, Bits::Three, Bits::Burst],
         }
     }
@@ -193,7 +195,8 @@ impl Target {
 impl Cell {
     /// Every cell of the matrix, possible or not.
     pub fn all() -> impl Iterator<Item = Cell> {
-        let targets = || Target::ALL.into_iter().flat_map(|target| target.bits().iter().map(move |bits| (target, *bits)));
+        let targets =
+            || Target::ALL.into_iter().flat_map(|target| target.bits().iter().map(move |bits| (target, *bits)));
         Site::ALL.into_iter().flat_map(move |site| targets().map(move |(target, bits)| Cell { site, target, bits }))
     }
 
@@ -230,7 +233,9 @@ impl Cell {
             (Batch | Memtable | CachedBlock | FlushBuffer | MergeBuffer, Stale) => {
                 Some("memory that is filled once: nothing stood there before")
             }
-            (Memtable, Lengths | Zeroed | Any) => Some("a record of a memtable is one allocation: its lengths are links"),
+            (Memtable, Lengths | Zeroed | Any) => {
+                Some("a record of a memtable is one allocation: its lengths are links")
+            }
             (Memtable, Dropped) => Some("see memtable links"),
             (Memtable, Duplicated) => Some("key and seqno are unique in a memtable"),
             _ => None,

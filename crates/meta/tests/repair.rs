@@ -12,8 +12,9 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::sst::Table;
+use waxseal_lsm::sst::{Found, Table, Writer, WriterSettings};
 use waxseal_meta::care::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Outcome, RepairOptions, RepairSource, Report, Rung,
     SalvageOptions, ScrubOptions, VerifyOptions, digest, repair, salvage, scrub, verify, verify_closed,
@@ -569,4 +570,49 @@ fn a_salvage_takes_what_is_left_of_damaged_tables() {
         salvage(Path::new(DIR), Path::new("/salvaged"), settings(), parts(&sim, &options), SalvageOptions::default())
             .is_err()
     );
+}
+
+/// The table file written anew under its own uid, whole in itself, without one of its records: an older copy of it, say.
+fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, left_out: &[u8]) {
+    let world = reopened(&sim.fork(), options, model);
+    let found = world.db.tables(&world.family).unwrap();
+    let (open, meta) = (found[0].table().unwrap(), found[0].meta().clone());
+    let settings = WriterSettings {
+        order: Order::bytewise(),
+        family: world.family.id(),
+        block_bytes: options.block_bytes,
+        restart_interval: options.restart_interval,
+        filter_bits: options.filter_bits,
+        compression: options.compression,
+        base_seqno: meta.least_seqno,
+        seal_column: options.seal_column,
+        created_micros: 0,
+    };
+    let path = Path::new("/other.tbl");
+    let file = sim.open(path, Open::Create).unwrap();
+    let mut writer = Writer::new(file, meta.uid, settings, Arc::new(Sealer::new()));
+    let take = &mut |found: Found<'_>| match found {
+        Found::Record(record, ..) if record.key != left_out => writer.add(record),
+        _ => Ok(()),
+    };
+    open.examine(&Sealer::new(), false, take).unwrap();
+    writer.finish().unwrap();
+    let bytes = sim.read_all(path).unwrap();
+    sim.delete(table).unwrap();
+    sim.open(table, Open::Create).unwrap().write_at(&bytes, 0).unwrap();
+}
+
+#[test]
+fn a_table_that_is_whole_but_lacks_a_record_is_never_called_repaired() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    without_one(&sim, &options, &model, &table, &key(50));
+    let world = reopened(&sim.fork(), &options, &model);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(!report.is_clean() && report.repaired == 0 && report.lost == 1, "{report}");
+    assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Barred), "{report}");
+    assert_eq!((world.tables(), world.db.barred_tables(&world.family).len()), (vec![table.clone()], 1));
+    // Nothing says where it was, so even who accepts a loss does not lose the trace of it.
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
+    assert!(!report.is_clean() && world.tables() == [table.clone()], "{report}");
 }

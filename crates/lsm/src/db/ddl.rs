@@ -47,7 +47,8 @@ impl Inner {
             return Err(Error::invalid(format!("there is a family {name:?} already")));
         }
         let id = families.next_id;
-        let shelf = shelf(&self.env, &self.dir, name, &options, &self.cache, &self.dead_files, &self.companions);
+        let seen_by = (&self.companions, &self.integrity);
+        let shelf = shelf(&self.env, &self.dir, name, &options, &self.cache, &self.dead_files, seen_by);
         let levels = Arc::new(Levels::empty(options.order.clone()));
         let family = Family::new(id, name, options.clone(), shelf, levels);
         families.by_id.insert(id, family.clone());

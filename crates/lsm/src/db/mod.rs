@@ -6,12 +6,14 @@
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars
+//! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
@@ -38,10 +40,14 @@ mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod redo;
 mod replace;
 mod replay;
+mod rows;
 mod running;
 mod snapshot;
+mod trash;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,6 +69,7 @@ pub use open::RecoveryReport;
 pub use reads::Bounds;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
+pub use watch::IntegrityMetrics;
 
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
@@ -70,7 +77,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::seam::Companions;
+use crate::seam::{Companions, Protection};
 use crate::sst::{Cache, Table};
 use crate::version::{DeadFiles, Manifest};
 
@@ -144,6 +151,9 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) settings: Settings,
     pub(crate) companions: Arc<dyn Companions>,
+    /// What its keeper promises of what is written.
+    promise: Protection,
+    integrity: Arc<watch::Integrity>,
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
@@ -164,6 +174,7 @@ pub(crate) struct Inner {
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    trash: trash::Trash,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
     halt_told: AtomicBool,
@@ -312,14 +323,12 @@ impl Inner {
         self.dir.join(name.to_string())
     }
 
-    /// Names family and keys in an error met while reading a table, and tells the listener of damage.
+    /// Names family and keys in an error of a table that cannot be opened, and tells the listener of damage, once.
     #[cold]
-    pub(crate) fn damaged(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
+    pub(crate) fn unopened(&self, family: &Family, table: &TableHandle, error: Error) -> Error {
         let keys = (&table.meta().smallest[..], &table.meta().largest[..]);
         let error = error.in_family(family.name(), Some(keys));
-        if error.is_corruption() {
-            self.listener.on_event(&Event::Corruption { error: error.clone() });
-        }
+        self.integrity.tell(watch::Place::Table(table.meta().number), &error);
         error
     }
 }

@@ -15,6 +15,8 @@ use super::background::Background;
 use super::recover::{Opened, Opening};
 use super::running::Running;
 use super::snapshot::Snapshots;
+use super::trash::Trash;
+use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
@@ -46,7 +48,8 @@ impl Db {
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
         let held = prepare_directory(dir, &settings, &parts.env)?;
-        let opening = Opening { dir, settings: &settings, parts: &parts, cache: None };
+        let integrity = Integrity::new(parts.listener.clone());
+        let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
         let (opened, access) = match opening.recover_for_writing() {
             Err(error) if error.is_out_of_space() => {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
@@ -54,15 +57,16 @@ impl Db {
             }
             outcome => (outcome?, Access::Write),
         };
-        start(dir, settings, parts, opened, access, Some(held))
+        start(dir, settings, parts, (opened, integrity), access, Some(held))
     }
 
     /// Opens a store for reading, also beside a process that writes it. Takes no lock, writes nothing, cuts nothing; sees what
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let opened = Opening { dir, settings: &settings, parts: &parts, cache: None }.read()?;
-        start(dir, settings, parts, opened, Access::Read, None)
+        let integrity = Integrity::new(parts.listener.clone());
+        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None }.read()?;
+        start(dir, settings, parts, (opened, integrity), Access::Read, None)
     }
 
     /// Lets a read-only store see what was committed meanwhile. Cursors and snapshots keep what they see. No effect on a
@@ -81,7 +85,8 @@ impl Db {
             orders: inner.given.1.clone(),
         };
         let cache = Some(inner.cache.clone());
-        let opened = Opening { dir: &inner.dir, settings: &inner.settings, parts: &parts, cache }.read()?;
+        let (dir, integrity) = (&*inner.dir, &inner.integrity);
+        let opened = Opening { dir, settings: &inner.settings, parts: &parts, integrity, cache }.read()?;
         inner.adopt(opened);
         Ok(())
     }
@@ -168,7 +173,7 @@ fn start(
     dir: &Path,
     settings: Settings,
     parts: Parts,
-    opened: Opened,
+    (opened, integrity): (Opened, Arc<Integrity>),
     access: Access,
     held: Option<Box<dyn Lock>>,
 ) -> Result<Db> {
@@ -176,7 +181,9 @@ fn start(
     let inner = Arc::new(Inner {
         background: Background::new(parts.env.work),
         dir: dir.to_owned(),
+        promise: parts.companions.protection(),
         companions: parts.companions,
+        integrity,
         listener: parts.listener,
         cache: opened.cache,
         snapshots: Arc::new(Snapshots::default()),
@@ -192,6 +199,7 @@ fn start(
         compactions: Running::barring(opened.barred),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),

@@ -5,38 +5,59 @@
 //!         seqno then adds is only newer; the other way round a compaction could have dropped what an old seqno needs.
 //! Costs:  a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
+use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::watch::Place;
 use super::{Db, Inner, TableHandle};
-use crate::checksum::hash;
+use crate::checksum::hash_key;
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::fence::Fence;
 use crate::merge::{ConcatCursor, MergeCursor, Part};
+use crate::options::Verify;
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::{Check, Protection};
+use crate::sst::Checks;
 use crate::version::LEVELS;
 
 pub use crate::read::Bounds;
 
 impl Db {
-    /// Shows the value of `key` to `visit`, borrowed from where it lives; false if there is none.
+    /// Shows the value of `key` to `visit`, borrowed from where it lives; false if there is none. Checked as the family's
+    /// `verify_reads` says.
     ///
     /// Errors: `Corruption` if what would decide cannot be trusted (never an older version in its place), `Io`, `Closed`,
     /// `Invalid` for a snapshot of another store. Costs no allocation when cached.
+    #[inline]
     pub fn get(&self, family: &Family, key: &[u8], at: At<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        self.get_checked(family, key, at, family.options().verify_reads, visit)
+    }
+
+    /// `get`, checked in another way than the family's.
+    pub fn get_checked(
+        &self,
+        family: &Family,
+        key: &[u8],
+        at: At<'_>,
+        verify: Verify,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
         let inner = self.open_inner()?;
+        let checks = inner.checks(verify);
         if let At::Snapshot(snapshot) = at
             && let Some(view) = snapshot.view(family.id())
         {
-            return inner.get_in(family, view, key, inner.seqno(at)?, visit);
+            return inner.get_in((family, view), key, inner.seqno(at)?, checks, visit);
         }
         let view = family.view();
         let seqno = inner.seqno(at)?;
-        inner.get_in(family, &view, key, seqno, visit)
+        inner.get_in((family, &view), key, seqno, checks, visit)
     }
 
     /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped.
@@ -61,6 +82,18 @@ impl Db {
         at: At<'_>,
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
+        self.multi_get_checked(family, keys, at, family.options().verify_reads, visit)
+    }
+
+    /// `multi_get`, checked in another way than the family's.
+    pub fn multi_get_checked(
+        &self,
+        family: &Family,
+        keys: &[&[u8]],
+        at: At<'_>,
+        verify: Verify,
+        visit: &mut dyn FnMut(usize, &Record<'_>),
+    ) -> Result<()> {
         let inner = self.open_inner()?;
         let view = match at {
             At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
@@ -69,7 +102,8 @@ impl Db {
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
         for (index, key) in keys.iter().enumerate() {
-            inner.get_in(family, &view, key, seqno, &mut |record| visit(index, record))?;
+            let checks = inner.checks(verify);
+            inner.get_in((family, &view), key, seqno, checks, &mut |record| visit(index, record))?;
         }
         Ok(())
     }
@@ -106,17 +140,35 @@ impl Inner {
         }
     }
 
+    /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
+    #[inline]
+    fn checks(&self, verify: Verify) -> Checks {
+        if self.promise == Protection::None {
+            return Checks::NONE;
+        }
+        match verify {
+            Verify::Always => Checks::EACH,
+            Verify::Never => Checks::NONE,
+            Verify::OnFill => Checks::LOADED,
+            Verify::Sampled(of) => Checks { each: is_turn(of), loaded: true },
+        }
+    }
+
     fn get_in(
         &self,
-        family: &Family,
-        view: &View,
+        (family, view): (&Family, &View),
         key: &[u8],
         seqno: Seqno,
+        checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
+        let order = family.order();
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
             outcome = match record.kind {
+                _ if !view.fences.is_empty() && self.is_fenced(family, view, record) => {
+                    Err(self.fenced(family, view, |fence| fence.covers(order, record.key, record.seqno)))
+                }
                 Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
                 Kind::Put => {
                     visit(record);
@@ -126,29 +178,94 @@ impl Inner {
                 kind => Err(Error::invalid(format!("a record of kind {kind:?}, which this version does not read"))),
             };
         };
-        if view.active.memtable.get(key, seqno, &mut decide) {
-            return outcome;
-        }
-        for frozen in view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped)) {
-            if frozen.memtable.get(key, seqno, &mut decide) {
-                return outcome;
+        // A key is hashed once, for its companion and for filters.
+        let is_hashable = order.is_hashable();
+        let mut key_hash = if checks.each && is_hashable { hash_key(key) } else { 0 };
+        let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
+        for generation in [&view.active].into_iter().chain(frozen) {
+            let memtable = &generation.memtable;
+            let mut damage = None;
+            let found = memtable.get(key, seqno, &mut |stored| {
+                // What is shown is what was asked for, whatever became of the bytes of the key.
+                let (record, hash) = match is_hashable {
+                    true => (Record { key, ..*stored }, key_hash),
+                    false => (*stored, if checks.each { hash_key(stored.key) } else { 0 }),
+                };
+                let check = match checks.each {
+                    true => self.companions.verify(&record, hash, memtable.protection(self.promise)),
+                    false => Check::Unverified,
+                };
+                match check.serves() {
+                    true => decide(&record),
+                    false => damage = Some(self.damaged_in_memory(family, &record, check)),
+                }
+            });
+            match (found, damage) {
+                (true, Some(error)) => return Err(error),
+                (true, None) => return outcome,
+                (false, _) => {}
             }
         }
-        if view.levels.tables() == 0 {
-            return Ok(false);
-        }
-        let key_hash = if family.order().is_hashable() { hash(key) } else { 0 };
-        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
-        for table in view.levels.newest_holding(key).chain(deeper) {
-            let found = table.table().and_then(|reader| reader.get(key, key_hash, seqno, &mut decide));
-            match found {
-                Ok(true) => return outcome,
-                Ok(false) => {}
-                Err(error) => return Err(self.damaged(family, table, error)),
+        if view.levels.tables() > 0 {
+            if !checks.each && is_hashable {
+                key_hash = hash_key(key);
+            }
+            let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
+            for table in view.levels.newest_holding(key).chain(deeper) {
+                let reader = match table.table() {
+                    Ok(reader) => reader,
+                    Err(error) => return Err(self.unopened(family, table, error)),
+                };
+                if reader.get(key, key_hash, seqno, checks, &mut decide)? {
+                    return outcome;
+                }
             }
         }
-        Ok(false)
+        match view.fences.iter().any(|fence| fence.may_hide(order, key, seqno)) {
+            true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno))),
+            false => Ok(false),
+        }
     }
+
+    /// True if a record lies where something was lost that would decide in its place.
+    #[cold]
+    fn is_fenced(&self, family: &Family, view: &View, record: &Record<'_>) -> bool {
+        view.fences.iter().any(|fence| fence.covers(family.order(), record.key, record.seqno))
+    }
+
+    /// The error of the fence that a read has met.
+    #[cold]
+    fn fenced(&self, family: &Family, view: &View, meets: impl Fn(&Fence) -> bool) -> Error {
+        self.integrity.fence_met();
+        match view.fences.iter().find(|fence| meets(fence)) {
+            Some(fence) => fence.error().in_family(family.name(), None),
+            None => Error::structural("a fence that is not there"),
+        }
+    }
+
+    /// The error of a record in memory that does not match its companion.
+    #[cold]
+    fn damaged_in_memory(&self, family: &Family, record: &Record<'_>, check: Check) -> Error {
+        let verdict = if check == Check::Missing { Verdict::Missing } else { Verdict::Seal };
+        let damage = Damage { verdict, ..Damage::default() };
+        let error = Error::corruption(damage, "a record in memory does not match its companion");
+        let error = error.in_family(family.name(), Some((record.key, record.key)));
+        self.integrity.tell(Place::Memory(record.seqno), &error);
+        error
+    }
+}
+
+/// True once in so many calls of this thread.
+fn is_turn(of: u32) -> bool {
+    thread_local! {
+        static CALLS: Cell<u32> = const { Cell::new(0) };
+    }
+    let turn = |calls: &Cell<u32>| {
+        let number = calls.get() + 1;
+        calls.set(if number >= of { 0 } else { number });
+        number >= of
+    };
+    CALLS.try_with(turn).unwrap_or(true) // a thread that is ending counts no more
 }
 
 /// All records of a view in internal order.

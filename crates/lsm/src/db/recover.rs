@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Log;
+use super::compact::is_of_the_pass;
 use super::family::Family;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
+use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -32,6 +34,8 @@ pub(super) struct Opening<'a> {
     pub(super) dir: &'a Path,
     pub(super) settings: &'a Settings,
     pub(super) parts: &'a Parts,
+    /// Who hears what readers of tables come by.
+    pub(super) integrity: &'a Arc<Integrity>,
     /// The block cache of a store that looks again; a fresh one otherwise.
     pub(super) cache: Option<Arc<Cache>>,
 }
@@ -122,7 +126,14 @@ impl Opening<'_> {
 
     pub(super) fn recover_for_writing(&self) -> Result<Opened> {
         match recover(self.env(), self.dir)? {
-            Some(found) => self.recover(&found),
+            // Records that were hit on their way out of memory are read from the log once more.
+            Some(found) => match self.recover(&found) {
+                Err(error) if is_of_the_pass(&error) => match recover(self.env(), self.dir)? {
+                    Some(found) => self.recover(&found),
+                    None => Err(error),
+                },
+                outcome => outcome,
+            },
             None if self.settings.create_if_missing => self.create(),
             None => Err(no_store(self.dir)),
         }
@@ -190,8 +201,11 @@ impl Opening<'_> {
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
         let replaced = Name::Manifest(found.number); // gone already
-        self.sweep(&names, &|name| {
-            live.contains(&name) || matches!(name, Name::Cut(_) | Name::Damaged(_)) || name == replaced
+        let keeps_trash = self.settings.trash_bytes > 0;
+        self.sweep(&names, &|name| match name {
+            Name::Cut(_) | Name::Damaged(_) => true,
+            Name::Trash(_) => keeps_trash,
+            name => live.contains(&name) || name == replaced,
         });
         let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
@@ -289,13 +303,14 @@ impl Opening<'_> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
             let options = self.options_of(stored)?;
-            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, &self.parts.companions);
+            let seen_by = (&self.parts.companions, self.integrity);
+            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
             let family = Family::new(stored.id, &stored.name, options, shelf.clone(), levels.clone());
-            if !stored.fences.is_empty() {
+            if !stored.fences.is_empty() && !planted::active(Bug::FenceForgottenAfterReopen) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
             }
@@ -339,10 +354,10 @@ pub(super) fn shelf(
     options: &CfOptions,
     cache: &Arc<Cache>,
     dead: &Arc<DeadFiles>,
-    keeper: &Arc<dyn Companions>,
+    (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
     let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
-    let keeper = keeper.clone();
+    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
     Shelf::new(family, dead.clone(), move |meta| {
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
@@ -354,7 +369,7 @@ pub(super) fn shelf(
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        Table::open(name, file, expected, order.clone(), cache.clone(), keeper.clone())
+        Table::open_watched(name, file, (expected, order.clone()), cache.clone(), keeper.clone(), watch.clone())
     })
 }
 
@@ -370,7 +385,8 @@ pub(super) fn facts_of(state: &State) -> Facts {
 
 /// Tables that compactions leave alone.
 fn barred_of(state: &State) -> Vec<u64> {
-    state.families.values().flat_map(|family| family.barred.iter().copied()).collect()
+    let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
+    if planted::active(Bug::BarForgotten) { Vec::new() } else { barred.collect() }
 }
 
 /// The files that a store consists of, besides those its log will make.

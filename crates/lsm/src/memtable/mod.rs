@@ -19,13 +19,14 @@ mod skiplist;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use self::cursor::MemtableCursor;
 use self::skiplist::Skiplist;
 use crate::ledger::{Entry, Ledger};
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
+use crate::seam::Protection;
 
 /// Records of one family in internal order, in memory.
 #[derive(Debug)]
@@ -43,8 +44,20 @@ impl Memtable {
     /// Puts a record in its place. One thread at a time, each after the one before it; readers run beside it.
     /// No record with the same key and seqno may be there. `term` is the record's term in the ledger.
     pub fn insert(&self, record: &Record<'_>, term: u64) {
+        if record.companion.is_empty() {
+            self.totals.unsealed(); // before a reader can meet it and miss its companion
+        }
         let bytes = crate::inject::inserted(record, |record| self.list.insert(record));
         self.totals.add(record, term, bytes);
+    }
+
+    /// What is promised of the records' companions, where a keeper promises `kept` of those that it writes.
+    #[inline]
+    pub fn protection(&self, kept: Protection) -> Protection {
+        match kept {
+            Protection::Complete if !self.totals.sealed.load(Relaxed) => Protection::Partial,
+            kept => kept,
+        }
     }
 
     /// Shows the newest version of a key that is not above `seqno`, be it a tombstone; false if there is none.
@@ -96,6 +109,8 @@ struct Totals {
     bytes: AtomicUsize,
     least: AtomicU64,
     greatest: AtomicU64,
+    /// True while every record that came in had companions.
+    sealed: AtomicBool,
     puts: Total,
     deletes: Total,
     others: Total,
@@ -115,6 +130,7 @@ impl Default for Totals {
             bytes: AtomicUsize::new(0),
             least: AtomicU64::new(Seqno::MAX),
             greatest: AtomicU64::new(0),
+            sealed: AtomicBool::new(true),
             puts: Total::default(),
             deletes: Total::default(),
             others: Total::default(),
@@ -135,6 +151,12 @@ impl Totals {
         self.greatest.store(self.greatest.load(Relaxed).max(record.seqno), Relaxed);
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
         self.records.store(self.records.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn unsealed(&self) {
+        if self.sealed.load(Relaxed) {
+            self.sealed.store(false, Relaxed);
+        }
     }
 
     fn ledger(&self) -> Ledger {

@@ -5,6 +5,8 @@
 //!
 //! Heads are eight bytes of each key taken after the bytes common to all keys of the block. They decide nearly every
 //! comparison; among equal heads keys are compared in full. Other orders than bytewise have no heads.
+//!
+//! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
 
 use std::cmp::Ordering;
 use std::hint::black_box;
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::entry::{Entry, Keys, walk};
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::order::{Order, common_prefix, head};
 use crate::record::{Record, Seqno};
 
@@ -46,6 +48,8 @@ pub(super) struct Block {
     first_key_at: u8,
     has_heads: bool,
     is_near: bool,
+    /// Some key stands here in more than one version.
+    pub(super) has_versions: bool,
     /// Read since the cache looked last.
     hot: AtomicBool,
     near_heads: [u64; NEAR_ENTRIES],
@@ -85,6 +89,7 @@ impl Block {
             Ok(())
         })?;
         offsets.push(shape.entries_end);
+        let has_versions = keys.repeated;
         let first = Entry::read(body, 0)?;
         let has_heads = searched && order.is_bytewise();
         let first_key = &body[first.suffix_at..first.value_at];
@@ -120,6 +125,7 @@ impl Block {
             first_key_at: first.suffix_at as u8,
             has_heads,
             is_near,
+            has_versions,
             hot: AtomicBool::new(false),
             near_heads,
             near_offsets,
@@ -162,10 +168,11 @@ impl Block {
         &self.bytes[entry.suffix_at..entry.value_at]
     }
 
-    /// The key of the restart that the entry at a place shares with.
-    pub(super) fn restart_key(&self, at: usize) -> Result<&[u8]> {
+    /// The start of its key that the entry at a place shares with its restart.
+    #[inline]
+    pub(super) fn shared_key(&self, at: usize, entry: &Entry) -> Result<&[u8]> {
         let restart = self.entry(at - at % self.interval as usize)?;
-        Ok(self.suffix(&restart))
+        self.suffix(&restart).get(..entry.shared).ok_or_else(shares_too_much)
     }
 
     /// The record at a place, under a key that the caller knows it has.
@@ -173,7 +180,11 @@ impl Block {
     pub(super) fn record<'a>(&'a self, at: usize, entry: &Entry, key: &'a [u8]) -> Record<'a> {
         let value = &self.bytes[entry.value_at..entry.value_end];
         let companion = match self.column_at {
-            0 => &self.bytes[entry.value_end..self.offset(at + 1)],
+            // An entry that was hit may reach over the next: then all of it stands here, which is no companion.
+            0 => match self.bytes.get(entry.value_end..self.offset(at + 1)) {
+                Some(companion) => companion,
+                None => &self.bytes[entry.suffix_at..entry.value_end],
+            },
             column => &self.bytes[column as usize + at * COMPANION_BYTES..][..COMPANION_BYTES],
         };
         Record { key, seqno: entry.seqno(self.base), kind: entry.kind, value, companion }
@@ -189,7 +200,7 @@ impl Block {
     pub(super) fn key_into(&self, at: usize, out: &mut Vec<u8>) -> Result<()> {
         let entry = self.entry(at)?;
         if entry.shared > 0 {
-            out.extend_from_slice(&self.restart_key(at)?[..entry.shared]);
+            out.extend_from_slice(self.shared_key(at, &entry)?);
         }
         out.extend_from_slice(self.suffix(&entry));
         Ok(())
@@ -290,7 +301,7 @@ impl Block {
         if entry.shared == 0 {
             return Ok(suffix.cmp(key));
         }
-        let start = &self.restart_key(at)?[..entry.shared];
+        let start = self.shared_key(at, entry)?;
         Ok(match key.get(..entry.shared) {
             Some(key_start) => start.cmp(key_start).then_with(|| suffix.cmp(&key[entry.shared..])),
             // The key ends within the shared bytes: where it does not differ it is the smaller one.
@@ -304,7 +315,7 @@ impl Block {
         if entry.shared == 0 {
             return Ok(order.compare(suffix, key));
         }
-        let start = &self.restart_key(at)?[..entry.shared];
+        let start = self.shared_key(at, entry)?;
         let mut short = [0; 256];
         let length = start.len() + suffix.len();
         if let Some(whole) = short.get_mut(..length) {
@@ -313,6 +324,35 @@ impl Block {
             return Ok(order.compare(whole, key));
         }
         Ok(order.compare(&[start, suffix].concat(), key))
+    }
+
+    /// The body, without the column.
+    pub(super) fn body(&self) -> &[u8] {
+        let end = if self.column_at == 0 { self.bytes.len() } else { self.column_at as usize };
+        self.bytes.get(..end).unwrap_or_default()
+    }
+
+    /// True if companions stand in a column.
+    pub(super) fn has_column(&self) -> bool {
+        self.column_at != 0
+    }
+
+    /// The block with bits of one byte turned over, or of a head: for tests of what finds it.
+    pub(super) fn hit(&self, byte: usize, mask: u8) -> Block {
+        let mut bytes = self.bytes.clone();
+        let mut near_heads = self.near_heads;
+        let behind = byte.checked_sub(bytes.len()).map(|at| (at / 8 % NEAR_ENTRIES, at % 8));
+        match (bytes.get_mut(byte), behind) {
+            (Some(byte), _) => *byte ^= mask,
+            (None, Some((head, at))) => near_heads[head] ^= u64::from(mask) << (8 * at),
+            (None, None) => {}
+        }
+        Block { bytes, far: self.far.clone(), hot: AtomicBool::new(true), near_heads, ..*self }
+    }
+
+    /// Bytes of the block, and of the heads behind them, that `hit` can turn over.
+    pub(super) fn hits(&self) -> usize {
+        self.bytes.len() + if self.is_near && self.has_heads { self.len() * 8 } else { 0 }
     }
 
     /// Where the entry at a place begins; at `len`, where the last one ends.
@@ -325,6 +365,11 @@ impl Block {
         let word = self.far[heads + at / 2];
         (word >> (at % 2 * 32)) as u32 as usize
     }
+}
+
+#[cold]
+fn shares_too_much() -> Error {
+    Error::structural("an entry shares more than its restart's key")
 }
 
 /// The first of the sorted heads that is not below `wanted`.

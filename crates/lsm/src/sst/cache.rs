@@ -170,7 +170,7 @@ impl Cache {
 /// What an eviction took out; freed when dropped.
 struct Victim {
     bytes: usize,
-    _block: Option<Arc<Block>>,
+    _block: Arc<Block>,
     _slots: Arc<Slots>,
 }
 
@@ -214,9 +214,10 @@ impl Shard {
                 self.main.push_back(resident);
                 continue;
             }
+            // None if the block was taken out for another, whose own entry comes.
+            let Some(block) = slots.blocks[number].swap(None) else { continue };
             slots.evicted[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
-            let block = slots.blocks[number].swap(None);
-            return Some(Victim { bytes: resident.bytes, _block: block, _slots: slots });
+            return Some(Victim { bytes: block.memory(), _block: block, _slots: slots });
         }
     }
 }
@@ -240,6 +241,19 @@ impl Slots {
     /// Keeps a loaded block if there is room; answers the block to use.
     pub(super) fn keep(self: &Arc<Self>, number: usize, block: Block) -> Arc<Block> {
         self.cache.admit(self, number, Arc::new(block))
+    }
+
+    /// Takes a block out; whoever holds it keeps it.
+    pub(super) fn take(&self, number: usize) -> Option<Arc<Block>> {
+        let block = self.blocks.get(number)?.swap(None)?;
+        self.cache.used.fetch_sub(block.memory(), Relaxed);
+        self.cache.blocks.fetch_sub(1, Relaxed);
+        Some(block)
+    }
+
+    /// The cache that they are part of.
+    pub(super) fn cache(&self) -> Arc<Cache> {
+        self.cache.clone()
     }
 
     /// Bytes of the slots themselves.

@@ -134,8 +134,8 @@ impl TableCursor {
         let kept = if fresh { 0 } else { entry.shared.min(self.shared) };
         self.key.truncate(kept);
         if entry.shared > kept {
-            let restart = block.restart_key(at).map_err(|error| self.table.at_block(error, self.number))?;
-            self.key.extend_from_slice(&restart[kept..entry.shared]);
+            let start = block.shared_key(at, &entry).map_err(|error| self.table.at_block(error, self.number))?;
+            self.key.extend_from_slice(&start[kept..]);
         }
         self.key.extend_from_slice(block.suffix(&entry));
         (self.at, self.shared) = (at, entry.shared);

@@ -126,6 +126,8 @@ pub(super) struct Keys {
     /// The key of the entry read last.
     pub(super) last: Vec<u8>,
     before: Vec<u8>,
+    /// Some key stood in the body walked last in more than one version.
+    pub(super) repeated: bool,
 }
 
 /// Walks a body front to back and refuses it unless every byte is as the format says and the records are in internal order.
@@ -146,6 +148,7 @@ pub(super) fn walk(
     let mut restarts = Reader::new(tail);
     let mut restart_key: &[u8] = &[];
     let mut seqno_before = MAX_SEQNO;
+    keys.repeated = false;
     let mut at = 0;
     for index in 0..shape.count as usize {
         let entry = Entry::read(entries, at)?;
@@ -166,8 +169,12 @@ pub(super) fn walk(
         if keys.last.len() > MAX_KEY_BYTES {
             return Err(Error::structural("a key longer than the limit"));
         }
-        if index > 0 && order.compare_internal((&keys.before, seqno_before), (&keys.last, seqno)) != Ordering::Less {
-            return Err(Error::structural("the records of a block are out of order"));
+        if index > 0 {
+            match order.compare(&keys.before, &keys.last) {
+                Ordering::Less => {}
+                Ordering::Equal if seqno_before > seqno => keys.repeated = true,
+                _ => return Err(Error::structural("the records of a block are out of order")),
+            }
         }
         seqno_before = seqno;
         let mut reader = Reader::starting_at(entries, entry.value_end);

@@ -26,7 +26,7 @@ pub enum Found<'a> {
 }
 
 impl Table {
-    /// Walks all records in order, past the cache, and shows what cannot be had as gaps between them. With `heal` a block
+    /// Walks all records in order, past the cache and what readers know of damage, and shows what cannot be had as gaps between them. With `heal` a block
     /// that is not right is read again and corrected if that goes; without, it is taken as it lies.
     ///
     /// Errors: what `visit` answers ends the walk. A block that the device does not give is a gap.
@@ -46,6 +46,7 @@ impl Table {
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
             match self.recover(number, keeper, tries, known)? {
                 Recovered::Whole(block, remedy) => {
+                    self.wounds.remove(number);
                     if let Some(by) = remedy {
                         visit(Found::Healed { offset: source.offset, by })?;
                     }

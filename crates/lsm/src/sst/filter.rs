@@ -49,6 +49,11 @@ impl Filter {
         Ok(Filter { lines, probes, damaged: AtomicU64::new(0) })
     }
 
+    /// A filter that denies nothing.
+    pub(super) fn none() -> Filter {
+        Filter { lines: Vec::new(), probes: 0, damaged: AtomicU64::new(0) }
+    }
+
     /// False if no key with this hash is in the table.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
@@ -71,6 +76,14 @@ impl Filter {
             self.damaged.fetch_add(1, Relaxed);
         }
         whole
+    }
+
+    /// Turns over bits of a byte, for tests of what finds it.
+    pub(super) fn damage(&mut self, at: usize, mask: u8) {
+        let count = self.lines.len().max(1);
+        if let Some(line) = self.lines.get_mut(at / 64 % count) {
+            line.0[at % 64] ^= mask;
+        }
     }
 
     /// How often a damaged line was met since the table was opened.

@@ -7,10 +7,11 @@ use super::block::Block;
 use super::format::Handle;
 use super::properties::Properties;
 use super::table::Table;
-use super::{Cache, filter, index};
+use super::{Cache, Checks, filter, index};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::env::{File, Mapped};
+use crate::error::Result;
 use crate::options::MIB;
 use crate::order::Order;
 use crate::record::MAX_SEQNO;
@@ -65,12 +66,48 @@ pub fn fuzz_table(bytes: &[u8]) {
     let mut moved = cursor.first();
     while moved.is_ok() && cursor.valid() {
         let key = cursor.record().key;
-        let _ = table.get(key, hash(key), MAX_SEQNO, &mut |_| {});
+        let _ = table.get(key, hash(key), MAX_SEQNO, Checks::EACH, &mut |_| {});
         moved = cursor.next();
     }
     let mut moved = cursor.last();
     while moved.is_ok() && cursor.valid() {
         moved = cursor.prev();
+    }
+}
+
+/// Where memory can be hit behind a table's back, for tests of who notices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    /// A head of the index, or behind the heads a byte of its separators.
+    Index,
+    /// A byte of the filter.
+    Filter,
+}
+
+impl Table {
+    /// Turns over bits of a byte of a block in memory; behind its bytes come those of its heads. The block is read if it is not there.
+    /// Answers false, having done nothing, if there is no such block or byte, or the block cannot be kept.
+    pub fn damage_cached(&self, block: usize, byte: usize, mask: u8) -> Result<bool> {
+        if block >= self.blocks() {
+            return Ok(false);
+        }
+        if self.slots.slot(block).load().is_none() {
+            self.slots.keep(block, self.read_block(block, true)?);
+        }
+        let Some(hit) = self.slots.slot(block).load_full().filter(|block| byte < block.hits()) else {
+            return Ok(false);
+        };
+        drop(self.slots.take(block));
+        let kept = self.slots.keep(block, hit.hit(byte, mask));
+        Ok(self.slots.slot(block).load_full().is_some_and(|there| Arc::ptr_eq(&there, &kept)))
+    }
+
+    /// The same table, opened anew and hit in memory; what its own index and filter say is not changed.
+    pub fn damaged(&self, site: Site, at: usize, mask: u8) -> Result<Arc<Table>> {
+        self.opened_anew(|index, filter| match site {
+            Site::Index => index.damage(at, u64::from(mask)),
+            Site::Filter => filter.damage(at, mask),
+        })
     }
 }
 

@@ -5,11 +5,18 @@
 //! Holds: a block is whole if its sum fits, it reads as the format says, and every record may be given out. A correction is
 //!        accepted if every record is confirmed by its seal besides. Index and properties are not corrected here.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use super::block::Block;
 use super::format::{Handle, check};
-use super::remains::{Remains, Site, after, nothing, remains};
-use super::table::{Table, promised, read_framed};
+use super::index::Index;
+use super::prove::Wanted;
+use super::remains::{Answer, Item, Remains, Site, after, nothing, remains};
+use super::table::{Outcome, Table, promised, read_framed, read_parts};
 use crate::checksum::{Role, block_seed, hash_key};
+use crate::env::work::lock;
 use crate::error::{Damage, Error, Remedy, Result, Verdict};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection};
@@ -20,7 +27,93 @@ pub(super) const TRIES: usize = 3;
 /// Pages that a block lies in are dropped whole.
 const PAGE_BYTES: u64 = 4096;
 
+/// Damaged blocks whose remains are kept in memory for one table, and their bytes.
+const MOST_WOUNDS: usize = 64;
+const MOST_WOUND_BYTES: usize = 4 << 20;
+
+/// Hears what readers of a table come by. Calls come from the reading threads, off their fast paths, with no lock held.
+pub trait Watch: Send + Sync {
+    /// The family whose table it is; errors name it.
+    fn family(&self) -> &str {
+        ""
+    }
+    /// Something did not pass its check, and is looked into.
+    fn doubted(&self) {}
+    /// A block was made whole.
+    fn healed(&self, _file: &str, _offset: u64, _by: Remedy) {}
+    /// A block cannot be made whole. Told once of each.
+    fn damaged(&self, _error: &Error) {}
+    /// A read came upon a gap in such a block.
+    fn gap_met(&self) {}
+}
+
+/// Nobody listens.
+pub(super) struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// What is known of the damaged blocks of a table.
+#[derive(Default)]
+pub(super) struct Wounds {
+    any: AtomicBool,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The oldest first.
+    broken: Vec<(usize, Arc<Remains>)>,
+    bytes: usize,
+    /// Blocks of which it was told already that they are damaged.
+    told: BTreeSet<usize>,
+}
+
+impl Wounds {
+    /// The remains of a block that is known to be damaged.
+    pub(super) fn find(&self, number: usize) -> Option<Arc<Remains>> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&self.known).broken.iter().find(|(known, _)| *known == number).map(|(_, remains)| remains.clone())
+    }
+
+    /// Remembers what is left of a block; true if it was not known to be damaged.
+    fn add(&self, number: usize, remains: &Arc<Remains>) -> bool {
+        let mut known = lock(&self.known);
+        self.any.store(true, Ordering::Release);
+        if !known.broken.iter().any(|(other, _)| *other == number) {
+            known.bytes += remains.memory();
+            known.broken.push((number, remains.clone()));
+        }
+        while known.broken.len() > MOST_WOUNDS || (known.bytes > MOST_WOUND_BYTES && known.broken.len() > 1) {
+            let (_, oldest) = known.broken.remove(0);
+            known.bytes -= oldest.memory();
+        }
+        known.told.insert(number)
+    }
+
+    /// A block is whole after all.
+    pub(super) fn remove(&self, number: usize) {
+        if self.any.load(Ordering::Acquire) {
+            let mut known = lock(&self.known);
+            if let Some(at) = known.broken.iter().position(|(other, _)| *other == number) {
+                let (_, remains) = known.broken.remove(at);
+                known.bytes -= remains.memory();
+            }
+        }
+    }
+}
+
+/// A block for a reader.
+pub(super) enum Fetched {
+    /// As it was written.
+    Whole(Arc<Block>),
+    /// What is left of it.
+    Broken(Arc<Remains>),
+}
+
 /// What a block was found to be.
+#[expect(clippy::large_enum_variant, reason = "lives for a moment")]
 pub(super) enum Recovered {
     /// Whole, and what made it so if it was not at first.
     Whole(Block, Option<Remedy>),
@@ -40,6 +133,209 @@ pub(super) fn mismatch(record: &Record<'_>, check: Check) -> Error {
 }
 
 impl Table {
+    /// A point read in a block that is not in memory.
+    #[inline(never)]
+    pub(super) fn look_up(
+        &self,
+        number: usize,
+        wanted: &Wanted<'_>,
+        loaded: bool,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        match self.fetch(number, loaded)? {
+            Fetched::Whole(block) => self.look(&block, number, wanted, visit),
+            Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
+        }
+    }
+
+    /// A point read after a block, or what leads to it, was found not to agree with itself.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn get_healed(
+        &self,
+        number: usize,
+        wanted: &Wanted<'_>,
+        doubt: Result<Outcome>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        if let Err(error) = doubt
+            && !(error.is_corruption() && self.slots.slot(number).load().is_some())
+        {
+            return Err(self.named(error, number)); // of the file, and what can be done was done
+        }
+        self.watch.doubted();
+        if !self.index.is_sound(&self.order) {
+            return self.get_anew(wanted, visit);
+        }
+        let (mut number, mut wanted) = (number, *wanted);
+        while number < self.index.len() {
+            let outcome = match self.restore(number)? {
+                Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
+            };
+            match outcome.map_err(|error| self.named(error, number))? {
+                Outcome::Found => return Ok(true),
+                Outcome::Absent => return Ok(false),
+                Outcome::Further => number += 1,
+                Outcome::Doubtful => return Err(self.disagree(number)),
+            }
+            wanted.follows = true;
+        }
+        Ok(false)
+    }
+
+    /// The index says that a key is behind the last block: true only of an index that was hit.
+    #[cold]
+    pub(super) fn get_beyond(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        if self.index.proves(self.index.len(), wanted.key, false, &self.order) && self.index.is_sound(&self.order) {
+            return Ok(false);
+        }
+        self.watch.doubted();
+        self.get_anew(wanted, visit)
+    }
+
+    /// A point read by an index that was read again: the one in memory was hit.
+    fn get_anew(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        let index = self.trusted_index()?;
+        let mut wanted = Wanted { index, follows: false, ..*wanted };
+        let mut number = index.find(wanted.key, &self.order);
+        while number < index.len() {
+            let cached = self.slots.slot(number).load_full();
+            let first = match cached.map_or_else(|| self.fetch(number, false), |block| Ok(Fetched::Whole(block)))? {
+                Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
+            };
+            let outcome = match first {
+                Ok(Outcome::Doubtful) => match self.restore(number)? {
+                    Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                    Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
+                },
+                outcome => outcome,
+            };
+            match outcome.map_err(|error| self.named(error, number))? {
+                Outcome::Found => return Ok(true),
+                Outcome::Absent => return Ok(false),
+                Outcome::Further => number += 1,
+                Outcome::Doubtful => return Err(self.disagree(number)),
+            }
+            wanted.follows = true;
+        }
+        Ok(false)
+    }
+
+    #[cold]
+    fn disagree(&self, number: usize) -> Error {
+        self.named(Error::structural("a block and its index do not agree on where a key is"), number)
+    }
+
+    /// The index in memory, or one that was read from the file because that was hit.
+    pub(super) fn trusted_index(&self) -> Result<&Index> {
+        if self.index.is_sound(&self.order) {
+            return Ok(&self.index);
+        }
+        if self.spare.get().is_none() {
+            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order);
+            let parts = parts.map_err(|error| error.in_family(self.watch.family(), None))?;
+            if self.spare.set(parts.index).is_ok() {
+                self.watch.healed(&self.name, 0, Remedy::ReadAgain);
+            }
+        }
+        self.spare.get().ok_or_else(|| self.disagree(0))
+    }
+
+    /// What is left of a block answers.
+    fn look_among(
+        &self,
+        remains: &Remains,
+        wanted: &Wanted<'_>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        Ok(match remains.get(&self.order, wanted.key, wanted.seqno) {
+            Answer::Found(kept) => {
+                visit(&kept.record());
+                Outcome::Found
+            }
+            Answer::Lost(fence) => {
+                self.watch.gap_met();
+                return Err(fence.error().in_family(self.watch.family(), None));
+            }
+            Answer::Absent => Outcome::Absent,
+            Answer::Further => Outcome::Further,
+        })
+    }
+
+    /// A block that is not in memory, or what is left of it. `loaded`: every record of it is checked.
+    #[cold]
+    pub(super) fn fetch(&self, number: usize, loaded: bool) -> Result<Fetched> {
+        if let Some(remains) = self.wounds.find(number) {
+            return Ok(Fetched::Broken(remains));
+        }
+        match self.read_block(number, true) {
+            Ok(block) if !(loaded && self.is_judged) || self.serves_all(&block) => {
+                Ok(Fetched::Whole(self.slots.keep(number, block)))
+            }
+            Err(error) if !error.is_corruption() => Err(error),
+            _ => {
+                self.watch.doubted();
+                self.restore(number)
+            }
+        }
+    }
+
+    /// Puts a block in the place of the one in memory, which is not to be believed; or what is left of it.
+    #[cold]
+    pub(super) fn restore(&self, number: usize) -> Result<Fetched> {
+        if let Some(remains) = self.wounds.find(number) {
+            return Ok(Fetched::Broken(remains));
+        }
+        let before = self.last_before(number);
+        let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
+        let offset = self.index.handle(number).map_or(0, |handle| handle.offset);
+        match self.recover(number, &*self.keeper, TRIES, known)? {
+            Recovered::Whole(block, remedy) => {
+                drop(self.slots.take(number));
+                let block = self.slots.keep(number, block);
+                self.watch.healed(&self.name, offset, remedy.unwrap_or(Remedy::ReadAgain));
+                Ok(Fetched::Whole(block))
+            }
+            Recovered::Broken(_, error) if !error.is_corruption() => Err(error),
+            Recovered::Broken(remains, error) => {
+                drop(self.slots.take(number));
+                let remains = Arc::new(remains);
+                if self.wounds.add(number, &remains) {
+                    let keys = remains.first_gap().map(|gap| (&gap.from.0[..], &gap.to.0[..]));
+                    self.watch.damaged(&error.in_family(self.watch.family(), keys));
+                }
+                Ok(Fetched::Broken(remains))
+            }
+        }
+    }
+
+    /// The record that stands last before a block, where that says more than the index does.
+    fn last_before(&self, number: usize) -> Option<(Vec<u8>, Seqno)> {
+        let left = number.checked_sub(1).filter(|_| self.properties.versions != Some(0))?;
+        if let Some(remains) = self.wounds.find(left) {
+            return match remains.items.last() {
+                Some(Item::Whole(kept)) => Some((kept.record().key.to_vec(), kept.record().seqno)),
+                _ => None,
+            };
+        }
+        self.read_block(left, false).and_then(|block| block.last()).ok()
+    }
+
+    /// True if every record of a block may be given out.
+    pub(super) fn serves_all(&self, block: &Block) -> bool {
+        let judge = self.judge();
+        (0..block.len()).all(|at| block.is_whole(at, judge, |_, _| true))
+    }
+
+    /// Names file, block and family in an error.
+    #[cold]
+    pub(super) fn named(&self, error: Error, number: usize) -> Error {
+        let error = self.at_block(error, number);
+        if self.watch.family().is_empty() { error } else { error.in_family(self.watch.family(), None) }
+    }
+
     /// Reads a block from its file, up to `tries` times again past the page cache, and corrects it if that does not help
     /// and it may be tried (`tries` is not 0). `before`: the record that stands in front of the block, if that is known.
     pub(super) fn recover(
@@ -49,7 +345,8 @@ impl Table {
         tries: usize,
         before: Option<(&[u8], Seqno)>,
     ) -> Result<Recovered> {
-        let Some(handle) = self.index.handle(number) else {
+        let index = self.trusted_index()?;
+        let Some(handle) = index.handle(number) else {
             return Err(Error::structural("a block that the index does not name"));
         };
         let protection = promised(&self.properties, keeper);
@@ -59,7 +356,7 @@ impl Table {
                 self.drop_pages(handle);
             }
             let read = read_framed(&self.name, &*self.file, handle);
-            match read.and_then(|framed| Ok((self.whole(&framed, handle, keeper, protection), framed))) {
+            match read.map(|framed| (self.whole(&framed, handle, keeper, protection), framed)) {
                 Ok((Ok(block), _)) => return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain))),
                 Ok((Err(found), framed)) => (bytes, error) = (framed, Some(found)),
                 // What was read before says more than a device that does not answer now.
@@ -72,8 +369,8 @@ impl Table {
         }
         let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
         let error = error.in_file(&self.name, handle.offset);
-        let site =
-            self.site(number, keeper, before, &error, check(&bytes, &self.expected.uid, Role::Data, handle).is_ok());
+        let fits = check(&bytes, &self.expected.uid, Role::Data, handle).is_ok();
+        let site = self.site(index, number, keeper, before, (&error, fits));
         let left = if bytes.is_empty() { nothing(&site) } else { remains(&bytes, handle, &site) };
         Ok(Recovered::Broken(left, error))
     }
@@ -106,22 +403,22 @@ impl Table {
     /// What is known of a block from elsewhere.
     fn site<'a>(
         &'a self,
+        index: &Index,
         number: usize,
         keeper: &'a dyn Companions,
         before: Option<(&[u8], Seqno)>,
-        error: &Error,
-        fits: bool,
+        (error, fits): (&Error, bool),
     ) -> Site<'a> {
         let single = self.properties.versions == Some(0);
         let from = match (number.checked_sub(1), before) {
             (None, _) => (self.properties.smallest.clone(), MAX_SEQNO),
             (Some(_), Some((key, seqno))) => after(&self.order, key, seqno, single),
             // The last key of the block before may be its separator, with versions that go on here.
-            (Some(left), None) => (self.index.separator(left), if single { 0 } else { MAX_SEQNO }),
+            (Some(left), None) => (index.separator(left), if single { 0 } else { MAX_SEQNO }),
         };
-        let to = match number + 1 == self.index.len() {
+        let to = match number + 1 == index.len() {
             true => (self.properties.largest.clone(), 0),
-            false => (self.index.separator(number), 0),
+            false => (index.separator(number), 0),
         };
         Site {
             order: &self.order,
@@ -133,7 +430,7 @@ impl Table {
             single,
             fits,
             file: &self.name,
-            offset: self.index.handle(number).map_or(0, |handle| handle.offset),
+            offset: index.handle(number).map_or(0, |handle| handle.offset),
             verdict: error.damage().map_or(Verdict::Missing, |damage| damage.verdict),
         }
     }

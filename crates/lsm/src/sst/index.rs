@@ -3,11 +3,15 @@
 //! In memory the separators are cut into groups. A group keeps the bytes common to its separators once, and of each
 //! separator a head taken after them and the tail. Thus heads decide whatever the keys begin with, and a table of long
 //! keys that differ late does not blow up in memory: no more than a group's length times what the file holds.
+//!
+//! Each group has a check word of its own in memory, over its separators. It is looked at where the index alone says that a key
+//! is not in a block beside the one that was searched, so that a bit that flips here hides no record.
 
 use std::cmp::Ordering;
 
 use super::block::{begins_with, first_not_below};
 use super::format::{Handle, TRAILER_BYTES};
+use crate::checksum::{hash, mix};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
@@ -74,6 +78,8 @@ pub(super) struct Index {
     /// Where each tail begins in `keys`; one more for the end.
     tails: Vec<u32>,
     handles: Vec<Handle>,
+    /// One for each group.
+    checks: Vec<u64>,
 }
 
 /// Where the bytes common to a group's separators stand in `keys`.
@@ -99,6 +105,7 @@ impl Index {
             keys: Vec::new(),
             tails: Vec::with_capacity(count + 1),
             handles: Vec::with_capacity(count),
+            checks: Vec::new(),
         };
         let mut separators = Separators { reader, last: Vec::new(), offset: HEADER_BYTES as u64 };
         let mut group: Vec<Vec<u8>> = Vec::with_capacity(GROUP);
@@ -127,6 +134,7 @@ impl Index {
             index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
         }
         index.keys.shrink_to_fit();
+        index.checks = (0..index.groups.len()).map(|group| index.check_of(group)).collect();
         Ok(index)
     }
 
@@ -178,7 +186,10 @@ impl Index {
     /// Bytes in memory.
     pub(super) fn memory(&self) -> usize {
         let words = self.heads.len() + self.group_heads.len() + self.groups.len();
-        words * 8 + self.keys.len() + self.tails.len() * 4 + self.handles.len() * size_of::<Handle>()
+        (words + self.checks.len()) * 8
+            + self.keys.len()
+            + self.tails.len() * 4
+            + self.handles.len() * size_of::<Handle>()
     }
 
     /// The first block whose separator is not below `key`: the only one where versions of `key` can begin. `len` if there is none.
@@ -226,8 +237,99 @@ impl Index {
         })
     }
 
+    /// Whether the block at `number` is where a key must be if it is not in the block before. `follows`: that was searched, and ends
+    /// with the key. Believes only separators whose check holds.
+    pub(super) fn proves(&self, number: usize, key: &[u8], follows: bool, order: &Order) -> bool {
+        let behind = |number: usize| self.checked_separator(number).map(|separator| order.compare(&separator, key));
+        let starts = follows || number.checked_sub(1).is_none_or(|left| behind(left) == Some(Ordering::Less));
+        // Behind the last separator there is no block.
+        let ends = number == self.len() || behind(number).is_some_and(|order| order != Ordering::Less);
+        starts && ends
+    }
+
+    /// False if the block before `number` may end with a version of `key`.
+    pub(super) fn begins_at(&self, number: usize, key: &[u8], order: &Order) -> bool {
+        let Some(left) = number.checked_sub(1) else { return true };
+        let Group { common_at, common_len } = self.groups[left / GROUP];
+        let common = self.keys.get(common_at as usize..).and_then(|rest| rest.get(..common_len as usize));
+        // Nearly always the head says that it ends below, and agrees with the bytes it was made of.
+        if let (Some(common), Some(tail)) = (common, self.tail_in(left))
+            && order.is_bytewise()
+            && begins_with(key, common)
+        {
+            let own = head(tail, 0);
+            if own < head(key, common.len()) && self.heads.get(left) == Some(&own) {
+                return true;
+            }
+        }
+        self.proves(number, key, false, order)
+            || self.checked_separator(left).is_some_and(|separator| order.compare(&separator, key) == Ordering::Less)
+    }
+
+    /// True if every part of the index agrees with every other.
+    pub(super) fn is_sound(&self, order: &Order) -> bool {
+        let groups = 0..self.groups.len();
+        let heads = |group: usize| {
+            let common = self.groups[group].common_len as usize;
+            (group * GROUP..self.len().min((group + 1) * GROUP)).all(|at| {
+                let own = self.tail_in(at).map(|tail| head(tail, 0));
+                let first = self.heads.get(at).copied();
+                let bound = self.group_heads.get(group).copied();
+                let is_last = at + 1 == self.len().min((group + 1) * GROUP);
+                own == first
+                    && (!is_last || bound == Some(head(&self.bound(group), self.common.len())))
+                    && common <= MAX_KEY_BYTES
+            })
+        };
+        groups.clone().all(|group| self.is_checked(group))
+            && (!order.is_bytewise() || groups.clone().all(heads))
+            && groups.clone().all(|group| self.bound(group).starts_with(&self.common))
+    }
+
+    /// The separator of a block, if its group's check holds.
+    fn checked_separator(&self, number: usize) -> Option<Vec<u8>> {
+        (number < self.len() && self.is_checked(number / GROUP)).then(|| self.separator(number))
+    }
+
+    fn is_checked(&self, group: usize) -> bool {
+        self.checks.get(group) == Some(&self.check_of(group))
+    }
+
+    /// A sum over the separators of a group, where each begins, and the handles of its blocks.
+    fn check_of(&self, group: usize) -> u64 {
+        let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
+        let Group { common_at, common_len } = self.groups[group];
+        let bytes = self.keys.get(common_at as usize..self.tail_end(to - 1)).unwrap_or_default();
+        let tails = self.tails[from..to].iter().map(|tail| u64::from(*tail));
+        let handles = self.handles[from..to].iter().flat_map(|handle| {
+            [handle.offset, u64::from(handle.stored_len) << 32 | u64::from(handle.raw_len), u64::from(handle.crc)]
+        });
+        tails.chain(handles).fold(hash(bytes) ^ u64::from(common_len), |sum, word| mix(sum ^ word).rotate_left(1))
+    }
+
+    #[inline]
     fn tail(&self, at: usize) -> &[u8] {
-        &self.keys[self.tails[at] as usize..self.tail_end(at)]
+        self.tail_in(at).unwrap_or_default()
+    }
+
+    /// None only if memory was hit since the index was read.
+    #[inline]
+    fn tail_in(&self, at: usize) -> Option<&[u8]> {
+        self.keys.get(self.tails[at] as usize..self.tail_end(at))
+    }
+
+    /// Turns over bits of a head, or of a byte of the separators where there are none: for tests of what finds it.
+    pub(super) fn damage(&mut self, at: usize, mask: u64) {
+        let heads = self.heads.len();
+        match self.heads.get_mut(at % (heads + self.keys.len()).max(1)) {
+            Some(head) => *head ^= mask,
+            None => {
+                let at = at % (heads + self.keys.len()).max(1) - heads;
+                if let Some(byte) = self.keys.get_mut(at) {
+                    *byte ^= mask as u8;
+                }
+            }
+        }
     }
 
     /// A tail ends where the next begins, or where the next group's common bytes do.
@@ -241,7 +343,7 @@ impl Index {
     /// The last separator of a group, in two pieces.
     fn bound_parts(&self, group: usize) -> (&[u8], &[u8]) {
         let Group { common_at, common_len } = self.groups[group];
-        let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
+        let common = self.keys.get(common_at as usize..(common_at + common_len) as usize).unwrap_or_default();
         (common, self.tail(self.len().min((group + 1) * GROUP) - 1))
     }
 

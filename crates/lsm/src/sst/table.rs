@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::cache::{Cache, Slots};
@@ -18,10 +18,12 @@ use super::cursor::TableCursor;
 use super::entry::{Keys, walk};
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
+use super::heal::{Unwatched, Watch, Wounds};
 use super::index::Index;
 use super::properties::Properties;
+use super::prove::{Checks, Wanted};
 use super::writer::checked_term;
-use crate::checksum::{Role, Uid, hash};
+use crate::checksum::{Role, Uid, hash, hash_key};
 use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
@@ -54,6 +56,12 @@ pub struct Table {
     pub(super) properties: Properties,
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) protection: Protection,
+    /// Records here can be judged: some have companions, and the keeper knows what they say.
+    pub(super) is_judged: bool,
+    /// Read again from the file, if the index in memory was hit.
+    pub(super) spare: OnceLock<Index>,
+    pub(super) wounds: Wounds,
+    pub(super) watch: Arc<dyn Watch>,
 }
 
 /// What a table is put together of.
@@ -70,19 +78,21 @@ pub(super) struct Assembly {
 }
 
 /// What one block says to a point read.
-enum Outcome {
+pub(super) enum Outcome {
     Found,
     Absent,
     /// The block ends with newer versions of the key; older ones may stand in the next.
     Further,
+    /// What stands there does not agree with itself.
+    Doubtful,
 }
 
 /// Everything of a table but its records.
-struct Parts {
+pub(super) struct Parts {
     base: Seqno,
     properties: Properties,
     filter: Option<Filter>,
-    index: Index,
+    pub(super) index: Index,
 }
 
 impl Table {
@@ -96,18 +106,69 @@ impl Table {
         cache: Arc<Cache>,
         keeper: Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
-        let Parts { base, properties, filter, index } = read_parts(&name, &*file, expected, &order)?;
+        Table::open_watched(name, file, (expected, order), cache, keeper, Arc::new(Unwatched))
+    }
+
+    /// The same, with someone who hears what readers come by.
+    pub fn open_watched(
+        name: String,
+        file: Arc<dyn File>,
+        (expected, order): (Expected, Order),
+        cache: Arc<Cache>,
+        keeper: Arc<dyn Companions>,
+        watch: Arc<dyn Watch>,
+    ) -> Result<Arc<Table>> {
+        let parts = read_parts(&name, &*file, expected, &order)?;
+        Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
+    }
+
+    fn assembled(
+        name: String,
+        file: Arc<dyn File>,
+        (expected, order): (Expected, Order),
+        cache: Arc<Cache>,
+        (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
+        parts: Parts,
+    ) -> Arc<Table> {
+        let Parts { base, properties, filter, index } = parts;
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
-        Ok(Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection }))
+        let is_judged =
+            keeper.protection() != Protection::None && matches!(protection, Protection::Partial | Protection::Complete);
+        Arc::new(Table {
+            name,
+            file,
+            slots,
+            order,
+            index,
+            filter,
+            expected,
+            base,
+            properties,
+            keeper,
+            protection,
+            is_judged,
+            spare: OnceLock::new(),
+            wounds: Wounds::default(),
+            watch,
+        })
+    }
+
+    /// The same table, opened anew, after `change` has gone over its index and filter.
+    pub(super) fn opened_anew(&self, change: impl FnOnce(&mut Index, &mut Filter)) -> Result<Arc<Table>> {
+        let mut parts = read_parts(&self.name, &*self.file, self.expected, &self.order)?;
+        let mut none = Filter::none();
+        change(&mut parts.index, parts.filter.as_mut().unwrap_or(&mut none));
+        let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
+        let seen_by = (self.keeper.clone(), self.watch.clone());
+        Ok(Table::assembled(name, file, (expected, self.order.clone()), self.slots.cache(), seen_by, parts))
     }
 
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
         let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
-        let slots = Arc::new(Slots::new(index.len(), cache));
-        let (protection, filter) = (promised(&properties, &*keeper), None);
-        Arc::new(Table { name, file, slots, order, index, filter, expected, base, properties, keeper, protection })
+        let parts = Parts { base, properties, filter: None, index };
+        Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
     }
 
     /// Who checks what is read here.
@@ -134,31 +195,47 @@ impl Table {
     }
 
     /// The newest version of `key` not above `seqno`, handed to `visit`, at most once; false if there is none here.
-    /// `key_hash` is `checksum::hash(key)`.
+    /// `key_hash` is `checksum::hash_key(key)`.
+    ///
+    /// What is to be checked and does not pass is read again past what memory holds of it, corrected, or taken from what is left
+    /// of its block. Errors: `Corruption` if what would decide is lost.
     #[inline]
-    pub fn get(&self, key: &[u8], key_hash: u64, seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+    pub fn get(
+        &self,
+        key: &[u8],
+        key_hash: u64,
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
         if !self.may_contain(key_hash) {
             return Ok(false);
         }
+        let each = checks.each && self.is_judged;
+        let mut wanted = Wanted { key, key_hash, seqno, each, index: &self.index, follows: false };
         let mut number = self.index.find(key, &self.order);
         while number < self.index.len() {
             let cached = self.slots.slot(number).load();
             let outcome = match &*cached {
                 Some(block) => {
                     block.touch();
-                    self.look(block, key, seqno, visit)
+                    self.look(block, number, &wanted, visit)
                 }
                 None => {
                     drop(cached);
-                    let block = self.slots.keep(number, self.read_block(number, true)?);
-                    self.look(&block, key, seqno, visit)
+                    self.look_up(number, &wanted, checks.loaded, visit)
                 }
             };
-            match outcome.map_err(|error| self.at_block(error, number))? {
-                Outcome::Found => return Ok(true),
-                Outcome::Absent => return Ok(false),
-                Outcome::Further => number += 1,
+            match outcome {
+                Ok(Outcome::Found) => return Ok(true),
+                Ok(Outcome::Absent) => return Ok(false),
+                Ok(Outcome::Further) => number += 1,
+                doubt => return self.get_healed(number, &wanted, doubt, visit),
             }
+            wanted.follows = true;
+        }
+        if wanted.each && !wanted.follows {
+            return self.get_beyond(&wanted, visit);
         }
         Ok(false)
     }
@@ -237,21 +314,46 @@ impl Table {
         Ok(walked.ledger)
     }
 
-    fn look(&self, block: &Block, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> Result<Outcome> {
-        let place = block.search(key, seqno, &self.order)?;
-        if place.at == block.len() {
-            return Ok(if block.ends_with(key, &self.order)? { Outcome::Further } else { Outcome::Absent });
-        }
-        let Some(entry) = place.equal else { return Ok(Outcome::Absent) };
+    #[inline]
+    pub(super) fn look(
+        &self,
+        block: &Block,
+        number: usize,
+        wanted: &Wanted<'_>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        let place = block.search(wanted.key, wanted.seqno, &self.order)?;
+        let Some(entry) = place.equal else {
+            return self.missed(block, (number, place.at), wanted);
+        };
         if self.order.is_hashable() {
-            visit(&block.record(place.at, &entry, key));
+            let record = block.record(place.at, &entry, wanted.key);
+            if wanted.each && !self.believes(block, (number, place.at), &record, wanted) {
+                return Ok(Outcome::Doubtful);
+            }
+            visit(&record);
         } else {
             // Equal keys may differ in their bytes: the record is the one that was stored.
             let mut stored = Vec::new();
             block.key_into(place.at, &mut stored)?;
-            visit(&block.record(place.at, &entry, &stored));
+            let record = block.record(place.at, &entry, &stored);
+            let stored = Wanted { key_hash: if wanted.each { hash_key(&stored) } else { 0 }, ..*wanted };
+            if wanted.each && !self.believes(block, (number, place.at), &record, &stored) {
+                return Ok(Outcome::Doubtful);
+            }
+            visit(&record);
         }
         Ok(Outcome::Found)
+    }
+
+    /// The key was not found at a place where the search ended.
+    #[inline]
+    fn missed(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> Result<Outcome> {
+        if at == block.len() && block.ends_with(wanted.key, &self.order)? {
+            return Ok(if !wanted.each || self.goes_on(block, wanted) { Outcome::Further } else { Outcome::Doubtful });
+        }
+        let believed = !wanted.each || self.proves_absence(block, (number, at), wanted);
+        Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
     }
 
     /// Reads a block from the file, past the cache.
@@ -315,7 +417,7 @@ fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
 }
 
 /// Reads and checks everything but the data blocks.
-fn read_parts(name: &str, file: &dyn File, expected: Expected, order: &Order) -> Result<Parts> {
+pub(super) fn read_parts(name: &str, file: &dyn File, expected: Expected, order: &Order) -> Result<Parts> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
     if size != expected.size {
         let message = format!("the file has {size} bytes, not {}", expected.size);

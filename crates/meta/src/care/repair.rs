@@ -214,13 +214,13 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.pieces.iter().filter_map(gap).collect()
     }
 
-    /// True once nothing is lost.
+    /// True once the table's own count closes: then nothing is lost, whatever seemed to be.
     fn is_whole(&mut self) -> bool {
         let whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
         if whole {
             self.pieces.retain(|piece| matches!(piece, Piece::Record(_)));
         }
-        whole || self.gaps().is_empty()
+        whole
     }
 
     /// Climbs the rungs that look elsewhere.
@@ -229,6 +229,9 @@ impl<'a, 'o> Mending<'a, 'o> {
         if self.is_whole() {
             self.healed(&lost, Rung::Correction); // what seemed lost was never there
             return Ok(());
+        }
+        if lost.is_empty() {
+            return Ok(()); // nothing says where to look
         }
         self.steps =
             vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
@@ -450,6 +453,11 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.climb()?;
         let family = self.table.family().clone();
         let gaps = self.gaps();
+        if let Some(finding) = self.unexplained(&gaps) {
+            report.lost += self.deficit().map_or(0, |deficit| deficit.count());
+            self.findings.push(finding);
+            return self.leave(held, report, Decision::Fail);
+        }
         let mut decision = Decision::Quarantine;
         for gap in &gaps {
             let mut finding = finding_of(&family, gap);
@@ -513,6 +521,27 @@ impl<'a, 'o> Mending<'a, 'o> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The table does not hold what the manifest counts, and no gap says where: an older copy of the file, or a fault of our own.
+    /// A new table of what was found would close over the loss and hide it; so nothing is written, whoever accepts it.
+    fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
+        let deficit = self.deficit();
+        let explained = match &deficit {
+            Some(deficit) => !gaps.is_empty() || plan::is_whole(deficit, self.summed()),
+            None => false,
+        };
+        let meta = self.table.meta();
+        (!explained).then(|| Finding {
+            file: self.table.name(),
+            family: Some(self.table.family().name().to_owned()),
+            key_range: Some((meta.smallest.clone(), meta.largest.clone())),
+            verdict: Verdict::Ledger,
+            message: "the records of the table are not those the manifest counts, and nothing says which".to_owned(),
+            steps: self.steps.clone(),
+            outcome: Outcome::Barred,
+            ..Finding::default()
+        })
     }
 
     /// Leaves the table as it is, barred.

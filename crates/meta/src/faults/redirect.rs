@@ -90,7 +90,8 @@ impl File for RedirectFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.inner.read_at(buf, offset)?;
         let mut astray = lock(&self.astray);
-        let Some(astray) = astray.as_mut().filter(|astray| astray.times > 0 && self.name.ends_with(&astray.name)) else {
+        let Some(astray) = astray.as_mut().filter(|astray| astray.times > 0 && self.name.ends_with(&astray.name))
+        else {
             return Ok(read);
         };
         let from = astray.from.max(offset);

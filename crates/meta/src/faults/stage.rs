@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
@@ -368,7 +368,10 @@ impl Stage {
                     match rest.next_if(|(expected, _)| expected.as_slice() == key) {
                         Some((_, expected)) if expected.as_slice() == value => {}
                         _ => verdict.add(Outcome::SilentWrong, || {
-                            format!("a scan (forward: {forward}) shows a row that is not there: {}", String::from_utf8_lossy(key))
+                            format!(
+                                "a scan (forward: {forward}) shows a row that is not there: {}",
+                                String::from_utf8_lossy(key)
+                            )
                         }),
                     }
                     excused = false;

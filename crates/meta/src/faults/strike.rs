@@ -58,7 +58,9 @@ fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
         Site::Memtable | Site::MemtableLinks => act.memtable(),
         Site::FlushBuffer => act.pass(true),
         Site::MergeBuffer => act.pass(false),
-        Site::TableData | Site::TableIndex | Site::TableFilter | Site::TableProperties | Site::TableFooter => act.table(),
+        Site::TableData | Site::TableIndex | Site::TableFilter | Site::TableProperties | Site::TableFooter => {
+            act.table()
+        }
         Site::SealWord => act.seal_word(),
         Site::VersionLinks => act.version_links(),
         Site::CachedBlock | Site::IndexInMemory | Site::FilterInMemory => act.memory(),
@@ -344,7 +346,8 @@ impl Act<'_> {
         let anatomy = Anatomy::read(&bytes)?;
         let Some(span) = self.part(&anatomy) else { return Ok(None) };
         let blocks: Vec<usize> = anatomy.blocks.iter().map(|block| block.stored.start).collect();
-        let Some(to) = self.dice.choose(&blocks).filter(|to| *to != span.start && to + span.len() <= bytes.len()) else {
+        let Some(to) = self.dice.choose(&blocks).filter(|to| *to != span.start && to + span.len() <= bytes.len())
+        else {
             return Ok(None);
         };
         Ok(Some(Astray {

@@ -75,7 +75,7 @@ fn verify_finds_every_flipped_bit_of_an_open_table() {
 #[test]
 fn other_blocks_go_on_answering() {
     let (records, mut bytes, finished) = small(Compression::None, false);
-    bytes[70] ^= 1;
+    bytes[70..76].iter_mut().for_each(|byte| *byte ^= 0x5a);
     let table = opened(Memory::of(bytes), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
     let damage = got(&table, &records[0].key, MAX_SEQNO).unwrap_err().damage().unwrap().clone();
     assert_eq!((damage.file.as_str(), damage.offset), (NAME, 64));

@@ -1,0 +1,191 @@
+//! Memory that is hit behind a table's back: every verified read answers what was written, whatever bit it was.
+
+use super::*;
+use crate::checksum::keys_hashed;
+use crate::record::MAX_SEQNO;
+use crate::sst::fuzzing::Site;
+
+/// Keys that share much and little, a gap between each two, some in several versions.
+fn records() -> Vec<Owned> {
+    let mut records = Vec::new();
+    for n in 0..24u32 {
+        let versions: &[u64] = if n % 5 == 0 { &[90, 60, 30] } else { &[50] };
+        for seqno in versions {
+            records.push(Owned::put(&numbered(n * 2), *seqno, format!("value {n} at {seqno}").as_bytes()).sealed());
+        }
+    }
+    records
+}
+
+struct Stage {
+    records: Vec<Owned>,
+    table: Arc<Table>,
+}
+
+fn stage(records: Vec<Owned>, settings: &WriterSettings) -> Stage {
+    let (file, finished) = written(&records, settings);
+    Stage { table: opened(file, &finished, &settings.order, &Arc::new(Cache::new(1 << 20))), records }
+}
+
+/// Without a filter, so that every key that is not there must be looked for.
+fn plain(block_bytes: usize, seal_column: bool) -> WriterSettings {
+    WriterSettings { block_bytes, filter_bits: 0, restart_interval: 4, seal_column, ..settings() }
+}
+
+impl Stage {
+    /// Every key, present and absent, at several seqnos, answers what was written.
+    fn check(&self, table: &Table, what: &str) {
+        for n in 0..50u32 {
+            for seqno in if n % 10 == 0 { &[MAX_SEQNO, 70, 40, 10][..] } else { &[MAX_SEQNO] } {
+                let seqno = *seqno;
+                let key = numbered(n);
+                let expected = self.records.iter().find(|record| record.key == key && record.seqno <= seqno);
+                let found = got(table, &key, seqno).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let found = found.map(Owned::sealed); // a companion that was hit hurts nobody
+                assert_eq!(found.as_ref(), expected, "{what}: {n} at {seqno}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_bit_of_a_cached_block_changes_an_answer() {
+    for (block_bytes, seal_column) in [(300, false), (300, true), (4096, false)] {
+        let stage = stage(records(), &plain(block_bytes, seal_column));
+        stage.check(&stage.table, "untouched");
+        let mut hit = 0;
+        for block in 0..stage.table.blocks().min(3) {
+            for byte in 0.. {
+                if byte > 200 && byte % 7 != 0 && block_bytes > 1000 {
+                    continue;
+                }
+                let mask = 1 << (byte % 8);
+                if !stage.table.damage_cached(block, byte, mask).unwrap() {
+                    break;
+                }
+                hit += 1;
+                stage.check(&stage.table, &format!("byte {byte} of block {block}"));
+                // Whether it was met or not, it is put right for the next.
+                drop(stage.table.slots.take(block));
+            }
+        }
+        assert!(hit > 300, "{hit}");
+    }
+}
+
+#[test]
+fn no_bit_of_an_index_or_a_filter_hides_a_record() {
+    let stage = stage(records(), &plain(120, false));
+    for at in 0..200 {
+        for mask in [1, 0x10, 0x80] {
+            let table = stage.table.damaged(Site::Index, at, mask).unwrap();
+            stage.check(&table, &format!("byte {at} of the index, {mask:x}"));
+        }
+    }
+    // Hundreds of blocks: more groups than one.
+    let many: Vec<Owned> = (0..400).map(|n| Owned::put(&numbered(n * 2), 9, &[1; 50]).sealed()).collect();
+    let wide = self::stage(many, &plain(100, false));
+    assert!(wide.table.blocks() > 130);
+    for at in (0..1200).step_by(13) {
+        let table = wide.table.damaged(Site::Index, at, 0x44).unwrap();
+        for n in (0..800).step_by(3) {
+            let found = got(&table, &numbered(n), MAX_SEQNO).unwrap();
+            assert_eq!(found.is_some(), n % 2 == 0, "byte {at} of the index, key {n}");
+        }
+    }
+    let stage = self::stage(records(), &WriterSettings { filter_bits: 10, ..plain(300, false) });
+    for at in 0..128 {
+        let table = stage.table.damaged(Site::Filter, at, 0x55).unwrap();
+        stage.check(&table, &format!("byte {at} of the filter"));
+    }
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_checked() {
+    let stage = stage(records(), &plain(4096, false));
+    let record = &stage.records[3];
+    let loaded = stage.table.read_block(0, true).unwrap();
+    let entry = loaded.entry(3).unwrap();
+    assert!(stage.table.damage_cached(0, entry.value_at, 0x20).unwrap());
+    let get = |checks| {
+        let mut value = Vec::new();
+        stage
+            .table
+            .get(&record.key, hash(&record.key), MAX_SEQNO, checks, &mut |found| value = found.value.to_vec())
+            .unwrap();
+        value
+    };
+    assert_ne!(get(Checks::NONE), record.value);
+    assert_ne!(get(Checks::LOADED), record.value);
+    assert_eq!(get(Checks::EACH), record.value);
+    assert_eq!(get(Checks::NONE), record.value, "what was found is put right for all");
+}
+
+#[test]
+fn a_hit_hashes_no_key_and_a_proved_miss_its_neighbours() {
+    let stage = stage(records(), &plain(4096, false));
+    stage.check(&stage.table, "warm");
+    let hashed = |key: &[u8]| {
+        let before = keys_hashed();
+        got(&stage.table, key, MAX_SEQNO).unwrap();
+        keys_hashed() - before
+    };
+    // Of the block's keys some have versions: the neighbour of a hit is looked at too.
+    assert_eq!(hashed(&numbered(2)), 1);
+    assert_eq!(hashed(&numbered(3)), 2);
+    let single: Vec<Owned> = (0..20).map(|n| Owned::put(&numbered(n * 2), 9, b"value").sealed()).collect();
+    let stage = self::stage(single, &plain(4096, false));
+    let before = keys_hashed();
+    for n in 0..20 {
+        assert!(got(&stage.table, &numbered(n * 2), MAX_SEQNO).unwrap().is_some());
+    }
+    assert_eq!(keys_hashed() - before, 0);
+}
+
+#[test]
+fn keys_that_are_equal_and_differ_are_checked_as_they_are_stored() {
+    let order = Order::custom(Arc::new(Caseless));
+    let records: Vec<Owned> = (0..20u8).map(|n| Owned::put(&[b'A' + n, b'x'], 9, &[n; 30]).sealed()).collect();
+    let stage = stage(records, &WriterSettings { order, filter_bits: 0, block_bytes: 300, ..settings() });
+    for byte in 0..200 {
+        stage.table.damage_cached(0, byte, 0x10).unwrap();
+        for n in 0..20u8 {
+            let found = got(&stage.table, &[b'a' + n, b'X'], MAX_SEQNO).unwrap().map(Owned::sealed);
+            assert_eq!(found.as_ref(), Some(&stage.records[n as usize]), "byte {byte}");
+            assert!(got(&stage.table, &[b'a' + n, b'y'], MAX_SEQNO).unwrap().is_none());
+        }
+    }
+}
+
+#[test]
+fn a_block_that_cannot_be_made_whole_answers_for_what_is_left() {
+    let (file, finished) = written(&records(), &plain(400, false));
+    let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
+    let records = records();
+    let handle = table.index.handles()[1];
+    let loaded = table.read_block(1, true).unwrap();
+    let hit = loaded.entry(2).unwrap();
+    let mut lost = Vec::new();
+    loaded.key_into(2, &mut lost).unwrap();
+    for at in 0..4 {
+        file.0.write().unwrap()[handle.offset as usize + hit.value_at + at] ^= 0x5a;
+    }
+    drop(table.slots.take(1));
+    let mut errors = Vec::new();
+    for record in &records {
+        match got(&table, &record.key, record.seqno) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(record)),
+            Err(error) => {
+                let damage = error.damage().unwrap();
+                assert_eq!((damage.file.as_str(), damage.offset), (NAME, handle.offset));
+                errors.push((record.key.clone(), record.seqno));
+            }
+        }
+    }
+    assert!(errors.iter().any(|(key, _)| *key == lost));
+    assert!(errors.len() <= 3, "{errors:?}"); // older versions of it, and the key behind it
+    // The file is not read again for it.
+    *file.0.write().unwrap() = Vec::new();
+    assert!(got(&table, &lost, MAX_SEQNO).is_err_and(|error| error.is_corruption()));
+    assert!(table.slots.slot(1).load().is_none());
+}
