@@ -20,10 +20,11 @@ use std::sync::atomic::Ordering;
 
 use super::background::Lane;
 use super::family::Family;
+use super::family::View;
 use super::install::Replaced;
-use super::reads::{Bounds, internal_cursor};
+use super::reads::{Bounds, LevelPart};
 use super::snapshot::{At, Snapshot};
-use super::{Db, Families, Inner};
+use super::{Db, Families, Inner, TableHandle};
 use crate::batch::Batch;
 use crate::checksum::hash_key;
 use crate::codec::{Reader, put_varint};
@@ -33,6 +34,7 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::merge::{ConcatCursor, Part, merged};
 use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -87,7 +89,7 @@ impl Db {
         if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
             return Err(fence.error());
         }
-        let cursor = internal_cursor(family, &view, false)?;
+        let cursor = strict_cursor(family, &view)?;
         Ok(Raw { cursor, order: family.order().clone(), seqno, bounds, started: false, _snapshot: snapshot })
     }
 
@@ -192,6 +194,23 @@ impl Inner {
         self.background.kick(Lane::Compact);
         Ok(())
     }
+}
+
+/// All records of a view in internal order, past the cache; damage ends it.
+fn strict_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for generation in [&view.active].into_iter().chain(&view.frozen) {
+        sources.push(Box::new(generation.memtable.cursor()));
+    }
+    let part = |table: &Arc<TableHandle>| LevelPart { table: table.clone(), fill_cache: false };
+    for table in view.levels.level(0).tables() {
+        sources.push(part(table).open()?);
+    }
+    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+        let parts = level.tables().iter().map(part).collect();
+        sources.push(Box::new(ConcatCursor::new(family.order().clone(), parts)));
+    }
+    Ok(merged(family.order().clone(), sources))
 }
 
 /// Counts the ingestion out, whatever came of it.
