@@ -4,7 +4,9 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 
+mod beside;
 mod flips;
+mod hurt;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
