@@ -169,7 +169,12 @@ impl Listener for Tally {
             Event::Barred { .. } => self.add("event: barred", 1),
             Event::Fenced { .. } => self.add("event: fenced", 1),
             Event::Lifted { .. } => self.add("event: fence lifted", 1),
-            Event::Corruption { .. } => self.add("event: corruption", 1),
+            Event::Corruption { error } => {
+                if std::env::var_os("WAXSEAL_TRACE").is_some() {
+                    eprintln!("heard: {error}");
+                }
+                self.add("event: corruption", 1);
+            }
             Event::Stalled { stalled: true } => self.add("event: stalled", 1),
             _ => {}
         }
