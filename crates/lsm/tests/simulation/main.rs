@@ -5,6 +5,7 @@
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 
 mod beside;
+mod care;
 mod flips;
 mod hurt;
 mod model;
@@ -12,4 +13,5 @@ mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
 mod sweep;
+mod tester;
 mod world;
