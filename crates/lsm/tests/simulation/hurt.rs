@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::db::{At, Db, Family, TableRef};
 use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
 use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
 
-use crate::oracle::Content;
-use crate::world::World;
+use crate::oracle::{Change, Content};
+use crate::sweep::LOSSES;
+use crate::world::{CONFIGS, Config, World};
 
 /// No store of these tests gives more errors in one scan.
 const MOST_ERRORS: usize = 10_000;
@@ -109,10 +111,7 @@ pub fn strike(world: &World) -> Option<String> {
     let mut tables = Vec::new();
     for family in world.db().families() {
         for table in world.db().tables(&family).expect("tables") {
-            let order = family.order();
-            let last = table.meta().largest.clone();
-            let data = table.table().map(|open| open.approximate_offset(&beyond(order, last)));
-            tables.push((table.name(), table.meta().size, data.unwrap_or(table.meta().size)));
+            tables.push((table.name(), table.meta().size, data_end(&table)));
         }
     }
     if tables.is_empty() {
@@ -133,10 +132,14 @@ pub fn strike(world: &World) -> Option<String> {
     Some(format!("{} bits from byte {byte} of {name}", bits.len()))
 }
 
-/// A key behind all of a table's.
-fn beyond(order: &Order, mut key: Vec<u8>) -> Vec<u8> {
-    key.push(0xff);
-    if order.is_bytewise() { key } else { Vec::new() }
+/// Where the data blocks of a table end; of one that cannot be opened, the file.
+pub fn data_end(table: &TableRef) -> u64 {
+    let mut beyond = table.meta().largest.clone();
+    match table.family().order().is_bytewise() {
+        true => beyond.push(0xff),
+        false => beyond.clear(), // orders backwards
+    }
+    table.table().map_or(table.meta().size, |open| open.approximate_offset(&beyond))
 }
 
 /// Hurts a table, and sees that reads are right or say so: before and after a repair, after a reopen, and once what was lost is
@@ -203,4 +206,54 @@ fn give_up(world: &mut World, at: &str) -> Result<()> {
     }
     world.oracle.adopt(found);
     Ok(())
+}
+
+/// A repair that is stopped at any of its steps leaves each table as it was, or replaced, and can be done again.
+pub fn stopped_repairs(config: Config, most: usize) -> u64 {
+    let mut points = 0;
+    for seed in 0..4 {
+        let begin = || {
+            let mut world = World::new(900 + seed, config);
+            world.open().expect("a new store");
+            for n in 0..60u8 {
+                let change = Change::Put("default".into(), world.key(), vec![n; 40]);
+                world.commit(vec![change], Durability::Os).expect("put");
+            }
+            world.db().flush().expect("flush");
+            world.oracle.sync();
+            let at = strike(&world).expect("a table");
+            (world, at)
+        };
+        let (mut whole, at) = begin();
+        let start = whole.sim.steps();
+        mend(&mut whole, &at, false).expect("a repair");
+        let end = whole.sim.steps();
+        let stride = ((end - start) as usize).div_ceil(most).max(1);
+        for (n, step) in (start..end).step_by(stride).enumerate() {
+            for loss in LOSSES {
+                let (mut world, at) = begin();
+                world.sim.crash_at(step);
+                let _ = repair(world.db(), RepairOptions::default());
+                world.kill(loss(seed ^ n as u64));
+                world.open().unwrap_or_else(|error| panic!("{at}, stopped at {step}: {error}"));
+                let at = format!("{at}, {}, repair stopped at step {step}", config.name);
+                read_all(world.db(), world.oracle.now(), &at);
+                let family = world.db().family("default").expect("family");
+                let fenced = !world.db().fences(&family).is_empty();
+                let look = verify(world.db(), VerifyOptions::default()).expect("verify");
+                let torn = fenced && look.structural + look.corrupted > 0;
+                assert!(!torn, "{at}: a fence, and the table that it stands for: {look}");
+                mend(&mut world, &at, false).expect("the repair again");
+                points += 1;
+            }
+        }
+    }
+    points
+}
+
+#[test]
+fn stopped_repairs_leave_a_table_or_what_replaces_it() {
+    let points: u64 = [1, 4, 5].iter().map(|config| stopped_repairs(CONFIGS[*config], 12)).sum();
+    println!("{points} crash points in repairs");
+    assert!(points >= 100);
 }
