@@ -97,7 +97,7 @@ impl Inner {
         self.check(&cf.family)?;
         let mut visit = Some(visit);
         let mut answer = None;
-        self.engine.get(&cf.family, key, at, &mut |record| {
+        self.engine.get_checked(&cf.family, key, at, cf.verify_reads(), &mut |record| {
             if let Some(visit) = visit.take() {
                 answer = Some(visit(record));
             }
@@ -129,8 +129,8 @@ impl Inner {
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let mut values = vec![None; keys.len()];
-        self.engine
-            .multi_get(&cf.family, &keys, at, &mut |index, record| values[index] = Some(Slice::from(record.value)))?;
+        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
+        self.engine.multi_get_checked(&cf.family, &keys, at, cf.verify_reads(), &mut take)?;
         Ok(values)
     }
 }

@@ -144,6 +144,12 @@ impl ColumnFamily {
         self.inner.read_sealed(self, key.as_ref(), At::Latest)
     }
 
+    /// What point reads through this handle check.
+    #[inline]
+    pub(crate) fn verify_reads(&self) -> Verify {
+        self.policy.reads.unwrap_or(self.family.options().verify_reads)
+    }
+
     /// The same family, to be read under another policy: a handle like any other, cheap to make. Reads through it, by cursor and
     /// iterator too, and through a [`Snapshot`](crate::Snapshot) that is asked with it, check what `verify` says.
     ///
