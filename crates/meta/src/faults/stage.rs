@@ -16,7 +16,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
 use waxseal_lsm::env::SimFs;
 use waxseal_lsm::env::sim::Crash;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Companions;
 
@@ -211,6 +211,8 @@ impl Stage {
             level_base_bytes: 4 * KIB as u64,
             fanout: 3,
             level0_tables: 4,
+            // What is asked is whether a check finds it, not how often one is made.
+            verify_scans: Verify::Always,
             ..CfOptions::default()
         };
         let settings = Settings {
@@ -296,6 +298,12 @@ impl Stage {
         if db.recovery().cut_bytes > 0 {
             verdict.add(Outcome::Error, || "bytes were cut from the log, and that was told".into());
         }
+    }
+
+    /// Forgets what was heard so far.
+    pub(super) fn forget(&mut self) {
+        self.ears.mended.store(0, Relaxed);
+        self.ears.damage.store(0, Relaxed);
     }
 
     /// Whether anybody said that something was damaged or mended.
