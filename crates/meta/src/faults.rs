@@ -160,7 +160,6 @@ impl Site {
         Site::SealWord,
         Site::Manifest,
     ];
-
 }
 
 impl Target {

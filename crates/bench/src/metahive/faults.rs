@@ -120,8 +120,7 @@ fn print(counts: &Counts) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for site in Site::ALL {
         for target in Target::ALL {
-            let cells: Vec<Cell> =
-                target.bits().iter().map(|bits| Cell { site, target, bits: *bits }).collect();
+            let cells: Vec<Cell> = target.bits().iter().map(|bits| Cell { site, target, bits: *bits }).collect();
             if let Some(reason) = cells.first().and_then(|cell| cell.impossible()) {
                 reasons.entry(reason).or_default().push(format!("{site:?} x {target:?}"));
                 continue;

@@ -4,8 +4,10 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 
+mod beside;
 mod care;
 mod flips;
+mod hurt;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
