@@ -8,7 +8,7 @@
 //!           one block, as a plain one does. Times are printed; `table1` judges them.
 
 use super::content::{Flat, values};
-use super::node::{ALL, Node, Shape};
+use super::node::{Node, Shape};
 use super::rounds::{LEAST, Rounds, alternate, shown};
 use super::Run;
 use crate::Outcome;
@@ -406,53 +406,6 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
     for (_, _, table) in node.db.tables_in_memory(&node.family)? {
         for block in 0..table.blocks() {
             table.damage_cached(block, at, 1 << random.below(8))?;
-        }
-    }
-    let mut value = Vec::new();
-    let found = node.db.get_checked(&node.family, KEY, At::Latest, verify, &mut |record| value = record.value.to_vec());
-    matches!(found, Ok(true)) && !value.windows(2).all(|pair| pair[0] == pair[1])
-}
-
-fn seal_point(seed: u64, ours: bool) -> Outcome<bool> {
-    let point = if ours { SealPoint::Put } else { SealPoint::Flush };
-    let mut node = small(seed, Arc::new(Sealer::new().at(point)), Verify::Always)?;
-    inject::arm(Box::new(AtKey { random: Random::new(seed), lose_seal: false, in_memtable: true }));
-    let filled = fill(&mut node, 1);
-    inject::disarm();
-    filled?;
-    // With a log to do it again from, or with an error: either is no miss.
-    let _ = node.db.flush();
-    Ok(is_wrong(&node, Verify::Always))
-}
-
-fn missing_seal(seed: u64, ours: bool) -> Outcome<bool> {
-    let keeper: Arc<dyn Companions> = if ours { Arc::new(Sealer::new()) } else { Arc::new(Launderer::new()) };
-    let mut node = small(seed, keeper, Verify::Always)?;
-    for round in 1..3 {
-        fill(&mut node, round)?;
-        node.db.flush()?;
-    }
-    inject::arm(Box::new(AtKey { random: Random::new(seed), lose_seal: true, in_memtable: false }));
-    let outcome = node.compact();
-    inject::disarm();
-    let _ = outcome;
-    Ok(is_wrong(&node, Verify::Always))
-}
-
-fn verification(seed: u64, ours: bool) -> Outcome<bool> {
-    let verify = if ours { Verify::Always } else { Verify::Never };
-    let mut node = small(seed, Arc::new(Sealer::new()), verify)?;
-    fill(&mut node, 1)?;
-    node.compact()?;
-    node.touch(KEY)?;
-    let mut random = Random::new(seed);
-    // The values of this store are the bytes 01; nothing else in a block is so many of them in a row.
-    for (_, _, table) in node.db.tables_in_memory(&node.family)? {
-        for block in 0..table.blocks() {
-            // Any one byte of each: some are the value of the key.
-            for at in (0..200).filter(|_| random.below(2) == 0) {
-                table.damage_cached(block, at, 1 << random.below(8))?;
-            }
         }
     }
     let mut value = Vec::new();

@@ -352,15 +352,14 @@ impl Stage {
         }
         let before = |a: &[u8], b: &[u8]| if forward { a < b } else { a > b };
         let mut rest = expected.into_iter().peekable();
-        // Whether an error came since the last row.
-        let mut excused = false;
+        let mut excuse = Excuse::default();
         let mut errors = 0;
         let mut step = if forward { cursor.first() } else { cursor.last() };
         loop {
             match step {
                 Err(error) => {
                     verdict.error(&error);
-                    excused = true;
+                    excuse.add(&error);
                     errors += 1;
                     if errors > 10 * KEYS {
                         verdict.add(Outcome::SilentWrong, || "a scan that yields errors without end".into());
@@ -371,7 +370,7 @@ impl Stage {
                 Ok(()) => {
                     let (key, value) = (cursor.key(), cursor.value());
                     while let Some((missing, _)) = rest.next_if(|(expected, _)| before(expected, key)) {
-                        lost(verdict, excused, missing, forward);
+                        excuse.lost(verdict, missing, forward);
                     }
                     match rest.next_if(|(expected, _)| expected.as_slice() == key) {
                         Some((_, expected)) if expected.as_slice() == value => {}
@@ -382,21 +381,37 @@ impl Stage {
                             )
                         }),
                     }
-                    excused = false;
+                    excuse.here = false;
                 }
             }
             step = if forward { cursor.next() } else { cursor.prev() };
         }
-        rest.for_each(|(missing, _)| lost(verdict, excused, missing, forward));
+        rest.for_each(|(missing, _)| excuse.lost(verdict, missing, forward));
         Ok(())
     }
 }
 
-fn lost(verdict: &mut Verdict, excused: bool, key: &[u8], forward: bool) {
-    if !excused {
-        verdict.add(Outcome::HiddenLoss, || {
-            format!("a scan (forward: {forward}) passes over {} in silence", String::from_utf8_lossy(key))
-        });
+/// What the errors of a scan excuse: what is missing where one came, and between the keys that it names.
+#[derive(Default)]
+struct Excuse {
+    /// One came since the last row.
+    here: bool,
+    ranges: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Excuse {
+    fn add(&mut self, error: &Error) {
+        self.here = true;
+        self.ranges.extend(error.damage().and_then(|damage| damage.key_range.clone()));
+    }
+
+    fn lost(&self, verdict: &mut Verdict, key: &[u8], forward: bool) {
+        let covers = |(low, high): &(Vec<u8>, Vec<u8>)| low.as_slice() <= key && key <= high.as_slice();
+        if !self.here && !self.ranges.iter().any(covers) {
+            verdict.add(Outcome::HiddenLoss, || {
+                format!("a scan (forward: {forward}) passes over {} in silence", String::from_utf8_lossy(key))
+            });
+        }
     }
 }
 
