@@ -7,10 +7,10 @@
 //! Passes:   every choice of the paper misses what it must miss (else it is not the paper's), ours misses nothing; a verified get loads
 //!           one block, as a plain one does. Times are printed; `table1` judges them.
 
+use super::Run;
 use super::content::{Flat, values};
 use super::node::{Node, Shape};
 use super::rounds::{LEAST, Rounds, alternate, shown};
-use super::Run;
 use crate::Outcome;
 use crate::gate::Gate;
 use crate::workload::{Random, touch};
@@ -79,8 +79,10 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         })?
     };
     drop(kept);
-    let blocks = WAYS.iter().enumerate().map(|(place, (way, _))| blocks(run, place, *way)).collect::<Outcome<Vec<f64>>>()?;
-    let bytes = WAYS.iter().enumerate().map(|(place, (way, _))| bytes(run, place, *way)).collect::<Outcome<Vec<f64>>>()?;
+    let blocks =
+        WAYS.iter().enumerate().map(|(place, (way, _))| blocks(run, place, *way)).collect::<Outcome<Vec<f64>>>()?;
+    let bytes =
+        WAYS.iter().enumerate().map(|(place, (way, _))| bytes(run, place, *way)).collect::<Outcome<Vec<f64>>>()?;
     table(&gets, &puts, &blocks, &bytes);
     let mut gates = vec![run.none(
         "blocks",
@@ -94,8 +96,17 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
 }
 
 fn table(gets: &Rounds, puts: &Rounds, blocks: &[f64], bytes: &[f64]) {
-    println!("put and verified get in ns more than none (medians of {} rounds), bytes a record, blocks a get loads:", gets.count());
-    println!("    none: put {:.0} ns, get {:.0} ns, {:.1} B, {:.2} blocks", puts.of(0), gets.of(0), bytes[0], blocks[0]);
+    println!(
+        "put and verified get in ns more than none (medians of {} rounds), bytes a record, blocks a get loads:",
+        gets.count()
+    );
+    println!(
+        "    none: put {:.0} ns, get {:.0} ns, {:.1} B, {:.2} blocks",
+        puts.of(0),
+        gets.of(0),
+        bytes[0],
+        blocks[0]
+    );
     for (way, (_, name)) in WAYS.iter().enumerate().skip(1) {
         println!(
             "    {name}: put {} ns, {} %; get {} ns, {} %; {:+.1} B; {:.2} blocks",
@@ -219,10 +230,7 @@ impl Kept {
 
     /// The paper's gets look at no row (4.3). One that did would have to find it: the next tombstone behind the versions of the key.
     fn get_with_row(&self, key: &[u8]) -> Outcome<u64> {
-        let bounds = (
-            std::ops::Bound::Included(key.to_vec()),
-            std::ops::Bound::Included(row::key_of(key)),
-        );
+        let bounds = (std::ops::Bound::Included(key.to_vec()), std::ops::Bound::Included(row::key_of(key)));
         let mut raw = self.node.db.raw(&self.node.family, At::Latest, bounds)?;
         let (mut sum, mut word, mut whole) = (0, 0, true);
         while let Some((record, _)) = raw.next()? {
@@ -253,8 +261,7 @@ fn blocks(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     if way == Way::Literal {
         let mut blocks = 0;
         for key in keys.iter() {
-            let bounds =
-                (std::ops::Bound::Included(key.to_vec()), std::ops::Bound::Included(row::key_of(key)));
+            let bounds = (std::ops::Bound::Included(key.to_vec()), std::ops::Bound::Included(row::key_of(key)));
             let mut raw = kept.node.db.raw(&kept.node.family, At::Latest, bounds)?;
             let mut seen = Vec::new();
             while let Some((_, source)) = raw.next()? {
@@ -292,7 +299,11 @@ fn faults(run: &Run) -> Outcome<Vec<Gate>> {
     let axes: [(&str, &str, fn(u64, bool) -> Outcome<bool>); 4] = [
         ("seal_point", "a value that flips in the memtable; sealed at the flush, or at the put", seal_point),
         ("missing_seal", "a seal lost and a value flipped in compaction; made anew, or carried", missing_seal),
-        ("verification", "a value that flips in a cached block; checked by compaction only, or by every get", verification),
+        (
+            "verification",
+            "a value that flips in a cached block; checked by compaction only, or by every get",
+            verification,
+        ),
         ("triage", "one bit of a seal; taken for a damaged record, or known for what it is", triage),
     ];
     for (name, what, axis) in axes {
