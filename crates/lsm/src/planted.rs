@@ -29,11 +29,18 @@ pub enum Bug {
     MarkBeforeFrame,
     FlushedSeqnoTooHigh,
     ReverseCursorSkipsVersion,
+    FenceForgottenAfterReopen,
+    BarForgotten,
+    MissingSealAccepted,
+    LedgerIgnored,
+    TombstoneDroppedUnderFence,
+    FlushNotRedone,
+    EmittedRowsInOtherEdit,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 29] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -56,6 +63,13 @@ impl Bug {
         Bug::MarkBeforeFrame,
         Bug::FlushedSeqnoTooHigh,
         Bug::ReverseCursorSkipsVersion,
+        Bug::FenceForgottenAfterReopen,
+        Bug::BarForgotten,
+        Bug::MissingSealAccepted,
+        Bug::LedgerIgnored,
+        Bug::TombstoneDroppedUnderFence,
+        Bug::FlushNotRedone,
+        Bug::EmittedRowsInOtherEdit,
     ];
 }
 

@@ -112,7 +112,8 @@ pub enum DropReason {
     Purged,
 }
 
-/// One row for another family, written by a flush or compaction in the same manifest edit.
+/// One row for another family, written by a flush in the same manifest edit. Its key is one that nothing else ever writes, and no two
+/// rows have the same: it is shown as soon as the edit is, whatever its seqno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The family that receives it.
@@ -125,6 +126,14 @@ pub struct Emitted {
     pub value: Vec<u8>,
     /// Its companions.
     pub companion: Vec<u8>,
+}
+
+impl Emitted {
+    /// The row as a record.
+    pub fn record(&self) -> Record<'_> {
+        let Emitted { key, seqno, value, companion, .. } = self;
+        Record { key, seqno: *seqno, kind: Kind::Put, value, companion }
+    }
 }
 
 /// A record that a pass holds in memory.

@@ -13,10 +13,14 @@
 mod adjacency;
 mod conserve;
 mod content;
+mod faults;
+mod hetero;
 mod launder;
 mod layout;
 mod node;
+mod providers;
 mod published;
+mod repair;
 mod rounds;
 mod space;
 mod table1;
@@ -51,9 +55,15 @@ pub struct Line {
     /// Writes the lines with their bounds to this file.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// `faults`: keeps the counts of all runs in this file.
+    #[arg(long)]
+    state: Option<PathBuf>,
     /// `table1`: one of the two regimes [default: both].
     #[arg(long)]
     regime: Option<Regime>,
+    /// `hetero`: the program that `cargo xtask plain-node` builds.
+    #[arg(long)]
+    plain_node: Option<PathBuf>,
 }
 
 /// Which experiment.
@@ -75,6 +85,14 @@ pub enum Experiment {
     Launder,
     /// What is dropped or doubled on the way is refused.
     Conserve,
+    /// Several providers beside one seal.
+    Providers,
+    /// Sealed and plain nodes together.
+    Hetero,
+    /// What was flipped on disk comes back.
+    Repair,
+    /// Every kind of fault at every site.
+    Faults,
 }
 
 /// The two places in which the paper's table can be asked for.
@@ -109,6 +127,10 @@ impl Experiment {
             Experiment::Layout => case("layout", layout::run, (0.25, 0.02), (4_000 * MIB, 128 * MIB)),
             Experiment::Launder => case("launder", launder::run, (1.0, 0.2), (0, MIB)),
             Experiment::Conserve => case("conserve", conserve::run, (0.25, 0.05), (2_000 * MIB, 64 * MIB)),
+            Experiment::Providers => case("providers", providers::run, (0.5, 0.05), (0, 256 * MIB)),
+            Experiment::Repair => case("repair", repair::run, (0.25, 0.02), (0, 16 * MIB)),
+            Experiment::Faults => case("faults", faults::run, (0.05, 0.005), (0, 16 * MIB)),
+            Experiment::Hetero => case("hetero", hetero::run, (0.5, 0.1), (0, 16 * MIB)),
         }
     }
 }
@@ -121,6 +143,8 @@ struct Run {
     dir: PathBuf,
     until: Instant,
     regime: Option<Regime>,
+    plain_node: Option<PathBuf>,
+    state: Option<PathBuf>,
 }
 
 impl Run {
@@ -132,6 +156,13 @@ impl Run {
     /// True once no further round should begin.
     fn is_over(&self) -> bool {
         Instant::now() >= self.until
+    }
+
+    /// The same run with a share of the time that is left.
+    fn within(&self, share: f64) -> Run {
+        let left = self.until.saturating_duration_since(Instant::now()).mul_f64(share);
+        let (dir, plain_node, state) = (self.dir.clone(), self.plain_node.clone(), self.state.clone());
+        Run { until: Instant::now() + left, dir, plain_node, state, ..*self }
     }
 
     /// A line `table1.put more ns`: at most `threshold`, by the upper bound.
@@ -211,7 +242,8 @@ pub fn metahive(line: &Line) -> Outcome<u8> {
         (_, true) => QUICK,
     };
     let until = Instant::now() + limit;
-    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime: line.regime };
+    let (regime, plain_node, state) = (line.regime, line.plain_node.clone(), line.state.clone());
+    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime, plain_node, state };
     println!("{}: scale {scale}, seed {}; {}", case.id, line.seed, machine());
     conclude(&(case.run)(&run)?, line.json.as_deref())
 }

@@ -3,7 +3,9 @@
 //!           level; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
 //!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
 //!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
-//! Passes:   at most 9 B a record more under every codec, and at most 16 B a version of memory (the paper's map) more than plain.
+//!           The paper's own store stands beside in both.
+//! Passes:   at most 9 B a record more under every codec, and at most 16 B a version of memory (the paper's map) more than plain; the
+//!           paper's store is printed, not judged.
 //! Gaps:     no zstd in this build.
 
 use super::content::{Flat, values};
@@ -17,6 +19,7 @@ use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::options::Compression;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::Sealer;
+use waxseal_meta::paper::Paper;
 
 /// Records, and versions of one key, at scale 1.
 const FULL: u64 = 2_000_000;
@@ -33,6 +36,12 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     println!("zstd: not in this build");
     for (name, codec) in CODECS {
         let plain = bytes(run, num, codec, Arc::new(Plain), false)?;
+        let paper = bytes(run, num, codec, Arc::new(Paper::default()), false)?;
+        println!(
+            "{name} the paper's rows: {paper:.2} B a record, {:+.2} B, {:+.1} %",
+            paper - plain,
+            (paper / plain - 1.0) * 100.0
+        );
         for (layout, column) in [("following", false), ("column", true)] {
             let sealed = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
             let more = sealed - plain;
@@ -61,31 +70,30 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     node.db.settle()?;
     node.compact()?;
     let (bytes, records) = node.tables();
-    if records != num {
+    // The paper's store has a row for each.
+    if records != num && records != 2 * num {
         return Err(format!("{records} records in tables, not {num}").into());
     }
     Ok(bytes as f64 / num as f64)
 }
 
 fn memory(run: &Run) -> Outcome<Gate> {
-    let most = run.size(VERSIONS, 1_000);
-    let peak = |versions: u64, sealed: bool| -> Outcome<f64> {
-        let keeper: Arc<dyn Companions> = if sealed { Arc::new(Sealer::new()) } else { Arc::new(Plain) };
-        peak_of_compaction(run, versions, keeper)
-    };
+    let most = run.size(VERSIONS, 20_000);
     let few = most / 5;
-    let slope = |sealed: bool| -> Outcome<(f64, f64)> {
-        let (low, high) = (peak(few, sealed)?, peak(most, sealed)?);
+    let slope = |keeper: fn() -> Arc<dyn Companions>| -> Outcome<(f64, f64)> {
+        let low = peak_of_compaction(run, few, keeper())?;
+        let high = peak_of_compaction(run, most, keeper())?;
         Ok(((high - low) / (most - few) as f64, high))
     };
-    let (plain, sealed) = (slope(false)?, slope(true)?);
+    let plain = slope(|| Arc::new(Plain))?;
+    let sealed = slope(|| Arc::new(Sealer::new()))?;
+    let paper = slope(|| Arc::new(Paper::default()))?;
     println!(
-        "compaction of {most} versions of one key, heap at its peak: plain {:.2} MB ({:.2} B a version), sealed {:.2} MB ({:.2} B a version); the paper's map takes {PAPER_BYTES} B a version",
-        plain.1 / 1e6,
-        plain.0,
-        sealed.1 / 1e6,
-        sealed.0
+        "compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map):"
     );
+    for (name, (slope, peak)) in [("plain", plain), ("sealed", sealed), ("the paper's store", paper)] {
+        println!("    {name}: {:.2} MB, {slope:.2} B a version", peak / 1e6);
+    }
     let more = exactly(sealed.0 - plain.0, most);
     Ok(run.at_most("memory", "more_a_version", "bytes", Some(more), PAPER_BYTES))
 }
@@ -114,7 +122,7 @@ fn peak_of_compaction(run: &Run, versions: u64, keeper: Arc<dyn Companions>) -> 
     let (peak, outcome) = heap::peak(|| node.compact());
     outcome?;
     let (_, after) = node.tables();
-    if before < versions / 2 * 2 || after != before {
+    if before < versions / 2 * 2 || after < versions / 2 * 2 {
         return Err(format!("{before} versions before the compaction, {after} behind it").into());
     }
     Ok(peak as f64)

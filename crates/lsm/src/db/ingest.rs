@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::background::Lane;
-use super::family::Family;
+use super::family::{Family, View};
 use super::install::Replaced;
-use super::reads::{Bounds, internal_cursor};
+use super::reads::{Bounds, LevelPart};
 use super::snapshot::{At, Snapshot};
 use super::{Db, Families, Inner};
 use crate::batch::Batch;
@@ -33,6 +33,7 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::merge::{ConcatCursor, MergeCursor};
 use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -87,7 +88,7 @@ impl Db {
         if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
             return Err(fence.error());
         }
-        let cursor = internal_cursor(family, &view, false)?;
+        let cursor = raw_cursor(family, &view)?;
         Ok(Raw { cursor, order: family.order().clone(), seqno, bounds, started: false, _snapshot: snapshot })
     }
 
@@ -209,6 +210,28 @@ pub(super) fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
     if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
         family.freeze(seqno);
     }
+}
+
+/// All records of a view in internal order. What cannot be read is an error, not a fence; the cache is left as it is.
+fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
+    let order = family.order();
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for generation in [&view.active].into_iter().chain(&view.frozen) {
+        if !generation.memtable.is_empty() {
+            sources.push(Box::new(generation.memtable.cursor()));
+        }
+    }
+    for table in view.levels.level(0).tables() {
+        sources.push(Box::new(table.table()?.cursor(false)));
+    }
+    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache: false });
+        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
+    }
+    Ok(match sources.len() {
+        1 => sources.remove(0),
+        _ => Box::new(MergeCursor::new(order.clone(), sources)),
+    })
 }
 
 /// True if records may have been lost within bounds.

@@ -6,12 +6,14 @@
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars
+//! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
@@ -38,10 +40,13 @@ mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod redo;
 mod replace;
 mod replay;
+mod rows;
 mod running;
 mod snapshot;
+mod trash;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -172,6 +177,7 @@ pub(crate) struct Inner {
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    trash: trash::Trash,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
     halt_told: AtomicBool,

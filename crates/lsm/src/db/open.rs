@@ -15,6 +15,7 @@ use super::background::Background;
 use super::recover::{Opened, Opening};
 use super::running::Running;
 use super::snapshot::Snapshots;
+use super::trash::Trash;
 use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::env::work::lock;
@@ -199,6 +200,7 @@ fn start(
         compactions: Running::barring(opened.barred),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),

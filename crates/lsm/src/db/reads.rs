@@ -11,17 +11,18 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
-use super::watch::Place;
+use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
-use crate::merge::{ConcatCursor, MergeCursor, Part};
+use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Part};
 use crate::options::Verify;
+use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::sst::Checks;
 use crate::version::LEVELS;
@@ -60,8 +61,14 @@ impl Db {
         inner.get_in((family, &view), key, seqno, checks, visit)
     }
 
-    /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped.
+    /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped. Checked as
+    /// the family's `verify_scans` says; where something is lost it answers one error, and its next step goes on behind that.
     pub fn cursor(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
+        self.cursor_checked(family, at, bounds, family.options().verify_scans)
+    }
+
+    /// `cursor`, checked in another way than the family's.
+    pub fn cursor_checked(&self, family: &Family, at: At<'_>, bounds: Bounds, verify: Verify) -> Result<UserCursor> {
         let inner = self.open_inner()?;
         let view = match at {
             At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
@@ -69,8 +76,8 @@ impl Db {
         };
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
-        let internal = internal_cursor(family, &view, true)?;
-        let cursor = UserCursor::new(family.order().clone(), internal, seqno, bounds);
+        let internal = inner.internal_cursor(family, &view, verify)?;
+        let cursor = UserCursor::new(family.order().clone(), internal, seqno, bounds).of_family(family.name());
         Ok(cursor.expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
 
@@ -268,26 +275,75 @@ fn is_turn(of: u32) -> bool {
     CALLS.try_with(turn).unwrap_or(true) // a thread that is ending counts no more
 }
 
-/// All records of a view in internal order.
-pub(super) fn internal_cursor(family: &Family, view: &Arc<View>, fill_cache: bool) -> Result<Box<dyn Cursor>> {
-    let order = family.order();
-    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    for generation in [&view.active].into_iter().chain(&view.frozen) {
-        if !generation.memtable.is_empty() {
-            sources.push(Box::new(generation.memtable.cursor()));
+impl Inner {
+    /// All records of a view in internal order, and where some may be lost.
+    fn internal_cursor(&self, family: &Family, view: &Arc<View>, verify: Verify) -> Result<Box<dyn Cursor>> {
+        let order = family.order();
+        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+        for generation in [&view.active].into_iter().chain(&view.frozen) {
+            if !generation.memtable.is_empty() {
+                sources.push(Box::new(generation.memtable.cursor_checked(&self.companions, verify)));
+            }
+        }
+        if !view.fences.is_empty() {
+            sources.push(Box::new(FenceCursor::new(order.clone(), view.fences.clone())));
+        }
+        let part = |table: &Arc<TableHandle>| {
+            let (table, integrity) = (table.clone(), self.integrity.clone());
+            UserPart { table, verify, order: order.clone(), integrity }
+        };
+        for table in view.levels.level(0).tables() {
+            sources.push(part(table).open()?);
+        }
+        for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+            let parts = level.tables().iter().map(part);
+            sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
+        }
+        Ok(match sources.len() {
+            1 => sources.remove(0),
+            _ => Box::new(MergeCursor::new(order.clone(), sources)),
+        })
+    }
+}
+
+/// A table as a part of its level for a user's cursor, opened when that gets there. One that cannot be opened is a fence.
+struct UserPart {
+    table: Arc<TableHandle>,
+    verify: Verify,
+    order: Order,
+    integrity: Arc<Integrity>,
+}
+
+impl Part for UserPart {
+    fn smallest(&self) -> &[u8] {
+        &self.table.meta().smallest
+    }
+
+    fn largest(&self) -> &[u8] {
+        &self.table.meta().largest
+    }
+
+    fn open(&self) -> Result<Box<dyn Cursor>> {
+        match self.table.table() {
+            Ok(table) => Ok(Box::new(table.cursor_checked(self.verify))),
+            Err(error) => match error.damage() {
+                None => Err(error),
+                Some(damage) => {
+                    let meta = self.table.meta();
+                    self.integrity.tell(Place::Table(meta.number), &error);
+                    let fence = Fence {
+                        from: (meta.smallest.clone(), MAX_SEQNO),
+                        to: (meta.largest.clone(), 0),
+                        bound: meta.newest_seqno(),
+                        file: damage.file.clone(),
+                        offset: damage.offset,
+                        verdict: damage.verdict,
+                    };
+                    Ok(Box::new(FenceCursor::new(self.order.clone(), Arc::new(vec![fence]))))
+                }
+            },
         }
     }
-    for table in view.levels.level(0).tables() {
-        sources.push(Box::new(table.table()?.cursor(fill_cache)));
-    }
-    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
-        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache });
-        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
-    }
-    Ok(match sources.len() {
-        1 => sources.remove(0),
-        _ => Box::new(MergeCursor::new(order.clone(), sources)),
-    })
 }
 
 /// A table as a part of its level, opened when a cursor gets there.

@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use super::Families;
 use super::family::Family;
 use super::flush::{Level0, write_level0};
-use super::install::added_to;
 use super::recover::Opening;
 use crate::batch::Operations;
 use crate::error::Result;
@@ -88,12 +87,14 @@ impl Replay<'_> {
             env: opening.env(),
             dir: opening.dir,
             companions,
+            families: &self.families,
             next_file: new_number,
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
         };
-        let tables = write_level0(&level0, family, &view.frozen)?;
-        self.added.extend(tables.into_iter().map(|meta| added_to(family, 0, &Arc::new(meta))));
+        let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let flushed = write_level0(&level0, family, &memtables)?;
+        self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         family.install(view.levels.clone(), Some(through));
         Ok(())
     }

@@ -24,9 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub use self::cursor::MemtableCursor;
 use self::skiplist::Skiplist;
 use crate::ledger::{Entry, Ledger};
+use crate::options::Verify;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Protection;
+use crate::seam::{Companions, Protection};
 
 /// Records of one family in internal order, in memory.
 #[derive(Debug)]
@@ -69,6 +70,11 @@ impl Memtable {
     /// published before, and skips them either way.
     pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
         MemtableCursor::new(self.clone())
+    }
+
+    /// The same for a user: it checks records as `verify` says and shows one that is damaged as a fence at its own place.
+    pub fn cursor_checked(self: &Arc<Self>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
+        MemtableCursor::checked(self.clone(), keeper, verify)
     }
 
     /// Memory in use, in bytes, with the cost of nodes and allocations as far as they can be known.

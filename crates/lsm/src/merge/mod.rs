@@ -8,16 +8,19 @@
 //!         cannot answer is never taken for one that has nothing to say.
 //!
 //! One source is passed through. Several stand in a heap whose entries hold the lead of each source's key and its seqno,
-//! so that most comparisons touch nothing else. When the source that won wins again, that costs one comparison: the better
+//! so that most comparisons touch nothing else. A fence (a span in which a source has lost something, shown where the walk comes
+//! to it) may stand at the place of a record, and then comes before it in both directions. When the source that won wins again, that costs one comparison: the better
 //! of the root's two children is remembered while nobody moves them.
 
 mod concat;
+mod fences;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 
 pub use self::concat::{ConcatCursor, Part};
+pub use self::fences::FenceCursor;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
@@ -177,8 +180,18 @@ impl MergeCursor {
             self.order.compare(self.sources[a.source].record().key, self.sources[b.source].record().key)
         });
         let internal = by_key.then_with(|| b.seqno.cmp(&a.seqno));
-        debug_assert!(internal.is_ne(), "a key and seqno stand in two sources");
+        if internal.is_eq() {
+            return self.is_fence_first(a.source, b.source);
+        }
         internal == if self.forward { Ordering::Less } else { Ordering::Greater }
+    }
+
+    /// Of two sources that stand at one place, whether the first is shown first: one of them is a fence there.
+    #[cold]
+    fn is_fence_first(&self, a: usize, b: usize) -> bool {
+        let is_fence = |source: usize| self.sources[source].record().kind == Kind::Fence;
+        debug_assert!(is_fence(a) || is_fence(b), "a key and seqno stand in two sources");
+        (!is_fence(a), a) < (!is_fence(b), b)
     }
 }
 

@@ -6,6 +6,9 @@
 //!         passed over wherever they appear, so memtables may grow beneath.
 //! Errors: an error from below, or a record of a reserved kind where it would decide, leaves the cursor invalid until the
 //!         next seek.
+//! Fences: where a source below has lost something, it shows a fence. The cursor answers one error for it and is invalid, but
+//!         its next step goes on behind what is damaged. Meanwhile records that what was lost may have hidden are passed
+//!         over, newer ones are shown.
 //!
 //! Forward, the first version met that is not above the seqno decides, and the cursor stands on it where it lies: nothing
 //! is copied but keys too long for their lead. Backward, versions come oldest first, so each is saved until the key is left
@@ -16,9 +19,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::saved::{SavedRecord, SeenKey};
+use crate::codec::Reader;
 use crate::cursor::Cursor;
 use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fence::Fence;
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -43,6 +48,12 @@ pub struct UserCursor {
     saved: SavedRecord,
     /// Room for a key while the cursor below seeks it.
     target: Vec<u8>,
+    /// Fences whose spans the cursor has come into and not left. The caller has heard of each but the last so many, which were met
+    /// while a key was being left backwards and are told of at the next steps.
+    fences: Vec<Fence>,
+    pending: usize,
+    /// The family's name, for errors.
+    family: Box<str>,
     /// Who says whether the time of a record is over, and what time it is.
     expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
 }
@@ -52,6 +63,10 @@ pub struct UserCursor {
 enum Place {
     /// Nowhere.
     Nowhere,
+    /// On a fence under the inner cursor, of which the caller has heard.
+    Fence,
+    /// As `Saved`, but the record is not shown: the caller has heard of a fence in its place.
+    Told,
     /// On the record under the inner cursor, whose key is the seen one.
     Inner,
     /// On the saved record; the inner cursor has left its versions behind on the way back, or run out.
@@ -70,8 +85,17 @@ impl UserCursor {
             seen: SeenKey::default(),
             saved: SavedRecord::default(),
             target: Vec::new(),
+            fences: Vec::new(),
+            pending: 0,
+            family: Box::default(),
             expiry: None,
         }
+    }
+
+    /// The same, with the name of its family for errors.
+    #[must_use]
+    pub fn of_family(self, name: &str) -> UserCursor {
+        UserCursor { family: name.into(), ..self }
     }
 
     /// The same, but a record whose time is over is passed over like a tombstone.
@@ -85,8 +109,7 @@ impl UserCursor {
         if self.is_below(key) {
             return self.first();
         }
-        self.place = Place::Nowhere;
-        self.seen.clear();
+        self.leave();
         if self.is_above(key) {
             return Ok(());
         }
@@ -99,7 +122,7 @@ impl UserCursor {
         if self.is_above(key) {
             return self.last();
         }
-        self.place = Place::Nowhere;
+        self.leave();
         if self.is_below(key) {
             return Ok(());
         }
@@ -109,8 +132,7 @@ impl UserCursor {
 
     /// To the first key within the bounds.
     pub fn first(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
-        self.seen.clear();
+        self.leave();
         match &self.bounds.0 {
             Bound::Unbounded => self.inner.first()?,
             Bound::Included(key) => self.inner.seek(key, self.seqno)?,
@@ -124,29 +146,33 @@ impl UserCursor {
 
     /// To the last key within the bounds.
     pub fn last(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.leave();
         match &self.bounds.1 {
             Bound::Unbounded => self.inner.last()?,
             Bound::Included(key) => self.inner.seek_for_prev(key, 0)?,
             Bound::Excluded(key) => {
                 self.inner.seek_for_prev(key, MAX_SEQNO)?;
-                if self.inner.valid() && self.order.compare(self.inner.record().key, key).is_eq() {
-                    self.inner.prev()?;
+                if self.inner.valid() {
+                    let record = self.inner.record();
+                    if record.kind != Kind::Fence && self.order.compare(record.key, key).is_eq() {
+                        self.inner.prev()?;
+                    }
                 }
             }
         }
         self.find_backward()
     }
 
-    /// One key on.
+    /// One key on; from a fence that was answered as an error, to what is behind it.
     #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
-            Place::Inner => self.inner.next()?,
+            Place::Inner | Place::Fence => self.inner.next()?,
             // Turns round: the inner cursor stands before all versions of the key, or there is nothing before them.
-            Place::Saved => {
+            Place::Saved | Place::Told => {
+                self.tell_pending()?;
                 let key = self.saved.record().key;
                 self.seen.set(self.order.lead(key), key);
                 if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
@@ -155,13 +181,13 @@ impl UserCursor {
         self.find_forward()
     }
 
-    /// One key back.
+    /// One key back; from a fence that was answered as an error, to what is before it.
     pub fn prev(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             // What lies before the newest visible version is above the seqno or another key.
-            Place::Inner => self.inner.prev()?,
-            Place::Saved => {}
+            Place::Inner | Place::Fence => self.inner.prev()?,
+            Place::Saved | Place::Told => self.tell_pending()?,
         }
         self.find_backward()
     }
@@ -169,7 +195,7 @@ impl UserCursor {
     /// True if the cursor stands on a record.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.place != Place::Nowhere
+        matches!(self.place, Place::Inner | Place::Saved)
     }
 
     /// The key under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
@@ -190,7 +216,9 @@ impl UserCursor {
         match self.place {
             Place::Inner => self.inner.record(),
             Place::Saved => self.saved.record(),
-            Place::Nowhere => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
+            Place::Nowhere | Place::Fence | Place::Told => {
+                Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] }
+            }
         }
     }
 
@@ -203,6 +231,11 @@ impl UserCursor {
             if self.is_above(record.key) {
                 break;
             }
+            if record.kind == Kind::Fence {
+                self.meet(false)?;
+                self.inner.next()?;
+                continue;
+            }
             let lead = self.order.lead(record.key);
             // Where the next record of interest is at the earliest, if not here.
             let pass_to = if self.seen.is(&self.order, &lead, record.key) {
@@ -211,6 +244,10 @@ impl UserCursor {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
             match pass_to {
+                None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record) => {
+                    self.seen.set(lead, record.key);
+                    passed = 0;
+                }
                 None if record.kind == Kind::Put && !self.is_expired(&record) => {
                     self.seen.set(lead, record.key);
                     self.place = Place::Inner;
@@ -244,6 +281,11 @@ impl UserCursor {
             if self.is_below(record.key) {
                 break;
             }
+            if record.kind == Kind::Fence {
+                self.meet(false)?;
+                self.inner.prev()?;
+                continue;
+            }
             if record.seqno > self.seqno {
                 if passed >= LONG_RUN && record.seqno < MAX_SEQNO {
                     // Newer versions of this key are above the seqno too: to what precedes them.
@@ -260,6 +302,10 @@ impl UserCursor {
             passed = 0;
             self.saved.set(&record);
             let place = self.leave_key_backward()?;
+            if !self.fences.is_empty() && self.is_saved_covered() {
+                self.tell_pending()?;
+                continue;
+            }
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
             if newest.kind == Kind::Put && !self.is_expired(&newest) {
                 if place == Place::Inner {
@@ -269,6 +315,7 @@ impl UserCursor {
                 break;
             }
             hides_its_key(&newest)?;
+            self.tell_pending()?;
             if place == Place::Inner {
                 self.inner.prev()?;
             }
@@ -279,22 +326,98 @@ impl UserCursor {
     /// The oldest version of a key is saved and the inner cursor stands on it: goes back through its versions to the newest
     /// that is not above the seqno, and answers where that is.
     fn leave_key_backward(&mut self) -> Result<Place> {
-        for _ in 0..LONG_RUN {
+        let mut passed = 0;
+        while passed < LONG_RUN || !self.fences.is_empty() {
             self.inner.prev()?;
             if !self.inner.valid() {
                 return Ok(Place::Saved);
             }
             let record = self.inner.record();
-            if record.seqno > self.seqno || self.order.compare(record.key, self.saved.record().key).is_ne() {
+            let is_other = self.order.compare(record.key, self.saved.record().key).is_ne();
+            if record.kind == Kind::Fence && !is_other {
+                // Newer versions of the key may stand before it: it is told of when the key is dealt with.
+                self.meet(true)?;
+                continue;
+            }
+            if record.seqno > self.seqno || is_other {
                 return Ok(Place::Saved);
             }
             if !planted::active(Bug::ReverseCursorSkipsVersion) {
                 self.saved.set(&record);
             }
+            passed += 1;
         }
-        // The saved version is not above the seqno, so this finds it or a newer one.
+        // The saved version is not above the seqno, so this finds it or a newer one, or a fence that may hide one.
         self.inner.seek(self.saved.record().key, self.seqno)?;
-        Ok(Place::Inner)
+        while self.inner.valid() && self.inner.record().kind == Kind::Fence {
+            self.meet(true)?;
+            self.inner.next()?;
+        }
+        if self.fences.is_empty() {
+            return Ok(Place::Inner);
+        }
+        // Among fences the newest is saved, and the inner cursor stands before all versions.
+        let newest = self.inner.record();
+        if self.inner.valid() && self.order.compare(newest.key, self.saved.record().key).is_eq() {
+            self.saved.set(&newest);
+        }
+        self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
+        Ok(Place::Saved)
+    }
+
+    /// Forgets where the cursor stood.
+    fn leave(&mut self) {
+        self.place = Place::Nowhere;
+        self.seen.clear();
+        self.fences.clear();
+        self.pending = 0;
+    }
+
+    /// The inner cursor stands on a fence. If it was not known, answers its error, now or (`later`) at the next step.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, later: bool) -> Result<()> {
+        let fence = Fence::decode(&mut Reader::new(self.inner.record().value))?;
+        if self.fences.contains(&fence) {
+            return Ok(());
+        }
+        self.fences.push(fence);
+        if later {
+            self.pending += 1;
+            return Ok(());
+        }
+        self.place = Place::Fence;
+        Err(self.error_of(self.fences.len() - 1))
+    }
+
+    /// Answers the error of a fence that was met on the way and is not told of; the cursor then stands where it did and shows
+    /// nothing.
+    #[inline]
+    fn tell_pending(&mut self) -> Result<()> {
+        if self.pending == 0 {
+            return Ok(());
+        }
+        self.place = Place::Told;
+        let number = self.fences.len() - self.pending;
+        self.pending -= 1;
+        Err(self.error_of(number))
+    }
+
+    #[cold]
+    fn error_of(&self, number: usize) -> Error {
+        let none = || Error::structural("a fence that is not there");
+        let error = self.fences.get(number).map_or_else(none, Fence::error);
+        if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
+    }
+
+    /// True if the saved record may be older than one that was lost.
+    #[cold]
+    fn is_saved_covered(&mut self) -> bool {
+        let (record, order) = (self.saved.record(), &self.order);
+        if self.pending == 0 {
+            self.fences.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
+        }
+        self.fences.iter().any(|fence| fence.covers(order, record.key, record.seqno))
     }
 
     /// True if the time of a record is over.
@@ -324,6 +447,14 @@ impl UserCursor {
             Bound::Excluded(bound) => self.order.compare(key, bound).is_ge(),
         }
     }
+}
+
+/// True if a record that a walk on comes to may be older than one that was lost. Fences that lie behind it are forgotten.
+#[cold]
+#[inline(never)]
+fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>) -> bool {
+    fences.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
+    fences.iter().any(|fence| fence.covers(order, record.key, record.seqno))
 }
 
 /// The record that decides over its key is none to show: a tombstone, or a value whose time is over, hides the key; any other kind

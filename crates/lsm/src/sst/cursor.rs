@@ -2,17 +2,29 @@
 //!
 //! It holds the block it stands in and the whole key under it; a step within cached blocks copies the bytes by which the key
 //! differs and allocates nothing. Keys share bytes with their restart's only, so any entry is reached from any other.
+//!
+//! A user's cursor checks records where they lie, as often as its policy says, and goes on where a block is damaged: what can be
+//! believed is shown, and what is lost as a record of kind `Fence`, at the end of the span by which the cursor comes. One that
+//! fills no cache serves jobs that must have every record: it answers an error there. It checks what it takes from the cache,
+//! so that a bit that flipped in memory does not stop a job.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::block::{Block, Place};
 use super::entry::Entry;
+use super::heal::Fetched;
+use super::index::Index;
+use super::prove::Side;
+use super::remains::{Item, Remains};
 use super::table::{Table, read_error};
+use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::env::read_exact;
 use crate::error::{Error, Result};
-use crate::options::KIB;
-use crate::record::{Kind, Record, Seqno};
+use crate::fence::Fence;
+use crate::options::{KIB, Verify};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 
 /// What a cursor that fills no cache reads at once.
@@ -28,15 +40,27 @@ const SCAN_BLOCKS: u32 = 2;
 pub struct TableCursor {
     table: Arc<Table>,
     fill_cache: bool,
+    /// Gaps are shown, not answered as errors.
+    shows_gaps: bool,
     /// The block the cursor stood in last, kept for a seek that stays near.
     block: Option<Arc<Block>>,
     number: usize,
     at: usize,
-    /// The entry under the cursor; none: not valid.
+    /// The entry under the cursor; none: not valid, or among what is left of a block.
     entry: Option<Entry>,
     key: Vec<u8>,
     /// Bytes that `key` shares with its restart.
     shared: usize,
+    /// Records until the next one is checked; 0: none is.
+    left: u32,
+    /// One in so many is checked; 0: none.
+    every: u32,
+    /// All records of a block are checked when it is loaded.
+    loaded: bool,
+    /// The table's index was hit in memory; its spare leads the cursor.
+    distrusts: bool,
+    /// What is left of the block, if it is damaged.
+    wreck: Option<Wreck>,
     /// Blocks read from the file in a row.
     streak: u32,
     advised: u64,
@@ -45,17 +69,54 @@ pub struct TableCursor {
     chunk_at: u64,
 }
 
+/// A position among what is left of a block.
+struct Wreck {
+    remains: Arc<Remains>,
+    at: usize,
+    standing: bool,
+    /// The place of a gap, as the cursor came to it, and its fence.
+    key: Vec<u8>,
+    seqno: Seqno,
+    fence: Vec<u8>,
+}
+
+/// What a search anew has come to.
+enum Anew {
+    /// A place in the block, and whether versions of the key may go on in the next.
+    Found(Place, bool),
+    /// The key is to be looked for in this block.
+    In(usize),
+}
+
+/// How a cursor comes to where it is to stand.
+#[derive(Clone, Copy)]
+enum Arrival<'a> {
+    First,
+    Last,
+    /// From the entry at this place of the block, to the one behind or before it.
+    Next(usize),
+    Prev(usize),
+    Seek(&'a [u8], Seqno),
+    SeekForPrev(&'a [u8], Seqno),
+}
+
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
         TableCursor {
             table,
             fill_cache,
+            shows_gaps: false,
             block: None,
             number: 0,
             at: 0,
             entry: None,
             key: Vec::new(),
             shared: 0,
+            left: 0,
+            every: 0,
+            loaded: false,
+            distrusts: false,
+            wreck: None,
             streak: 0,
             advised: 0,
             chunk: Vec::new(),
@@ -63,37 +124,85 @@ impl TableCursor {
         }
     }
 
+    /// A user's cursor, which checks what it passes and shows gaps.
+    pub(super) fn checked(table: Arc<Table>, verify: Verify) -> TableCursor {
+        let every = match verify {
+            _ if !table.is_judged => 0,
+            Verify::Never | Verify::OnFill => 0,
+            Verify::Sampled(of) => of.max(1),
+            Verify::Always => 1,
+        };
+        let loaded = matches!(verify, Verify::OnFill | Verify::Sampled(_));
+        TableCursor { shows_gaps: true, left: every, every, loaded, ..TableCursor::new(table, true) }
+    }
+
     /// Makes `number` the current block.
     fn enter(&mut self, number: usize) -> Result<()> {
         self.entry = None;
-        if self.block.is_some() && self.number == number {
+        if self.number == number && (self.block.is_some() || self.wreck.is_some()) {
             return Ok(());
         }
+        self.wreck = None;
         if let Some(block) = self.table.slots.slot(number).load_full() {
             if self.fill_cache {
                 block.touch();
+                self.block = Some(block);
+            } else {
+                self.block = None;
+                self.block = Some(self.trusted(number, block)?);
             }
-            self.block = Some(block);
         } else {
             let follows = number == 0 || (self.block.is_some() && number == self.number + 1);
             self.streak = if follows { self.streak + 1 } else { 0 };
             self.block = None; // freed before the next one is read
-            self.block = Some(self.fetch(number)?);
+            match self.fetch(number)? {
+                Fetched::Whole(block) => self.block = Some(block),
+                Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
+            }
         }
         self.number = number;
         Ok(())
     }
 
     #[cold]
-    fn fetch(&mut self, number: usize) -> Result<Arc<Block>> {
+    fn fetch(&mut self, number: usize) -> Result<Fetched> {
         if self.fill_cache {
             self.advise(number);
-            return Ok(self.table.slots.keep(number, self.table.read_block(number, true)?));
+            return match self.table.fetch(number, self.loaded)? {
+                Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+                fetched => Ok(fetched),
+            };
         }
-        if self.streak == 0 {
-            return self.table.read_block(number, false).map(Arc::new);
+        let read = if self.streak == 0 { self.table.read_block(number, false) } else { self.fetch_chunked(number) };
+        let block = match read {
+            Err(error) if error.is_corruption() => self.whole_again(number, error)?,
+            read => Arc::new(read?),
+        };
+        Ok(Fetched::Whole(block))
+    }
+
+    /// A block for a job that must have all of it, if it can be made whole.
+    #[cold]
+    fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => Ok(block),
+            Fetched::Broken(_) => Err(self.table.named(error, number)),
         }
-        self.fetch_chunked(number).map(Arc::new)
+    }
+
+    /// A block from the cache for a job that must have all of it.
+    fn trusted(&self, number: usize, block: Arc<Block>) -> Result<Arc<Block>> {
+        if !self.table.is_judged || self.table.serves_all(&block) {
+            return Ok(block);
+        }
+        self.whole_again(number, Error::structural("a block that does not match its companions"))
+    }
+
+    /// The error of a block that cannot be made whole.
+    #[cold]
+    fn lost(&self, remains: &Remains, number: usize) -> Error {
+        let whole = || Error::structural("a block is damaged");
+        self.table.named(remains.first_gap().map_or_else(whole, Fence::error), number)
     }
 
     /// Tells the operating system what a scan will read next.
@@ -123,18 +232,29 @@ impl TableCursor {
         table.load(self.chunk[from..from + handle.bytes()].to_vec(), handle, false)
     }
 
-    /// Stands on an entry of the current block. `fresh`: the key held is of another block.
+    /// Stands on an entry of the current block, unless it is checked and found wanting. `fresh`: the key held is of another block.
     #[inline]
-    fn stand(&mut self, at: usize, fresh: bool) -> Result<()> {
+    fn stand(&mut self, at: usize, fresh: bool, arrival: Arrival<'_>) -> Result<()> {
+        let stood = self.place(at, fresh);
+        self.left = self.left.wrapping_sub(1);
+        if stood.is_ok() && (self.left != 0 || self.is_right()) {
+            return Ok(());
+        }
+        self.stand_anew(arrival, stood)
+    }
+
+    /// Stands on an entry of the current block.
+    #[inline]
+    fn place(&mut self, at: usize, fresh: bool) -> Result<()> {
         self.entry = None;
         let Some(block) = self.block.as_deref() else { return Ok(()) };
-        let entry = block.entry(at).map_err(|error| self.table.at_block(error, self.number))?;
+        let entry = block.entry(at)?;
         // Of the key held, the bytes that both entries share with their common restart stay. A step to or from another restart's
         // entries goes over the restart itself, which shares nothing.
         let kept = if fresh { 0 } else { entry.shared.min(self.shared) };
         self.key.truncate(kept);
         if entry.shared > kept {
-            let start = block.shared_key(at, &entry).map_err(|error| self.table.at_block(error, self.number))?;
+            let start = block.shared_key(at, &entry)?;
             self.key.extend_from_slice(&start[kept..]);
         }
         self.key.extend_from_slice(block.suffix(&entry));
@@ -143,44 +263,238 @@ impl TableCursor {
         Ok(())
     }
 
+    /// True if the record under the cursor is what was written.
+    #[inline]
+    fn is_right(&mut self) -> bool {
+        self.left = self.every;
+        let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
+        self.table.judge().serves(&block.record(self.at, entry, &self.key), hash_key(&self.key))
+    }
+
+    /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.
+    #[cold]
+    #[inline(never)]
+    fn stand_anew(&mut self, arrival: Arrival<'_>, stood: Result<()>) -> Result<()> {
+        self.entry = None;
+        let number = self.number;
+        if let Err(error) = &stood
+            && !error.is_corruption()
+        {
+            return stood;
+        }
+        self.table.watch.doubted();
+        let old = self.block.take();
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => {
+                self.block = Some(block);
+                let last = self.block_len() - 1;
+                match arrival {
+                    Arrival::First => self.place(0, true),
+                    Arrival::Last => self.place(last, true),
+                    Arrival::Next(from) => self.place((from + 1).min(last), true),
+                    Arrival::Prev(from) => self.place(from.saturating_sub(1), true),
+                    // What the search met may have misled it.
+                    Arrival::Seek(key, seqno) => return self.seek_in(key, seqno, true),
+                    Arrival::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
+                }
+                .map_err(|error| self.table.named(error, number))
+            }
+            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            Fetched::Broken(remains) => {
+                self.wreck = Some(Wreck::new(remains));
+                let from = |at: usize| {
+                    let block = old.as_deref()?;
+                    let mut key = Vec::new();
+                    block.key_into(at, &mut key).ok()?;
+                    Some((key, block.seqno(&block.entry(at).ok()?)))
+                };
+                match arrival {
+                    Arrival::First => self.stand_among(0, true, None),
+                    Arrival::Last => self.stand_among(usize::MAX, false, None),
+                    Arrival::Next(at) => match from(at) {
+                        Some((key, seqno)) if seqno > 0 => self.seek_among(&key, seqno - 1),
+                        Some((key, _)) => self.seek_behind(&key),
+                        None => self.stand_among(0, true, None),
+                    },
+                    Arrival::Prev(at) => match from(at) {
+                        Some((key, seqno)) => self.seek_back_among(&key, (seqno + 1).min(MAX_SEQNO)),
+                        None => self.stand_among(usize::MAX, false, None),
+                    },
+                    Arrival::Seek(key, seqno) => self.seek_among(key, seqno),
+                    Arrival::SeekForPrev(key, seqno) => self.seek_back_among(key, seqno),
+                }
+            }
+        }
+    }
+
     /// Stands at the start of a block, or nowhere behind the last one.
     fn stand_first(&mut self, number: usize) -> Result<()> {
-        self.entry = None;
+        self.leave();
         if number >= self.table.index.len() {
             return Ok(());
         }
         self.enter(number)?;
-        self.stand(0, true)
+        if self.wreck.is_some() {
+            return self.stand_among(0, true, None);
+        }
+        self.stand(0, true, Arrival::First)
     }
 
     /// Stands at the end of the block before `number`, or nowhere before the first one.
     fn stand_last_before(&mut self, number: usize) -> Result<()> {
-        self.entry = None;
+        self.leave();
         let Some(number) = number.checked_sub(1) else { return Ok(()) };
         self.enter(number)?;
-        self.stand(self.block_len().saturating_sub(1), true)
+        if self.wreck.is_some() {
+            return self.stand_among(usize::MAX, false, None);
+        }
+        self.stand(self.block_len().saturating_sub(1), true, Arrival::Last)
+    }
+
+    /// Stands nowhere; the block stays.
+    fn leave(&mut self) {
+        self.entry = None;
+        if let Some(wreck) = &mut self.wreck {
+            wreck.standing = false;
+        }
+    }
+
+    /// The index that leads the cursor.
+    #[inline]
+    fn index(&self) -> &Index {
+        if self.distrusts { self.table.spare.get().unwrap_or(&self.table.index) } else { &self.table.index }
     }
 
     /// Enters the block where (`key`, `seqno`) belongs and answers its place there, at most one behind the last entry.
-    /// None: behind the last block.
-    fn locate(&mut self, key: &[u8], seqno: Seqno) -> Result<Option<Place>> {
-        self.entry = None;
-        let mut number = self.table.index.find(key, &self.table.order);
+    /// None: behind the last block, or the block is damaged (it is entered then).
+    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Place>> {
+        self.leave();
+        let mut number = self.index().find(key, &self.table.order);
+        if proof.is_some()
+            && number == self.index().len()
+            && !self.index().proves(number, key, false, &self.table.order)
+            && let Some(other) = self.find_anew(key)?
+        {
+            number = other;
+        }
+        let mut follows = false;
         while number < self.table.index.len() {
             self.enter(number)?;
-            let Some(block) = self.block.as_deref() else { break };
-            let order = &self.table.order;
-            let place = block.search(key, seqno, order).map_err(|error| self.table.at_block(error, number))?;
-            // Versions of one key may go on in the next block.
-            let spills = place.at == block.len()
-                && number + 1 < self.table.index.len()
-                && block.ends_with(key, order).map_err(|error| self.table.at_block(error, number))?;
-            if !spills {
-                return Ok(Some(place));
+            if self.wreck.is_some() {
+                if !self.goes_on_among(key, number) {
+                    return Ok(None);
+                }
+            } else {
+                match self.search(number, (key, seqno), proof, follows) {
+                    Ok(Some((place, false))) => return Ok(Some(place)),
+                    Ok(Some((_, true))) => {}
+                    _ => match self.search_anew(number, key, seqno)? {
+                        Anew::Found(place, false) => return Ok(Some(place)),
+                        Anew::Found(_, true) => {}
+                        Anew::In(other) => {
+                            (number, follows) = (other, follows && other == number);
+                            continue;
+                        }
+                    },
+                }
             }
-            number += 1;
+            (number, follows) = (number + 1, true);
         }
+        self.wreck = None;
         Ok(None)
+    }
+
+    /// Searches the current block; answers also whether versions of the key may go on in the next. None: what was found does not
+    /// agree with what stands around it.
+    #[inline]
+    fn search(
+        &self,
+        number: usize,
+        (key, seqno): (&[u8], Seqno),
+        proof: Option<Side>,
+        follows: bool,
+    ) -> Result<Option<(Place, bool)>> {
+        let Some(block) = self.block.as_deref() else { return Ok(None) };
+        let (order, index) = (&self.table.order, self.index());
+        let place = block.search(key, seqno, order)?;
+        let spills = place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?;
+        let is_proved = match proof {
+            None => true,
+            Some(side) => self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side),
+        };
+        Ok(is_proved.then_some((place, spills)))
+    }
+
+    /// What a search met does not agree with itself: finds out what was hit, and searches again.
+    #[cold]
+    #[inline(never)]
+    fn search_anew(&mut self, number: usize, key: &[u8], seqno: Seqno) -> Result<Anew> {
+        self.table.watch.doubted();
+        if let Some(other) = self.find_anew(key)? {
+            return Ok(Anew::In(other));
+        }
+        self.block = None;
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => {
+                self.block = Some(block);
+                let found = self.search(number, (key, seqno), None, false);
+                match found.map_err(|error| self.table.named(error, number))? {
+                    Some((place, spills)) => Ok(Anew::Found(place, spills)),
+                    None => Ok(Anew::In(number)),
+                }
+            }
+            Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+            Fetched::Broken(remains) => {
+                self.wreck = Some(Wreck::new(remains));
+                Ok(Anew::In(number))
+            }
+        }
+    }
+
+    /// Where a key belongs by an index that is right, if the one that leads the cursor is not.
+    #[cold]
+    fn find_anew(&mut self, key: &[u8]) -> Result<Option<usize>> {
+        let trusted = self.table.trusted_index()?;
+        if self.distrusts || std::ptr::eq(trusted, &self.table.index) {
+            return Ok(None);
+        }
+        let number = trusted.find(key, &self.table.order);
+        self.distrusts = true;
+        Ok(Some(number))
+    }
+
+    /// `sound`: the block was just made whole, and nothing of it is checked again.
+    fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
+        let proof = (self.every == 1 && !sound).then_some(Side::Before);
+        match self.locate(key, seqno, proof)? {
+            None if self.wreck.is_some() => self.seek_among(key, seqno),
+            None => Ok(()),
+            Some(place) if place.at >= self.block_len() => self.stand_first(self.number + 1),
+            Some(place) if sound => self.stand_named(place.at),
+            Some(place) => self.stand(place.at, true, Arrival::Seek(key, seqno)),
+        }
+    }
+
+    /// The same, backwards.
+    fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
+        let proof = (self.every == 1 && !sound).then_some(Side::Both);
+        match self.locate(key, seqno, proof)? {
+            None if self.wreck.is_some() => self.seek_back_among(key, seqno),
+            None => self.last(),
+            Some(place) => {
+                let at = if self.has_seqno(&place, seqno) { Some(place.at) } else { place.at.checked_sub(1) };
+                match at {
+                    None => self.stand_last_before(self.number),
+                    Some(at) if sound => self.stand_named(at),
+                    Some(at) => self.stand(at, true, Arrival::SeekForPrev(key, seqno)),
+                }
+            }
+        }
+    }
+
+    /// Stands on an entry of a block that was just made whole.
+    fn stand_named(&mut self, at: usize) -> Result<()> {
+        self.place(at, true).map_err(|error| self.table.named(error, self.number))
     }
 
     /// True if a search has found its key at exactly this seqno.
@@ -191,27 +505,148 @@ impl TableCursor {
         }
     }
 
+    #[inline]
     fn block_len(&self) -> usize {
         self.block.as_deref().map_or(0, Block::len)
+    }
+
+    /// A step out of the block, or among what is left of one.
+    #[cold]
+    #[inline(never)]
+    fn step_out(&mut self, forward: bool) -> Result<()> {
+        match &self.wreck {
+            Some(wreck) if wreck.standing => {
+                let next = if forward { Some(wreck.at + 1) } else { wreck.at.checked_sub(1) };
+                match next.filter(|next| *next < wreck.remains.items.len()) {
+                    Some(next) => self.stand_among(next, forward, None),
+                    None if forward => self.stand_first(self.number + 1),
+                    None => self.stand_last_before(self.number),
+                }
+            }
+            _ if self.entry.is_none() => Ok(()),
+            _ if forward => self.stand_first(self.number + 1),
+            _ => self.stand_last_before(self.number),
+        }
+    }
+}
+
+/// Moves among what is left of a block.
+impl TableCursor {
+    /// Stands on an item, the last one if there are not so many. `sought`: the place that a search was for, if it lies within a gap.
+    fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
+        self.entry = None;
+        let order = &self.table.order;
+        let Some(wreck) = &mut self.wreck else { return Ok(()) };
+        wreck.at = at.min(wreck.remains.items.len().saturating_sub(1));
+        wreck.standing = true;
+        if let Some(Item::Gap(fence)) = wreck.remains.items.get(wreck.at) {
+            let end = if forward { &fence.from } else { &fence.to };
+            let beyond = if forward { Ordering::Greater } else { Ordering::Less };
+            let (key, seqno) = match sought {
+                Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
+                _ => (&end.0[..], end.1),
+            };
+            wreck.key.clear();
+            wreck.key.extend_from_slice(key);
+            wreck.seqno = seqno;
+            wreck.fence.clear();
+            fence.encode(&mut wreck.fence);
+            self.table.watch.gap_met();
+        }
+        Ok(())
+    }
+
+    /// The first item at or after a place; on to the next block if there is none.
+    fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let order = &self.table.order;
+        let is_before = |item: &Item| match item {
+            Item::Whole(kept) => {
+                let record = kept.record();
+                order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
+            }
+            // Nothing above its bound is lost in a gap.
+            Item::Gap(fence) => {
+                let newest = (key, seqno.min(fence.bound));
+                order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
+            }
+        };
+        let Some(wreck) = &self.wreck else { return Ok(()) };
+        let at = wreck.remains.items.iter().position(|item| !is_before(item));
+        match at {
+            Some(at) => self.stand_among(at, true, Some((key, seqno))),
+            None => self.stand_first(self.number + 1),
+        }
+    }
+
+    /// The first item behind all versions of a key.
+    fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_among(key, 0)?;
+        while self.valid()
+            && self.table.order.compare(self.record().key, key).is_eq()
+            && self.record().kind != Kind::Fence
+        {
+            self.step_out(true)?;
+        }
+        Ok(())
+    }
+
+    /// The last item at or before a place; back to the block before if there is none.
+    fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let order = &self.table.order;
+        let begins = |item: &Item| {
+            let place = match item {
+                Item::Whole(kept) => (kept.record().key, kept.record().seqno),
+                Item::Gap(fence) => (&fence.from.0[..], fence.from.1),
+            };
+            order.compare_internal(place, (key, seqno)) != Ordering::Greater
+        };
+        let Some(wreck) = &self.wreck else { return Ok(()) };
+        let at = wreck.remains.items.iter().rposition(begins);
+        match at {
+            Some(at) => self.stand_among(at, false, Some((key, seqno))),
+            None => self.stand_last_before(self.number),
+        }
+    }
+
+    /// True if what is left of a block ends with versions of a key that may go on in the next.
+    fn goes_on_among(&self, key: &[u8], number: usize) -> bool {
+        let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
+        number + 1 < self.table.index.len()
+            && match last {
+                Some(Item::Whole(kept)) => self.table.order.compare(kept.record().key, key).is_eq(),
+                // The gap must be met first.
+                Some(Item::Gap(_)) | None => false,
+            }
+    }
+}
+
+impl Wreck {
+    fn new(remains: Arc<Remains>) -> Wreck {
+        Wreck { remains, at: 0, standing: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
+    }
+
+    fn record(&self) -> Option<Record<'_>> {
+        match self.remains.items.get(self.at)? {
+            _ if !self.standing => None,
+            Item::Whole(kept) => Some(kept.record()),
+            Item::Gap(_) => Some(Record {
+                key: &self.key,
+                seqno: self.seqno,
+                kind: Kind::Fence,
+                value: &self.fence,
+                companion: &[],
+            }),
+        }
     }
 }
 
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        match self.locate(key, seqno)? {
-            None => Ok(()),
-            Some(place) if place.at < self.block_len() => self.stand(place.at, true),
-            Some(_) => self.stand_first(self.number + 1),
-        }
+        self.seek_in(key, seqno, false)
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        match self.locate(key, seqno)? {
-            None => self.last(),
-            Some(place) if self.has_seqno(&place, seqno) => self.stand(place.at, true),
-            Some(place) if place.at > 0 => self.stand(place.at - 1, true),
-            Some(_) => self.stand_last_before(self.number),
-        }
+        self.seek_back_in(key, seqno, false)
     }
 
     fn first(&mut self) -> Result<()> {
@@ -225,30 +660,24 @@ impl Cursor for TableCursor {
     #[inline]
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "next on a cursor that stands nowhere");
-        if self.entry.is_none() {
-            return Ok(());
+        if self.entry.is_some() && self.at + 1 < self.block_len() {
+            return self.stand(self.at + 1, false, Arrival::Next(self.at));
         }
-        if self.at + 1 < self.block_len() {
-            return self.stand(self.at + 1, false);
-        }
-        self.stand_first(self.number + 1)
+        self.step_out(true)
     }
 
     #[inline]
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "prev on a cursor that stands nowhere");
-        if self.entry.is_none() {
-            return Ok(());
+        if self.entry.is_some() && self.at > 0 {
+            return self.stand(self.at - 1, false, Arrival::Prev(self.at));
         }
-        if self.at > 0 {
-            return self.stand(self.at - 1, false);
-        }
-        self.stand_last_before(self.number)
+        self.step_out(false)
     }
 
     #[inline]
     fn valid(&self) -> bool {
-        self.entry.is_some()
+        self.entry.is_some() || self.wreck.as_ref().is_some_and(|wreck| wreck.standing)
     }
 
     #[inline]
@@ -256,8 +685,9 @@ impl Cursor for TableCursor {
         match (self.block.as_deref(), &self.entry) {
             (Some(block), Some(entry)) => block.record(self.at, entry, &self.key),
             _ => {
-                debug_assert!(false, "no record under a cursor that stands nowhere");
-                Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] }
+                let record = self.wreck.as_ref().and_then(Wreck::record);
+                debug_assert!(record.is_some(), "no record under a cursor that stands nowhere");
+                record.unwrap_or(Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] })
             }
         }
     }

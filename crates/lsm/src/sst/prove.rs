@@ -58,6 +58,15 @@ impl Wanted<'_> {
     }
 }
 
+/// What of the neighbours of a search's end is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The record before it; the one at it is checked by whoever stands there.
+    Before,
+    /// Both.
+    Both,
+}
+
 /// By whom, and against what promise.
 #[derive(Clone, Copy)]
 pub(super) struct Judge<'a> {
@@ -126,6 +135,28 @@ impl Table {
             _ => true,
         };
         left && right && edge
+    }
+
+    /// True if a search for a place in internal order has rightly ended where it did: what stands before it there is before it.
+    /// `spills`: the block ends with versions of the key, and the search goes on.
+    pub(super) fn places(
+        &self,
+        block: &Block,
+        (number, at): (usize, usize),
+        place: (&[u8], Seqno),
+        (index, follows, spills): (&Index, bool, bool),
+        side: Side,
+    ) -> bool {
+        let left = match at.checked_sub(1) {
+            Some(left) => block.is_before(left, place, &self.order, self.judge()),
+            None => follows || index.begins_at(number, place.0, &self.order),
+        };
+        let right = side == Side::Before
+            || at == block.len()
+            || block.is_whole(at, self.judge(), |key, seqno| {
+                self.order.compare_internal((key, seqno), place) != Ordering::Less
+            });
+        left && right && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
     }
 }
 

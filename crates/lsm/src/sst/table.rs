@@ -28,6 +28,7 @@ use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
+use crate::options::Verify;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
@@ -246,10 +247,16 @@ impl Table {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
     }
 
-    /// A cursor over the table. Without `fill_cache` (compaction, backup) blocks in the cache are used, others are read in
-    /// large pieces and not kept.
+    /// A cursor over the table, which answers an error where a block is damaged and cannot be made whole. Without `fill_cache`
+    /// (compaction, backup) blocks in the cache are checked and used, others are read in large pieces and not kept.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), fill_cache)
+    }
+
+    /// A cursor for a user: it checks what it passes as `verify` says, and where something is lost it shows a record of kind `Fence`
+    /// (see `fence`) and goes on.
+    pub fn cursor_checked(self: &Arc<Self>, verify: Verify) -> TableCursor {
+        TableCursor::checked(self.clone(), verify)
     }
 
     /// About how many bytes of the file stand before a key.

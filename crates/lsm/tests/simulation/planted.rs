@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use waxseal_lsm::planted::{Bug, plant};
 
+use crate::care;
 use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails};
@@ -14,6 +15,9 @@ use crate::world::CONFIGS;
 /// Runs until something panics; true if it did.
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
+    if care::ALL.iter().any(|check| found(check)) {
+        return true;
+    }
     if found(&torn_tails) {
         return true;
     }

@@ -1,0 +1,172 @@
+//! Fences as a source among others: each is shown as a record of kind `Fence` at the end of its span by which the walk comes to it.
+//!
+//! In:     the fences of a family's manifest, or the one that stands for a table that cannot be opened. There are few.
+//! Out:    each fence once in each direction, in the order in which the walk enters them; after a search into a span, at the place
+//!         that was sought.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::fence::Fence;
+use crate::order::Order;
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
+
+/// A cursor over fences.
+pub struct FenceCursor {
+    order: Order,
+    fences: Arc<Vec<Fence>>,
+    /// Those that the walk has still to enter or stands in, in its order, and where it enters each.
+    queue: Vec<(Entered, usize)>,
+    at: usize,
+    forward: bool,
+    /// The fence under the cursor, as bytes.
+    encoded: Vec<u8>,
+}
+
+/// Where a walk enters a span.
+type Entered = (Vec<u8>, Seqno);
+
+impl FenceCursor {
+    /// A cursor over some fences, in no order. Starts invalid.
+    pub fn new(order: Order, fences: Arc<Vec<Fence>>) -> FenceCursor {
+        FenceCursor { order, fences, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
+    }
+
+    /// Lines up the fences that a walk from `start` on meets; none: from the end. `but`: one that it does not.
+    fn line_up(&mut self, start: Option<(&[u8], Seqno)>, forward: bool, but: Option<usize>) {
+        let (order, ahead) = (&self.order, if forward { Ordering::Less } else { Ordering::Greater });
+        let is_ahead = |a: (&[u8], Seqno), b: (&[u8], Seqno)| order.compare_internal(a, b) == ahead;
+        self.queue.clear();
+        for (number, fence) in self.fences.iter().enumerate().filter(|(number, _)| Some(*number) != but) {
+            let ends = [(&fence.from.0[..], fence.from.1), (&fence.to.0[..], fence.to.1)];
+            let [near, far] = if forward { ends } else { [ends[1], ends[0]] };
+            let entered = match start {
+                // Nothing above its bound is lost in a fence, and a search upwards begins at the newest version of a key.
+                Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(fence.bound))) => continue,
+                Some(start) if !forward && is_ahead(far, start) => continue,
+                Some(start) if is_ahead(near, start) => start,
+                _ => near,
+            };
+            self.queue.push(((entered.0.to_vec(), entered.1), number));
+        }
+        self.queue.sort_by(|((a, a_seqno), _), ((b, b_seqno), _)| {
+            let order = order.compare_internal((a, *a_seqno), (b, *b_seqno));
+            if forward { order } else { order.reverse() }
+        });
+        (self.at, self.forward) = (0, forward);
+        self.show();
+    }
+
+    fn show(&mut self) {
+        self.encoded.clear();
+        if let Some((_, number)) = self.queue.get(self.at) {
+            self.fences[*number].encode(&mut self.encoded);
+        }
+    }
+
+    fn step(&mut self, forward: bool) {
+        if forward == self.forward {
+            self.at += 1;
+            self.show();
+        } else if let Some(((key, seqno), number)) = self.queue.get(self.at).cloned() {
+            self.line_up(Some((&key, seqno)), forward, Some(number));
+        }
+    }
+}
+
+impl Cursor for FenceCursor {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.line_up(Some((key, seqno)), true, None);
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.line_up(Some((key, seqno)), false, None);
+        Ok(())
+    }
+
+    fn first(&mut self) -> Result<()> {
+        self.line_up(None, true, None);
+        Ok(())
+    }
+
+    fn last(&mut self) -> Result<()> {
+        self.line_up(None, false, None);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.step(true);
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.step(false);
+        Ok(())
+    }
+
+    fn valid(&self) -> bool {
+        self.at < self.queue.len()
+    }
+
+    fn record(&self) -> Record<'_> {
+        let (key, seqno) = self.queue.get(self.at).map_or((&[][..], 0), |((key, seqno), _)| (&key[..], *seqno));
+        Record { key, seqno, kind: Kind::Fence, value: &self.encoded, companion: &[] }
+    }
+
+    fn source(&self) -> Source<'_> {
+        match self.queue.get(self.at) {
+            Some((_, number)) => {
+                let fence = &self.fences[*number];
+                Source { file: &fence.file, offset: fence.offset, ..Source::default() }
+            }
+            None => Source::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Verdict;
+
+    fn fence(from: &str, to: &str) -> Fence {
+        let place = |key: &str| (key.as_bytes().to_vec(), 5);
+        Fence { from: place(from), to: place(to), bound: 9, file: "f".into(), offset: 0, verdict: Verdict::Seal }
+    }
+
+    fn met(cursor: &mut FenceCursor, forward: bool) -> Vec<String> {
+        let mut met = Vec::new();
+        while cursor.valid() {
+            met.push(String::from_utf8(cursor.record().key.to_vec()).unwrap());
+            if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() }
+        }
+        met
+    }
+
+    #[test]
+    fn fences_are_met_where_the_walk_comes_to_them() {
+        let fences = Arc::new(vec![fence("m", "p"), fence("b", "d"), fence("n", "z")]);
+        let mut cursor = FenceCursor::new(Order::bytewise(), fences);
+        assert!(!cursor.valid());
+        cursor.first().unwrap();
+        assert_eq!(met(&mut cursor, true), ["b", "m", "n"]);
+        cursor.last().unwrap();
+        assert_eq!(met(&mut cursor, false), ["z", "p", "d"]);
+        cursor.seek(b"c", 100).unwrap();
+        assert_eq!(met(&mut cursor, true), ["c", "m", "n"]);
+        cursor.seek(b"e", 100).unwrap();
+        assert_eq!(met(&mut cursor, true), ["m", "n"]);
+        cursor.seek_for_prev(b"o", 0).unwrap();
+        assert_eq!(met(&mut cursor, false), ["o", "o", "d"]);
+        cursor.seek_for_prev(b"a", 0).unwrap();
+        assert!(!cursor.valid());
+        // Round: the one before, from the place where it stood.
+        cursor.seek(b"e", 0).unwrap();
+        cursor.prev().unwrap();
+        assert_eq!(cursor.record().key, b"d");
+    }
+}
