@@ -142,7 +142,9 @@ impl<'a, 'o> Mending<'a, 'o> {
             Err(error) if error.is_corruption() => match db.rebuild_table(table) {
                 Ok(rebuilt) => {
                     let mut finding = Finding::of(&error, Some(family));
-                    finding.message = format!("{}; damaged: {}", finding.message, rebuilt.damaged.join(", "));
+                    if !rebuilt.damaged.is_empty() {
+                        finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
+                    }
                     finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                     finding.outcome = Outcome::Repaired(Rung::Rebuild);
                     findings.push(finding);
