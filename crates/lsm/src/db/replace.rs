@@ -91,6 +91,12 @@ impl Db {
         inner.change_fences(family, Vec::new(), fences)
     }
 
+    /// Ends fences and begins others, in one edit.
+    pub fn replace_fences(&self, family: &Family, lifted: &[u64], fenced: Vec<Fence>) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.change_fences(family, lifted.to_vec(), fenced)
+    }
+
     /// Numbers of the tables of a family that compactions leave alone.
     pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
         let view = family.pinned_view();
