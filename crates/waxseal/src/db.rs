@@ -108,7 +108,7 @@ impl Inner {
     /// A cursor of the engine.
     pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
         self.check(&cf.family)?;
-        self.engine.cursor(&cf.family, at, bounds)
+        self.engine.cursor_checked(&cf.family, at, bounds, cf.verify_scans())
     }
 
     /// The value of a key with its seal, which is checked whatever the policy.

@@ -150,6 +150,11 @@ impl ColumnFamily {
         self.policy.reads.unwrap_or(self.family.options().verify_reads)
     }
 
+    /// What cursors made through this handle check.
+    pub(crate) fn verify_scans(&self) -> Verify {
+        self.policy.scans.unwrap_or(self.family.options().verify_scans)
+    }
+
     /// The same family, to be read under another policy: a handle like any other, cheap to make. Reads through it, by cursor and
     /// iterator too, and through a [`Snapshot`](crate::Snapshot) that is asked with it, check what `verify` says.
     ///

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use waxseal_lsm::db::{At, Bounds, Event, Listener};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs, Open};
@@ -74,7 +74,13 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let enough = migrations / 2;
     let mut gates = vec![
         run.none("strip", "metadata_bytes_on_plain_nodes", told.metadata_bytes, told.migrations, enough),
-        run.none("adopted", "unlike_those_that_migrated_in", told.adopted.abs_diff(told.in_records), told.in_records, 1),
+        run.none(
+            "adopted",
+            "unlike_those_that_migrated_in",
+            told.adopted.abs_diff(told.in_records),
+            told.in_records,
+            1,
+        ),
         run.none("sent_on", "damaged_or_lost_records_at_their_new_node", told.wrong, told.records, enough),
         run.counted_share("noticed", "hit_blocks_noticed_before_they_left", told.noticed, told.hits, 100.0),
     ];
@@ -409,7 +415,8 @@ fn planted(run: &Run) -> Outcome<Vec<Gate>> {
     let survives = value_of(&safe, key)?.is_some();
     let mut owner = filled("/owner", Arc::new(Sealer::new()))?;
     owner.put(key, b"planted")?;
-    let refused = export_as(&owner, Policy::PaperLiteral, "/literal").is_err_and(|error| error.to_string().contains('k'));
+    let refused =
+        export_as(&owner, Policy::PaperLiteral, "/literal").is_err_and(|error| error.to_string().contains('k'));
     let paper = filled("/papers", Arc::new(Paper::default()))?;
     drop(paper);
     let victim = handed(&sim, Path::new("/victim"), &[(key, b"planted")], &tables(&sim, Path::new("/papers")))?;

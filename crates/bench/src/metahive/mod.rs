@@ -13,6 +13,7 @@
 mod adjacency;
 mod conserve;
 mod content;
+mod faults;
 mod hetero;
 mod launder;
 mod layout;
@@ -54,6 +55,9 @@ pub struct Line {
     /// Writes the lines with their bounds to this file.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// `faults`: keeps the counts of all runs in this file.
+    #[arg(long)]
+    state: Option<PathBuf>,
     /// `table1`: one of the two regimes [default: both].
     #[arg(long)]
     regime: Option<Regime>,
@@ -87,6 +91,8 @@ pub enum Experiment {
     Hetero,
     /// What was flipped on disk comes back.
     Repair,
+    /// Every kind of fault at every site.
+    Faults,
 }
 
 /// The two places in which the paper's table can be asked for.
@@ -123,6 +129,7 @@ impl Experiment {
             Experiment::Conserve => case("conserve", conserve::run, (0.25, 0.05), (2_000 * MIB, 64 * MIB)),
             Experiment::Providers => case("providers", providers::run, (0.5, 0.05), (0, 256 * MIB)),
             Experiment::Repair => case("repair", repair::run, (0.25, 0.02), (0, 16 * MIB)),
+            Experiment::Faults => case("faults", faults::run, (0.05, 0.005), (0, 16 * MIB)),
             Experiment::Hetero => case("hetero", hetero::run, (0.5, 0.1), (0, 16 * MIB)),
         }
     }
@@ -137,6 +144,7 @@ struct Run {
     until: Instant,
     regime: Option<Regime>,
     plain_node: Option<PathBuf>,
+    state: Option<PathBuf>,
 }
 
 impl Run {
@@ -153,8 +161,8 @@ impl Run {
     /// The same run with a share of the time that is left.
     fn within(&self, share: f64) -> Run {
         let left = self.until.saturating_duration_since(Instant::now()).mul_f64(share);
-        let (dir, plain_node) = (self.dir.clone(), self.plain_node.clone());
-        Run { until: Instant::now() + left, dir, plain_node, ..*self }
+        let (dir, plain_node, state) = (self.dir.clone(), self.plain_node.clone(), self.state.clone());
+        Run { until: Instant::now() + left, dir, plain_node, state, ..*self }
     }
 
     /// A line `table1.put more ns`: at most `threshold`, by the upper bound.
@@ -234,8 +242,8 @@ pub fn metahive(line: &Line) -> Outcome<u8> {
         (_, true) => QUICK,
     };
     let until = Instant::now() + limit;
-    let (regime, plain_node) = (line.regime, line.plain_node.clone());
-    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime, plain_node };
+    let (regime, plain_node, state) = (line.regime, line.plain_node.clone(), line.state.clone());
+    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime, plain_node, state };
     println!("{}: scale {scale}, seed {}; {}", case.id, line.seed, machine());
     conclude(&(case.run)(&run)?, line.json.as_deref())
 }

@@ -77,13 +77,8 @@ fn entries(n: u64) -> Outcome<Vec<(u16, Vec<u8>)>> {
 }
 
 fn keeper(known: bool) -> Outcome<Arc<Sealer>> {
-    let own: Vec<Arc<dyn MetadataProvider>> = vec![
-        Arc::new(Expiry),
-        Arc::new(Provenance),
-        Arc::new(Etl),
-        Arc::new(Labels),
-        Arc::new(Own),
-    ];
+    let own: Vec<Arc<dyn MetadataProvider>> =
+        vec![Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels), Arc::new(Own)];
     let providers = if known { Providers::of(own)? } else { standard() };
     Ok(Arc::new(Sealer::new().with(providers)))
 }

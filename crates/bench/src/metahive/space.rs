@@ -37,7 +37,11 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     for (name, codec) in CODECS {
         let plain = bytes(run, num, codec, Arc::new(Plain), false)?;
         let paper = bytes(run, num, codec, Arc::new(Paper::default()), false)?;
-        println!("{name} the paper's rows: {paper:.2} B a record, {:+.2} B, {:+.1} %", paper - plain, (paper / plain - 1.0) * 100.0);
+        println!(
+            "{name} the paper's rows: {paper:.2} B a record, {:+.2} B, {:+.1} %",
+            paper - plain,
+            (paper / plain - 1.0) * 100.0
+        );
         for (layout, column) in [("following", false), ("column", true)] {
             let sealed = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
             let more = sealed - plain;
@@ -84,7 +88,9 @@ fn memory(run: &Run) -> Outcome<Gate> {
     let plain = slope(|| Arc::new(Plain))?;
     let sealed = slope(|| Arc::new(Sealer::new()))?;
     let paper = slope(|| Arc::new(Paper::default()))?;
-    println!("compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map):");
+    println!(
+        "compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map):"
+    );
     for (name, (slope, peak)) in [("plain", plain), ("sealed", sealed), ("the paper's store", paper)] {
         println!("    {name}: {:.2} MB, {slope:.2} B a version", peak / 1e6);
     }

@@ -262,8 +262,10 @@ impl Outputs<'_> {
         self.companion.clear();
         match check {
             Check::Validated | Check::Unverified => Ok(companions.term(record)),
+            // Hit, and the record is right; a first look may have been wrong itself.
             Check::CompanionDamaged
-                if companions.on_build(record, source.protection, &mut self.companion) == Build::Mend =>
+                if self.pass.checks_inputs
+                    && companions.on_build(record, source.protection, &mut self.companion) == Build::Mend =>
             {
                 self.written.mended += 1;
                 Ok(companions.term(&Record { companion: &self.companion, ..*record }))

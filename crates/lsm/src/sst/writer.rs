@@ -191,10 +191,9 @@ impl Writer {
     /// The same, of which it is known what must stand beside it in the finished block.
     pub fn add_promised(&mut self, record: &Record<'_>, promise: Protection) -> Result<()> {
         let new_key = self.check(record)?;
-        let column = self.column.as_ref().map_or(0, |column| column.len() + 4);
-        if self.block.count() > 0
-            && self.block.bytes() + column + entry::Builder::grows_by(record) > self.settings.block_bytes
-        {
+        let seal = if word_of(record.companion).is_some() { record.companion.len() } else { 0 };
+        let grown = self.block.bytes_beside_seals() + entry::Builder::grows_by(record) - seal;
+        if self.block.count() > 0 && grown > self.settings.block_bytes {
             self.end_block()?;
         }
         if let Some(handle) = self.pending.take() {

@@ -13,8 +13,8 @@ use waxseal_lsm::env::{Machine, Random, SeededRandom};
 use waxseal_lsm::error::Error;
 use waxseal_lsm::options::{Compression, Durability};
 
-use crate::oracle::{Change, Content};
 use crate::hurt::{data_end, read_all};
+use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World};
 
 /// A store on a disk of its own, and what it holds.

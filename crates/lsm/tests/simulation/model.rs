@@ -274,8 +274,10 @@ impl Run {
                 // Refused, and nothing is changed: a later check would see it.
                 let sealer = world.sealer.clone().unwrap_or_default();
                 let (key, value, mut batch) = (world.key(), world.value(), Batch::new());
-                let wrong = Seal::from_bytes((world.seal(&key, &value).number() ^ (1 << world.below(64))).to_le_bytes());
-                let refused = sealer.push_sealed(&mut batch, 0, Kind::Put, &key, &value, wrong).expect_err("a wrong seal");
+                let wrong =
+                    Seal::from_bytes((world.seal(&key, &value).number() ^ (1 << world.below(64))).to_le_bytes());
+                let refused =
+                    sealer.push_sealed(&mut batch, 0, Kind::Put, &key, &value, wrong).expect_err("a wrong seal");
                 assert_eq!(*refused.kind(), ErrorKind::Invalid);
                 assert!(batch.is_empty());
                 Ok(())

@@ -473,7 +473,11 @@ fn no_crash_loses_what_was_promised() {
         }
     });
     let points = points.into_inner();
-    println!("{points} crash points in {} scenarios, {} losses, mapped and plain, sealed and not", SCENARIOS.len(), LOSSES.len());
+    println!(
+        "{points} crash points in {} scenarios, {} losses, mapped and plain, sealed and not",
+        SCENARIOS.len(),
+        LOSSES.len()
+    );
     assert!(points >= 3_000, "{points} crash points");
 }
 

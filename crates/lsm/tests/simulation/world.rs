@@ -73,54 +73,50 @@ pub const CONFIGS: [Config; 8] = [
     Config { name: "large memtable, sealed", seals: Seals::Entries, ..LARGE_MEMTABLE },
 ];
 
-const MAPPED: Config =
-    Config {
-        name: "mapped",
-        mapped: true,
-        boot_id: true,
-        compression: Compression::Lz4,
-        block_bytes: 256,
-        filter_bits: 10,
-        cache_bytes: 1 << 20,
-        memtable_bytes: 4096,
-        seals: Seals::None,
-    };
-const PLAIN: Config =
-    Config {
-        name: "plain",
-        mapped: false,
-        boot_id: true,
-        compression: Compression::None,
-        block_bytes: 64,
-        filter_bits: 0,
-        cache_bytes: 0,
-        memtable_bytes: 4096,
-        seals: Seals::None,
-    };
-const NO_BOOT_ID: Config =
-    Config {
-        name: "no boot id",
-        mapped: true,
-        boot_id: false,
-        compression: Compression::None,
-        block_bytes: 4096,
-        filter_bits: 4,
-        cache_bytes: 2048,
-        memtable_bytes: 8192,
-        seals: Seals::None,
-    };
-const LARGE_MEMTABLE: Config =
-    Config {
-        name: "large memtable",
-        mapped: true,
-        boot_id: true,
-        compression: Compression::Lz4,
-        block_bytes: 512,
-        filter_bits: 10,
-        cache_bytes: 1 << 20,
-        memtable_bytes: 32768,
-        seals: Seals::None,
-    };
+const MAPPED: Config = Config {
+    name: "mapped",
+    mapped: true,
+    boot_id: true,
+    compression: Compression::Lz4,
+    block_bytes: 256,
+    filter_bits: 10,
+    cache_bytes: 1 << 20,
+    memtable_bytes: 4096,
+    seals: Seals::None,
+};
+const PLAIN: Config = Config {
+    name: "plain",
+    mapped: false,
+    boot_id: true,
+    compression: Compression::None,
+    block_bytes: 64,
+    filter_bits: 0,
+    cache_bytes: 0,
+    memtable_bytes: 4096,
+    seals: Seals::None,
+};
+const NO_BOOT_ID: Config = Config {
+    name: "no boot id",
+    mapped: true,
+    boot_id: false,
+    compression: Compression::None,
+    block_bytes: 4096,
+    filter_bits: 4,
+    cache_bytes: 2048,
+    memtable_bytes: 8192,
+    seals: Seals::None,
+};
+const LARGE_MEMTABLE: Config = Config {
+    name: "large memtable",
+    mapped: true,
+    boot_id: true,
+    compression: Compression::Lz4,
+    block_bytes: 512,
+    filter_bits: 10,
+    cache_bytes: 1 << 20,
+    memtable_bytes: 32768,
+    seals: Seals::None,
+};
 
 /// A key that no world writes, where fences without a loss begin.
 pub const FENCED: &[u8] = b"~a";

@@ -62,7 +62,8 @@ fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
             act.table()
         }
         Site::SealWord => act.seal_word(),
-        Site::CachedBlock | Site::IndexInMemory | Site::FilterInMemory | Site::VersionLinks => act.memory(),
+        Site::VersionLinks => act.version_links(),
+        Site::CachedBlock | Site::IndexInMemory | Site::FilterInMemory => act.memory(),
     }?;
     Ok(stage.map(|refused| {
         let Verdict { outcome, detail } = act.verdict;
@@ -417,7 +418,17 @@ impl Act<'_> {
         }
     }
 
-    /// What an open table and the picture of the levels hold in memory.
+    /// A table that readers no longer find.
+    fn version_links(&mut self) -> Result<Option<bool>> {
+        let stage = self.open_stage()?;
+        let (db, family) = stage.db()?;
+        let Some((level, number, _)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        db.exchange_in_memory(&family, (level, number), None)?;
+        drop((db, family));
+        self.aftermath(stage)
+    }
+
+    /// What an open table holds in memory.
     fn memory(&mut self) -> Result<Option<bool>> {
         Ok(None)
     }
