@@ -50,12 +50,11 @@ impl Companions for Careless {
             Forgery::Key => self.right.on_write(&Draft { key: b"x another", ..*draft }, out),
             Forgery::Missing => Ok(()),
             Forgery::Expiry => {
-                self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(u64::MAX))], ..*draft }, out)?;
-                let mut entries = Vec::new();
-                let given = Draft { entries: &[(EXPIRY, &Expiry::at(1))], ..*draft };
-                self.right.on_write(&given, &mut entries)?;
-                out.truncate(beside::SEAL_BYTES);
-                out.extend_from_slice(&entries[beside::SEAL_BYTES..]);
+                let (mut later, mut given) = (Vec::new(), Vec::new());
+                self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(u64::MAX))], ..*draft }, &mut later)?;
+                self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(1))], ..*draft }, &mut given)?;
+                out.extend_from_slice(&later[..beside::SEAL_BYTES]);
+                out.extend_from_slice(&given[beside::SEAL_BYTES..]);
                 Ok(())
             }
         }
@@ -105,6 +104,7 @@ impl Store {
         let options = CfOptions {
             compression: Compression::None,
             level0_tables: 64,
+            filter_bits: 0, // which would know nothing of a key that was hit
             verify_reads: Verify::Always,
             ..CfOptions::default()
         };
@@ -127,6 +127,15 @@ impl Store {
         self.db.close().expect("close");
         drop(self.db);
         Store::open(&self.sim, Arc::new(Sealer::new().with(standard())), Arc::new(Silent))
+    }
+
+    /// Two tables that a compaction merges, the forged record in one of them.
+    fn filled(self) -> Store {
+        for keys in [["a", "x", "z"], ["b", "c", "y"]] {
+            keys.iter().for_each(|key| self.put(key, "right"));
+            self.db.flush().expect("flush");
+        }
+        self
     }
 
     fn put(&self, key: &str, value: &str) {
@@ -158,12 +167,7 @@ impl Store {
 }
 
 fn seal_of_another_value() {
-    let store = Store::careless(Forgery::Value);
-    for key in ["a", "x", "z"] {
-        store.put(key, "right");
-    }
-    store.db.flush().expect("flush");
-    let store = store.careful();
+    let store = Store::careless(Forgery::Value).filled().careful();
     store.check("x", &["a", "z"]);
     store.compact();
     store.check("x", &["a", "z"]);
@@ -211,34 +215,21 @@ fn seal_of_another_key() {
     }
     store.db.flush().expect("flush");
     let store = store.careful();
+    store.get("a").expect("the block is in memory now");
+    store.check("x another", &["a", "z"]);
     store.check("x1", &["a", "z"]);
-    let again = Store::open(&store.sim.fork(), Arc::new(Sealer::new()), Arc::new(Silent));
-    again.get("a").expect("the block is in memory now");
-    // Past the filter, which knows nothing of it.
-    assert!(again.get("x1").is_err());
-    let answer = again.get("x another");
-    assert!(answer.is_ok_and(|found| found.is_none()) || again.get("x another").is_err());
+    store.check("x another", &["a", "z"]);
 }
 
 fn seal_that_is_missing() {
-    let store = Store::careless(Forgery::Missing);
-    for key in ["a", "x", "z"] {
-        store.put(key, "right");
-    }
-    store.db.flush().expect("flush");
-    let store = store.careful();
+    let store = Store::careless(Forgery::Missing).filled().careful();
     store.check("x", &["a", "z"]);
     store.compact();
     store.check("x", &["a", "z"]);
 }
 
 fn time_that_was_hit() {
-    let store = Store::careless(Forgery::Expiry);
-    for key in ["a", "x", "z"] {
-        store.put(key, "right");
-    }
-    store.db.flush().expect("flush");
-    let store = store.careful();
+    let store = Store::careless(Forgery::Expiry).filled().careful();
     store.sim.clock().advance_nanos(1_000_000_000);
     store.check("x", &["a", "z"]);
     store.compact();
@@ -249,8 +240,8 @@ fn time_that_was_hit() {
 fn adopted_ones_are_marked() {
     let store = Store::open(&SimFs::new(5), Arc::new(Plain), Arc::new(Silent));
     store.put("a", "right");
+    store.put("d", "right");
     store.db.flush().expect("flush");
-    store.put("b", "right");
     let store = store.careful();
     store.put("c", "right");
     store.compact();
@@ -284,8 +275,7 @@ fn corrections_are_confirmed() {
     for trial in 0..60 {
         let hurt = store.sim.fork();
         for _ in 0..3 {
-            hurt.flip(Path::new(DIR).join(&name), 64 * 8 + random.below(3_600 * 8))
-                .expect("flip");
+            hurt.flip(Path::new(DIR).join(&name), 64 * 8 + random.below(3_600 * 8)).expect("flip");
         }
         let store = Store::open(&hurt, Arc::new(Sealer::new()), Arc::new(Silent));
         read_all(&store.db, &content, &format!("trial {trial}"));

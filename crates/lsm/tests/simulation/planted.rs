@@ -30,7 +30,9 @@ fn is_found() -> bool {
             }
         }
     }
-    if found(&|| drop(hurt::stopped_repairs(CONFIGS[5], 6))) {
+    if found(&|| {
+        hurt::stopped_repairs(CONFIGS[5], 6);
+    }) {
         return true;
     }
     for closed in [true, false] {
