@@ -430,6 +430,7 @@ impl Table {
             true => (self.properties.largest.clone(), 0),
             false => (index.separator(number), 0),
         };
+        let offset = index.handle(number).map_or(0, |handle| handle.offset);
         Site {
             order: &self.order,
             base: self.base,
@@ -440,7 +441,8 @@ impl Table {
             single,
             fits,
             file: &self.name,
-            offset: index.handle(number).map_or(0, |handle| handle.offset),
+            seed: block_seed(&self.expected.uid, offset, Role::Data),
+            offset,
             verdict: error.damage().map_or(Verdict::Missing, |damage| damage.verdict),
         }
     }

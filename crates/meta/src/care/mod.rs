@@ -13,6 +13,7 @@
 //! version, and no two candidates make a repair.
 
 mod digest;
+mod losses;
 mod options;
 mod plan;
 mod repair;
