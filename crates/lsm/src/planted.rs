@@ -45,13 +45,12 @@ pub enum Bug {
     SealNotBoundAfterReplay,
     AdoptionUnmarked,
     AdoptionInCompleteFile,
-    ExpiredDecidedUnverified,
     LossNotFencedByRepair,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 40] = [
+    pub const ALL: [Bug; 39] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -90,7 +89,6 @@ impl Bug {
         Bug::SealNotBoundAfterReplay,
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
-        Bug::ExpiredDecidedUnverified,
         Bug::LossNotFencedByRepair,
     ];
 }

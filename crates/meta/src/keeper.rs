@@ -263,8 +263,7 @@ impl Sealer {
         entry.sealed
             && entry.version == expiry.version
             && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now())
-            && (active(Bug::ExpiredDecidedUnverified)
-                || verdict_on(record, hash(record.key), true) == Verdict::Validated)
+            && verdict_on(record, hash(record.key), true) == Verdict::Validated
     }
 }
 
