@@ -513,7 +513,9 @@ fn a_block_whose_sum_alone_is_wrong_is_told_behind_another_damage() {
     let mut offsets = Vec::new();
     for block in 0..open.blocks() {
         offsets.push(at);
-        at += open.check_block(block, world.db.companions()).map_or_else(|_| next_block(&open, block, at), |checked| checked.bytes);
+        at += open
+            .check_block(block, world.db.companions())
+            .map_or_else(|_| next_block(&open, block, at), |checked| checked.bytes);
     }
     let (victim, behind) = (offsets[offsets.len() - 2], offsets[offsets.len() - 1]);
     for bit in [1, 6, 11, 13, 17, 22, 29] {
@@ -910,7 +912,8 @@ fn without_a_manifest_a_table_that_does_not_say_what_it_held_fences_all() {
         sim.delete(Path::new(DIR).join(name)).unwrap();
     }
     let length = sim.read_all(&newer).unwrap().len() as u64;
-    let data_end = world.db.tables(&world.family).unwrap().iter().find(|table| newer.ends_with(table.name())).unwrap().table();
+    let data_end =
+        world.db.tables(&world.family).unwrap().iter().find(|table| newer.ends_with(table.name())).unwrap().table();
     let data_end = data_end.unwrap().approximate_offset(b"zzz");
     (data_end + 8..length).for_each(|at| sim.flip(&newer, at * 8 + at % 7).unwrap());
     let (saved, report) = salvaged(&sim.fork(), &options, &world.model);

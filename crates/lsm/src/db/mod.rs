@@ -297,9 +297,10 @@ impl Db {
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = self.open_inner()?;
         match (&inner.log, inner.access) {
-            (Some(_), _) if inner.refusing.load(Ordering::Relaxed) => {
-                Err(Error::of(ErrorKind::ReadOnly, "writes were refused after damage was met: look at the device, then open anew"))
-            }
+            (Some(_), _) if inner.refusing.load(Ordering::Relaxed) => Err(Error::of(
+                ErrorKind::ReadOnly,
+                "writes were refused after damage was met: look at the device, then open anew",
+            )),
             (Some(log), _) => Ok((inner, log)),
             (None, Access::NoSpace) => {
                 Err(Error::of(ErrorKind::ReadOnly, "opened read-only: there was no room on the device to recover"))

@@ -105,7 +105,12 @@ mod tests {
     fn a_loss_anywhere_spares_what_is_newer_and_what_was_flushed_before() {
         let order = Order::bytewise();
         let mut losses = Losses::default();
-        losses.add_anywhere(Anywhere { bound: 50, file: "000003.log".to_owned(), offset: 4096, verdict: Verdict::Checksum });
+        losses.add_anywhere(Anywhere {
+            bound: 50,
+            file: "000003.log".to_owned(),
+            offset: 4096,
+            verdict: Verdict::Checksum,
+        });
         assert!(losses.cover(3, 40, &order, b"k", 50) && !losses.cover(3, 40, &order, b"k", 51));
         assert!(!losses.cover(3, 50, &order, b"k", 1));
         assert_eq!(losses.fences(3, 40, &order, 7).unwrap().len(), 1);

@@ -183,10 +183,12 @@ impl<'a, 'o> Mending<'a, 'o> {
         // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
         let mut met: Vec<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
         met.extend(mending.findings.iter().map(|finding| finding.offset));
-        mending.findings.extend(told.into_iter().filter(|finding| !met.contains(&finding.offset)).map(|mut finding| {
-            finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
-            Finding { outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
-        }));
+        mending.findings.extend(told.into_iter().filter(|finding| !met.contains(&finding.offset)).map(
+            |mut finding| {
+                finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
+                Finding { outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
+            },
+        ));
         Ok(mending)
     }
 

@@ -137,7 +137,10 @@ impl Token {
         out[28..36].copy_from_slice(&self.block.to_le_bytes());
         let Ledger { puts, deletes, others } = self.ledger;
         let numbers = [puts, deletes, others].into_iter().flat_map(|entry| [entry.count, entry.sum]);
-        out[36..].chunks_exact_mut(8).zip(numbers).for_each(|(part, number)| part.copy_from_slice(&number.to_le_bytes()));
+        out[36..]
+            .chunks_exact_mut(8)
+            .zip(numbers)
+            .for_each(|(part, number)| part.copy_from_slice(&number.to_le_bytes()));
         out
     }
 
@@ -146,8 +149,7 @@ impl Token {
         let mut reader = Reader::new(bytes); // it has bytes enough for all of them
         let (family, table) = (reader.u32().unwrap_or_default(), reader.u64().unwrap_or_default());
         let (uid, block) = (Uid(reader.array().unwrap_or_default()), reader.u64().unwrap_or_default());
-        let mut entry =
-            || Entry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
+        let mut entry = || Entry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
         let ledger = Ledger { puts: entry(), deletes: entry(), others: entry() };
         Token { family, table, uid, block, ledger }
     }

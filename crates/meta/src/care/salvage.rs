@@ -189,7 +189,10 @@ impl Salvage<'_> {
         let Some(state) = &self.state else { return self.family(0, &Order::bytewise()).map(drop) };
         for stored in state.families.values().cloned().collect::<Vec<_>>() {
             let order = self.order_named(&stored.comparator).ok_or_else(|| {
-                Error::invalid(format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator))
+                Error::invalid(format!(
+                    "family {:?} is ordered by {:?}, which was not given",
+                    stored.name, stored.comparator
+                ))
             })?;
             let family = self.family(stored.id, &order)?;
             for fence in stored.fences.values() {
@@ -430,8 +433,10 @@ impl Salvage<'_> {
             let fences = self.losses.fences(*id, flushed, &order, self.last);
             into.fences = fences.ok_or_else(|| {
                 let name = into.family.name();
-                Error::invalid(format!("something is lost anywhere in family {name:?}, whose order names no last key to put a \
-                                        fence up to: only what accepts the loss can go on"))
+                Error::invalid(format!(
+                    "something is lost anywhere in family {name:?}, whose order names no last key to put a \
+                                        fence up to: only what accepts the loss can go on"
+                ))
             })?;
         }
         Ok(())
@@ -538,7 +543,8 @@ impl Salvage<'_> {
         match before {
             Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
             Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
-                let message = format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
+                let message =
+                    format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
                 let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
                 self.report.damage.push(Finding { file, offset, message, outcome, ..Finding::default() });
             }
@@ -666,7 +672,8 @@ impl Salvage<'_> {
 /// What a record counts for in a ledger: by the seal that it had.
 fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
     let mut companion = Vec::new();
-    if check == Check::CompanionDamaged && keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep {
+    if check == Check::CompanionDamaged && keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep
+    {
         return keeper.term(&Record { companion: &companion, ..*record });
     }
     keeper.term(record)
