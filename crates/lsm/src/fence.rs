@@ -50,6 +50,11 @@ impl Fence {
         }
     }
 
+    /// `covers`, for a reader who sees nothing above `at`: what was lost may be newer than that.
+    pub fn covers_at(&self, order: &Order, key: &[u8], seqno: Seqno, at: Seqno) -> bool {
+        self.covers(order, key, seqno) && self.may_hide(order, key, at)
+    }
+
     /// True if a version of `key` not above `seqno` may have been lost here.
     pub fn may_hide(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         let newest = (key, seqno.min(self.bound));

@@ -36,11 +36,22 @@ pub enum Bug {
     TombstoneDroppedUnderFence,
     FlushNotRedone,
     EmittedRowsInOtherEdit,
+    SealRecomputedInCompaction,
+    OlderVersionServedForDamaged,
+    OlderVersionShownUnderFence,
+    AbsenceNotProved,
+    CachedBlockNotVerified,
+    HealedBlockNotConfirmed,
+    SealNotBoundAfterReplay,
+    AdoptionUnmarked,
+    AdoptionInCompleteFile,
+    ExpiredDecidedUnverified,
+    LossNotFencedByRepair,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 29] = [
+    pub const ALL: [Bug; 40] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -70,6 +81,17 @@ impl Bug {
         Bug::TombstoneDroppedUnderFence,
         Bug::FlushNotRedone,
         Bug::EmittedRowsInOtherEdit,
+        Bug::SealRecomputedInCompaction,
+        Bug::OlderVersionServedForDamaged,
+        Bug::OlderVersionShownUnderFence,
+        Bug::AbsenceNotProved,
+        Bug::CachedBlockNotVerified,
+        Bug::HealedBlockNotConfirmed,
+        Bug::SealNotBoundAfterReplay,
+        Bug::AdoptionUnmarked,
+        Bug::AdoptionInCompleteFile,
+        Bug::ExpiredDecidedUnverified,
+        Bug::LossNotFencedByRepair,
     ];
 }
 

@@ -221,7 +221,8 @@ impl Cell {
             (TableIndex | TableFilter | TableProperties | TableFooter | Manifest, _) if record => {
                 Some("no record stands here: see any")
             }
-            (IndexInMemory | FilterInMemory, Any | Zeroed) => None,
+            (IndexInMemory | FilterInMemory, Any) => None,
+            (IndexInMemory | FilterInMemory, Zeroed) => Some("a run of zeros here is a burst: see any"),
             (IndexInMemory | FilterInMemory, _) => Some("memory that holds no record and is not read from anywhere"),
             (TableIndex | TableFilter | TableProperties | TableFooter | Manifest, Dropped | Duplicated) => {
                 Some("no record stands here: see any")

@@ -11,7 +11,7 @@ use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 
-use crate::beside::Beside;
+use crate::beside::{Beside, Entry};
 use crate::keeper::Sealer;
 use crate::verdict;
 
@@ -40,8 +40,16 @@ pub struct Meta {
 /// The entry of a provider beside a record; the value is not looked at. Errors: `Corruption` if what stands beside the record cannot
 /// be decoded, or if the entry does not fit its own CRC.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
-    let Some(entry) = Beside::read(record.companion)?.entry(provider)? else { return Ok(None) };
-    if !entry.sealed && !entry.is_whole(hash(record.key)) {
+    let beside = Beside::read(record.companion)?;
+    let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
+    let Some(entry) = beside.entry(provider)? else {
+        // There is none only if none of those that are there was this one before it was hit.
+        return match beside.entries().all(|entry| entry.is_ok_and(|entry| is_whole(&entry))) {
+            true => Ok(None),
+            false => Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum")),
+        };
+    };
+    if !is_whole(&entry) {
         return Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum"));
     }
     let checked = if entry.sealed { Checked::Not } else { Checked::Itself };

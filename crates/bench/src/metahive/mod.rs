@@ -10,6 +10,7 @@
 //!     rounds       node        content             sides in turn | a store without a face | records and models
 //! ```
 
+mod ablate;
 mod adjacency;
 mod conserve;
 mod content;
@@ -93,6 +94,8 @@ pub enum Experiment {
     Repair,
     /// Every kind of fault at every site.
     Faults,
+    /// From the literal paper to Waxseal, a step at a time.
+    Ablate,
 }
 
 /// The two places in which the paper's table can be asked for.
@@ -130,6 +133,7 @@ impl Experiment {
             Experiment::Providers => case("providers", providers::run, (0.5, 0.05), (0, 256 * MIB)),
             Experiment::Repair => case("repair", repair::run, (0.25, 0.02), (0, 16 * MIB)),
             Experiment::Faults => case("faults", faults::run, (0.05, 0.005), (0, 16 * MIB)),
+            Experiment::Ablate => case("ablate", ablate::run, (0.2, 0.01), (3_000 * MIB, 128 * MIB)),
             Experiment::Hetero => case("hetero", hetero::run, (0.5, 0.1), (0, 16 * MIB)),
         }
     }

@@ -141,12 +141,6 @@ impl<'a> HeldTables<'a> {
         self.tables.iter().map(|(level, table)| (*level, table.meta()))
     }
 
-    /// The tables themselves.
-    #[allow(dead_code, reason = "examine reads them")]
-    pub(crate) fn handles(&self) -> &[(usize, Arc<TableHandle>)] {
-        &self.tables
-    }
-
     /// Puts `replacement` in the place of the tables, in the deepest level that one of them is in; answers the new ones. On an
     /// error everything is as it was, unless the store halted.
     pub fn replace(self, replacement: Replacement<'_>) -> Result<Vec<Arc<TableMeta>>> {

@@ -15,8 +15,10 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::inject::{self as way, Fate, Passing};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
+use waxseal_lsm::sst::Table;
+use waxseal_lsm::sst::fuzzing::Site as Part;
 
-use super::anatomy::{Anatomy, Entry};
+use super::anatomy::{Anatomy, Block, Entry};
 use super::damage::{Dice, cut_out, double, flip, zero};
 use super::keepers::Forger;
 use super::redirect::Astray;
@@ -63,7 +65,8 @@ fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
         }
         Site::SealWord => act.seal_word(),
         Site::VersionLinks => act.version_links(),
-        Site::CachedBlock | Site::IndexInMemory | Site::FilterInMemory => act.memory(),
+        Site::CachedBlock => act.cached_block(),
+        Site::IndexInMemory | Site::FilterInMemory => act.table_in_memory(),
     }?;
     Ok(stage.map(|refused| {
         let Verdict { outcome, detail } = act.verdict;
@@ -386,20 +389,27 @@ impl Act<'_> {
                 bytes[part].copy_from_slice(old);
                 Ok(true)
             }
-            target => {
-                let Some(block) = anatomy.blocks.iter().find(|block| block.framed() == part) else { return Ok(false) };
-                let Some(entry) = self.dice.choose(&block.entries) else { return Ok(false) };
-                let whole = entry.kind..entry.companions.end.max(entry.value.end);
-                let end = block.entries.iter().map(|entry| entry.value.end).max().unwrap_or(whole.end).max(whole.end);
-                match target {
-                    Target::Dropped if !block.has_column() => cut_out(bytes, whole, end),
-                    Target::Duplicated if !block.has_column() => double(bytes, whole, end),
-                    Target::Dropped | Target::Duplicated => return Ok(false),
-                    target => return Ok(span_of(&entry, target).is_some_and(|span| self.hit(bytes, span))),
-                }
-                Ok(true)
-            }
+            _ => match anatomy.blocks.iter().find(|block| block.framed() == part) {
+                Some(block) => Ok(self.damage_block(bytes, block)),
+                None => Ok(false),
+            },
         }
+    }
+
+    /// Hits one record of a block that is not packed, or zeroes a run of it.
+    fn damage_block(&mut self, bytes: &mut [u8], block: &Block) -> bool {
+        let Some(entry) = self.dice.choose(&block.entries) else { return false };
+        let ends = block.entries.iter().map(|entry| entry.value.end.max(entry.companions.end));
+        let end = if block.has_column() { entry.value.end } else { ends.max().unwrap_or(entry.value.end) };
+        let whole = entry.kind..entry.value.end.max(if block.has_column() { 0 } else { entry.companions.end });
+        match self.cell.target {
+            Target::Dropped | Target::Duplicated if block.has_column() => return false,
+            Target::Dropped => cut_out(bytes, whole, end),
+            Target::Duplicated => double(bytes, whole, end),
+            Target::Zeroed => return zero(bytes, block.stored.clone(), self.dice),
+            target => return span_of(&entry, target).is_some_and(|span| self.hit(bytes, span)),
+        }
+        true
     }
 
     fn seal_word(&mut self) -> Result<Option<bool>> {
@@ -428,9 +438,69 @@ impl Act<'_> {
         self.aftermath(stage)
     }
 
-    /// What an open table holds in memory.
-    fn memory(&mut self) -> Result<Option<bool>> {
-        Ok(None)
+    /// Index or filter of an open table.
+    fn table_in_memory(&mut self) -> Result<Option<bool>> {
+        let stage = self.open_stage()?;
+        let (db, family) = stage.db()?;
+        let Some((level, number, table)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        let part = if self.cell.site == Site::IndexInMemory { Part::Index } else { Part::Filter };
+        let mut mask = [0];
+        flip(&mut mask, 0..1, self.cell.bits, self.dice);
+        let damaged = table.damaged(part, self.dice.below(4096), mask[0])?;
+        db.exchange_in_memory(&family, (level, number), Some(damaged))?;
+        drop((db, family));
+        self.aftermath(stage)
+    }
+
+    /// A block that was checked when it came into the cache.
+    fn cached_block(&mut self) -> Result<Option<bool>> {
+        self.setting.cached = true;
+        if self.cell.target != Target::Any {
+            (self.setting.packed, self.setting.column) = (false, false);
+        }
+        let mut stage = self.open_stage()?;
+        stage.reads(&mut self.verdict);
+        let (db, family) = stage.db()?;
+        let Some((_, number, table)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        if self.cell.target == Target::Any {
+            return match self.hit_anywhere(&table)? {
+                true => {
+                    drop((db, family, table));
+                    self.aftermath(stage)
+                }
+                false => Ok(None),
+            };
+        }
+        // Where things stand in memory is where they stand in the file.
+        let path = PathBuf::from(DIR).join(format!("{number:06}.tbl"));
+        let whole = read(&stage, &path)?;
+        let anatomy = Anatomy::read(&whole)?;
+        let block = self.dice.below(anatomy.blocks.len());
+        let Some(there) = anatomy.blocks.get(block).filter(|block| !block.is_packed()) else { return Ok(None) };
+        let mut bytes = whole.clone();
+        if !self.damage_block(&mut bytes, there) {
+            return Ok(None);
+        }
+        let mut hit = false;
+        for at in there.stored.clone().filter(|at| whole[*at] != bytes[*at]) {
+            hit |= table.damage_cached(block, at - there.stored.start, whole[at] ^ bytes[at])?;
+        }
+        drop((db, family, table));
+        stage.forget();
+        if hit { self.aftermath(stage) } else { Ok(None) }
+    }
+
+    /// Bits of a block and of its heads.
+    fn hit_anywhere(&mut self, table: &Table) -> Result<bool> {
+        let block = self.dice.below(table.blocks());
+        let mut mask = vec![0u8; 1024];
+        let start = self.dice.below(900);
+        flip(&mut mask, start..start + 8, self.cell.bits, self.dice);
+        let mut hit = false;
+        for (at, mask) in mask.into_iter().enumerate().filter(|(_, mask)| *mask != 0) {
+            hit |= table.damage_cached(block, at, mask)?;
+        }
+        Ok(hit)
     }
 
     /// Flips or zeroes in a span; false if nothing changed.
