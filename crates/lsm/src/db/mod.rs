@@ -24,6 +24,7 @@ mod compact;
 mod ddl;
 mod events;
 mod family;
+mod faults;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
