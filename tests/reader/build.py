@@ -203,9 +203,10 @@ def manifest(number, nonce, edits):
 
 
 def write_store(directory, files):
-    """files: name -> bytes; CURRENT is made for the one manifest among them."""
-    name = next(name for name in files if name.startswith("MANIFEST"))
-    files["CURRENT"] = f"{name} {hash(name.encode() + UID):016x} {UID.hex()}\n".encode()
+    """files: name -> bytes; CURRENT is made for the one manifest among them, if there is one."""
+    name = next((name for name in files if name.startswith("MANIFEST")), None)
+    if name:
+        files["CURRENT"] = f"{name} {hash(name.encode() + UID):016x} {UID.hex()}\n".encode()
     for name, data in files.items():
         with open(os.path.join(directory, name), "wb") as file:
             file.write(data)

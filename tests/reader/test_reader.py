@@ -140,6 +140,69 @@ def store(closed, more=()):
     }
 
 
+def export(form, tables, complete=0):
+    """An export: name -> bytes. tables: lists of blocks, each with its count of rows."""
+    files, fields, total = {}, b"", [0, 0]
+    for at, (blocks, rows) in enumerate(tables):
+        data, _ = build.table(0, blocks)
+        name = f"{at + 1:06}.tbl"
+        files[name], records = data, sum(map(len, blocks)) - rows
+        digest = data[-24:-16]
+        fields += build.field(
+            14, build.blob(name.encode()), build.UID, build.varint(len(data)), digest, build.varint(records), build.varint(rows)
+        )
+        total = [total[0] + records, total[1] + rows]
+    body = build.header(b"X") + build.field(2, bytes([form])) + build.field(4, b"wax.bytewise")
+    body += build.field(8, b"\1") + build.field(10, *map(build.varint, total))
+    body += build.field(12, build.varint(0), bytes([complete]), build.words(0)) + fields
+    return files | {"EXCHANGE": build.checked(body)}
+
+
+ROW, SAFE = b"w" * 24, b"WAXSAFE1" + b"w" * 24
+RECORDS = [(PUT, b"a", 9, b"1", b""), (PUT, b"a", 4, b"0", b""), (PUT, b"b", 5, b"2", b"")]
+ROWS = [(DELETE, b"a\1", 9, ROW, b""), (DELETE, b"a\1", 4, ROW, b""), (DELETE, b"b\1", 5, ROW, b"")]
+EXPORTS = {
+    "plain": (export(0, [([RECORDS], 0)]), 0, 0),
+    "sealed": (export(1, [([[record[:4] + (SEAL,) for record in RECORDS]], 0)], complete=1), 0, 27),
+    "safe": (export(2, [([RECORDS], 0), ([[(DELETE, b"a\1", 0, SAFE, b""), (DELETE, b"b\1", 0, SAFE, b"")]], 2)]), 2, 0),
+    "literal": (export(3, [([RECORDS[:2] + ROWS[:2] + RECORDS[2:] + ROWS[2:]], 3)]), 3, 0),
+}
+
+
+class Exports(unittest.TestCase):
+    def test_nothing_of_the_metadata_shows(self):
+        for form, (files, rows, companions) in EXPORTS.items():
+            self.assertEqual(run(files, "export"), (0, "61\t31\n62\t32\n"), form)
+            code, text = run(files, "export", "--json")
+            counts = f'"records": 3, "rows": {rows}, "live": 2, "companion_bytes": {companions}'
+            self.assertEqual(code, 0, text)
+            self.assertIn(f'"form": "{form}"', text)
+            self.assertIn(counts, text)
+
+    def test_a_planted_key_shows_beside_safe_rows_and_not_behind_literal_ones(self):
+        planted = (PUT, b"a\1", 7, b"mine", b"")
+        safe = export(2, [([RECORDS[:2] + [planted]], 0), ([[(DELETE, b"a\1", 0, SAFE, b"")]], 1)])
+        self.assertIn("6101\t6d696e65", run(safe, "export")[1])
+        literal = export(3, [([RECORDS[:2] + [ROWS[0], planted, ROWS[1]]], 2)])
+        self.assertNotIn("6101", run(literal, "export")[1])
+
+    def test_lies_and_flipped_bits_are_told(self):
+        lie = export(1, [([RECORDS], 0)], complete=1)
+        self.assertEqual(run(lie, "export")[0], 3)
+        counted = export(3, [([RECORDS], 1)])
+        self.assertEqual(run(counted, "export")[0], 3)
+        draw = random.Random(3)
+        for files, _, _ in EXPORTS.values():
+            for name in files:
+                for _ in range(40):
+                    data = bytearray(files[name])
+                    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+                    code, text = run(files | {name: bytes(data)}, "export")
+                    self.assertIn(code, (3, 7), f"{name}: {text}")
+            for name in files:
+                self.assertIn(run({at: data for at, data in files.items() if at != name}, "export")[0], (3, 4), name)
+
+
 def shorten(text):
     return text.replace((b"L" * 5000).hex(), "4c x 5000")
 

@@ -5,6 +5,8 @@
                                      by family id, then key. --json: one object a line, with seqno and companions.
                                      Where records were lost (fences), what is left in doubt is not listed, and it is damage
     waxread.py verify DIR            checks every sum, link, digest, bound, count and filter line
+    waxread.py export DIR [--json]   an export (EXCHANGE and its tables): key TAB value of every live record, in hex;
+                                     --json: one object that counts
 
 The store is closed, or a copy that nobody writes to. Exit codes: 0 fine, 1 usage, 3 damage, 4 a file that cannot be read,
 7 something this reader does not know (then nothing is claimed about the store).
@@ -16,6 +18,7 @@ import json
 import sys
 
 from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
+from exchange import FORMS, Export
 from log import Log
 from manifest import Manifest, covers
 from table import NO_BLOCK, Record, Table
@@ -136,16 +139,28 @@ def verify(directory):
     return 3 if faults else 0
 
 
+def show_export(directory, as_json):
+    export = Export(directory)
+    live, records, rows, companions = export.read()
+    if as_json:
+        counts = {"records": records, "rows": rows, "live": len(live), "companion_bytes": companions}
+        print(json.dumps({"form": FORMS[export.form], "complete": export.complete} | counts))
+        return
+    for record in live:
+        print(record.key.hex(), record.value.hex(), sep="\t")
+
+
 def main(arguments):
     words = [word for word in arguments if not word.startswith("--")]
     options = set(arguments) - set(words)
-    if len(words) != 2 or words[0] not in ("list", "verify") or options - {"--json"}:
+    if len(words) != 2 or words[0] not in ("list", "verify", "export") or options - {"--json"}:
         print(__doc__, file=sys.stderr)
         return 1
     try:
         if words[0] == "verify":
             return verify(words[1])
-        list_records(words[1], "--json" in options)
+        show = show_export if words[0] == "export" else list_records
+        show(words[1], "--json" in options)
         return 0
     except Damage as fault:
         print(f"damage: {fault}", file=sys.stderr)

@@ -8,6 +8,7 @@
     reason = "chores read the tree and start programs; they are no part of the engine"
 )]
 
+mod plain_node;
 mod source;
 mod test;
 mod tidy;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
+cargo xtask plain-node DIR                   builds a node of an older make, from history, into DIR
 cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
 
 fn main() -> ExitCode {
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
             Some(choice) => test::run(&root(), choice),
             None => usage(),
         },
+        Some((&"plain-node", [into])) => plain_node::run(&root(), Path::new(into)),
         Some((&"tidy", [])) => tidy::run(&root()),
         _ => usage(),
     }

@@ -3,10 +3,11 @@
 //! ```text
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
 //! run      flip     killloop   one step after the other | one bit flipped in a copy | one process killed
+//! metahive                     the claims about seals, an experiment each
 //!    \       |        /
 //!        engine                one small trait, one adapter a store
 //!    /       |        \
-//! workload  measure  stats     keys and values | clocks and counters | intervals and verdicts
+//! workload  measure  heap  stats   keys and values | clocks and counters | allocations | intervals and verdicts
 //! ```
 //!
 //! Nothing here is imported by the engine. Numbers are taken from outside (the process's own clocks and counters), so that
@@ -20,8 +21,10 @@ pub mod child;
 pub mod engine;
 pub mod flip;
 pub mod gate;
+pub mod heap;
 pub mod killloop;
 pub mod measure;
+pub mod metahive;
 pub mod peers;
 pub mod run;
 pub mod stats;

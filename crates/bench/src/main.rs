@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use waxseal_bench::engine::{Name, Settings};
 use waxseal_bench::run::{Plan, Step, run};
-use waxseal_bench::{Outcome, flip, killloop, peers};
+use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers};
+
+#[global_allocator]
+static ALLOCATOR: heap::Watched = heap::Watched;
 
 /// Measures Waxseal beside its peers, and what a flipped bit or a killed process costs.
 #[derive(Parser)]
@@ -25,6 +28,8 @@ enum Experiment {
     Flip(flip::Line),
     /// Kills a writing process again and again and looks for what it had acknowledged.
     Killloop(killloop::Line),
+    /// The claims about seals, one by one, beside the paper's.
+    Metahive(metahive::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
     #[command(hide = true)]
     FlipFill(flip::FillLine),
@@ -111,6 +116,7 @@ fn main() -> ExitCode {
         Experiment::Peers(line) => peers::peers(&line),
         Experiment::Flip(line) => flip::flip(&line),
         Experiment::Killloop(line) => killloop::killloop(&line),
+        Experiment::Metahive(line) => metahive::metahive(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
         Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),

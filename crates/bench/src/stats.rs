@@ -37,6 +37,9 @@ pub enum Verdict {
 
 const RESAMPLES: usize = 4_000;
 
+/// Samples below which the bounds of a median are not given.
+pub const MEDIAN_SAMPLES: usize = 11;
+
 /// The mean with its bootstrap bounds; `None` from fewer than three samples, which say nothing about their spread.
 ///
 /// The percentile bootstrap of few samples is too narrow; its bounds are therefore drawn away from the mean by the ratio of
@@ -66,6 +69,34 @@ pub fn ratio_interval(ratios: &[f64], seed: u64) -> Option<Interval> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let Interval { mean, low, high, n } = interval(&logs, seed)?;
     Some(Interval { mean: mean.exp(), low: low.exp(), high: high.exp(), n })
+}
+
+/// The median with its bootstrap bounds, drawn apart like those of the mean; `None` from fewer than eleven samples: the median of a
+/// handful is one of a handful of numbers, and its bounds say nothing.
+pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
+    let n = samples.len();
+    if n < MEDIAN_SAMPLES || samples.iter().any(|sample| !sample.is_finite()) {
+        return None;
+    }
+    let mut random = Random::new(seed);
+    let mut drawn = vec![0.0; n];
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            drawn.fill_with(|| samples[random.below(n as u64) as usize]);
+            median(&drawn)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let middle = median(samples);
+    let widen = student_t(n - 1) / 1.96;
+    let low = medians[RESAMPLES * 25 / 1000];
+    let high = medians[RESAMPLES * 975 / 1000];
+    Some(Interval {
+        mean: middle,
+        low: middle - (middle - low).max(0.0) * widen,
+        high: middle + (high - middle).max(0.0) * widen,
+        n,
+    })
 }
 
 /// Compares; an interval that contains the threshold decides nothing.
@@ -154,6 +185,27 @@ mod tests {
     fn ratios_are_symmetric() {
         let there = ratio_interval(&[2.0, 4.0, 8.0], 3).expect("enough samples");
         assert!((there.mean - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ninety_five_in_a_hundred_intervals_of_the_median_hold_it_and_outliers_do_not_move_it() {
+        let mut random = Random::new(11);
+        let held = (0..400)
+            .filter(|trial| {
+                // Uniform around 5, and now and then an outlier on either side.
+                let samples: Vec<f64> = (0..15)
+                    .map(|_| match random.below(20) {
+                        0 => 1e6,
+                        1 => -1e6,
+                        _ => 10.0 * random.unit(),
+                    })
+                    .collect();
+                let interval = median_interval(&samples, *trial).expect("enough samples");
+                (interval.low..=interval.high).contains(&5.0)
+            })
+            .count();
+        assert!((372..=400).contains(&held), "{held} of 400");
+        assert_eq!(median_interval(&[1.0; 10], 1), None);
     }
 
     #[test]

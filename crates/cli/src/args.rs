@@ -79,6 +79,35 @@ pub(crate) enum Verb {
     Compact,
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
+    /// Look at every byte of the store and change nothing; beside a writer too. Exit code 3 if anything is damaged.
+    Verify,
+    /// Look at the store at a pace, for data that nobody reads.
+    Scrub(Scrub),
+    /// Mend what is damaged; what cannot be mended is fenced: reads there answer corruption, the rest is served.
+    Repair {
+        /// Give up what cannot be mended, and lift the fences: reads go on as if it had never been. Acknowledged commits that are
+        /// damaged at the end of the log are set aside.
+        #[arg(long)]
+        accept_loss: bool,
+    },
+    /// Write what can still be read of a store, which may not even open, into a new one. Where something newer may have been lost
+    /// the new store is fenced: reads there answer corruption.
+    Salvage {
+        /// A new or empty directory.
+        dest: PathBuf,
+        /// Leave no fences: reads of the new store answer with what was found, be it an older version.
+        #[arg(long)]
+        accept_loss: bool,
+    },
+    /// Print a count and a sum of the family's records, or of some: equal for equal content, in any store.
+    Digest(Span),
+    /// Write the family, or some keys of it, as table files for another store.
+    Export(Export),
+    /// Take an export in, over what its keys held before; makes the store if there is none.
+    Import {
+        /// The directory of the export.
+        src: PathBuf,
+    },
     /// Store real files, change them, kill a writer, and check every answer.
     Tour(Tour),
     /// The writer that the tour kills.
@@ -89,16 +118,68 @@ pub(crate) enum Verb {
     },
 }
 
+/// Which keys.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Scan {
+pub(crate) struct Span {
     /// The first key.
-    #[arg(long, value_name = "K", conflicts_with = "prefix")]
+    #[arg(long, value_name = "K")]
     pub(crate) from: Option<OsString>,
     /// The key before which to end.
-    #[arg(long, value_name = "K", conflicts_with = "prefix")]
+    #[arg(long, value_name = "K")]
     pub(crate) to: Option<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Export {
+    /// A new directory.
+    pub(crate) dest: PathBuf,
+    #[command(flatten)]
+    pub(crate) span: Span,
+    /// What leaves beside the records.
+    #[arg(long, default_value = "nothing", value_name = "WHAT")]
+    pub(crate) policy: Leaves,
+    /// With seals, the entries of this provider leave too; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub(crate) provider: Vec<u16>,
+    /// All versions and tombstones that still exist.
+    #[arg(long)]
+    pub(crate) all_versions: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leaves {
+    /// Records alone
+    Nothing,
+    /// Seals
+    Seals,
+    /// The paper's checksums, in a table of their own that masks nothing
+    PaperSafe,
+    /// The paper's checksums as it writes them; refused if a key ends in 01
+    PaperLiteral,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Scrub {
+    /// At most so many bytes a second.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) rate: Option<u64>,
+    /// Stop after about so many bytes, and print where to go on.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) most: Option<u64>,
+    /// Go on where a scrub stopped.
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) resume: Option<String>,
+    /// Mend what is found, as `repair` does.
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) span: Span,
     /// Only keys that begin so.
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
     /// From the last key to the first.
     #[arg(long)]

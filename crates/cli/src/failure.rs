@@ -71,6 +71,10 @@ impl Failure {
         }
     }
 
+    pub(crate) fn is_corruption(&self) -> bool {
+        self.exit == Exit::Corruption
+    }
+
     /// True if standard output was closed by its reader.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.is_broken_pipe

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use waxseal::care::Fence;
 use waxseal::{Db, LevelMetrics};
 
 use crate::args::Args;
@@ -11,19 +12,26 @@ use crate::output::Output;
 use crate::store::{existing_family, open_to_change, open_to_read};
 use crate::text;
 
+/// Fences that are printed; with --json all are.
+const PRINTED_FENCES: usize = 20;
+
 pub(crate) fn stats(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let (metrics, recovery) = (db.metrics(), db.recovery());
     output.line(metrics.to_string().trim_end())?;
+    let damage = damage_of(&db, output)?;
     let families: Value = metrics
         .families
         .iter()
         .map(|family| {
+            let damage = damage.iter().find(|damage| damage.family == family.name);
             json!({
                 "name": family.name,
                 "memtable_bytes": family.memtable_bytes,
                 "frozen_memtables": family.frozen,
                 "levels": levels_json(&family.levels),
+                "fences": damage.map(|damage| fences_json(damage, output)).unwrap_or_else(|| json!([])),
+                "barred_tables": damage.map(|damage| damage.barred.clone()).unwrap_or_default(),
             })
         })
         .collect();
@@ -40,6 +48,50 @@ pub(crate) fn stats(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         },
     }))?;
     Ok(Exit::Ok)
+}
+
+/// What is known to be damaged in a family.
+struct Damage {
+    family: String,
+    fences: Vec<Fence>,
+    barred: Vec<u64>,
+}
+
+/// The damage that the store remembers, and a line on it; the first fences are named.
+fn damage_of(db: &Db, output: &mut Output) -> Result<Vec<Damage>, Failure> {
+    let families = db.column_families();
+    let damage = families
+        .iter()
+        .map(|cf| Ok(Damage { family: cf.name().to_owned(), fences: cf.fences()?, barred: cf.barred_tables()? }));
+    let damage = damage.collect::<waxseal::Result<Vec<_>>>()?;
+    let fences: usize = damage.iter().map(|damage| damage.fences.len()).sum();
+    let barred: usize = damage.iter().map(|damage| damage.barred.len()).sum();
+    output.line(format!(
+        "integrity: {}, {} left alone until repaired",
+        text::counted(fences as u64, "fence", "fences"),
+        text::counted(barred as u64, "damaged table", "damaged tables")
+    ))?;
+    let all = damage.iter().flat_map(|damage| damage.fences.iter().map(move |fence| (damage, fence)));
+    for (damage, fence) in all.take(PRINTED_FENCES) {
+        let (from, to) = (output.readable(&fence.from.0), output.readable(&fence.to.0));
+        output.line(format!(
+            "  {}: lost between {from} and {to}, of {} at {}",
+            damage.family, fence.file, fence.offset
+        ))?;
+    }
+    Ok(damage)
+}
+
+fn fences_json(damage: &Damage, output: &Output) -> Value {
+    let fence = |fence: &Fence| {
+        json!({
+            "from": output.to_json(&fence.from.0),
+            "to": output.to_json(&fence.to.0),
+            "file": fence.file,
+            "offset": fence.offset,
+        })
+    };
+    damage.fences.iter().map(fence).collect()
 }
 
 pub(crate) fn levels(args: &Args, output: &mut Output) -> Result<Exit, Failure> {

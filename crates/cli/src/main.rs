@@ -9,6 +9,8 @@
 )]
 
 mod args;
+mod care;
+mod exchange;
 mod failure;
 mod levels;
 mod output;
@@ -69,6 +71,13 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Levels => levels::levels(args, output),
         Verb::Compact => levels::compact(args, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
+        Verb::Verify => care::verify(args, output),
+        Verb::Scrub(scrub) => care::scrub(args, scrub, output),
+        Verb::Repair { accept_loss } => care::repair(args, *accept_loss, output),
+        Verb::Salvage { dest, accept_loss } => care::salvage(args, dest, *accept_loss, output),
+        Verb::Digest(span) => care::digest(args, span, output),
+        Verb::Export(export) => exchange::export(args, export, output),
+        Verb::Import { src } => exchange::import(args, src, output),
         Verb::Tour(options) => tour::run(options, output),
         Verb::TourWriter { seed } => tour::write_until_killed(store::dir(args)?, *seed),
     }

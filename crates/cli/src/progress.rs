@@ -1,20 +1,36 @@
 //! Progress on standard error, only at a terminal.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use waxseal::care::Progress;
 
 /// A bar over `total` steps, or a spinner that counts them. It vanishes when it is dropped or finished.
 pub(crate) fn bar(label: &str, total: Option<u64>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     let template = match total {
         Some(_) => "  {msg:<12} {bar:32} {human_pos} of {human_len}  {eta} left",
         None => "  {msg:<12} {spinner} {human_pos} files, {elapsed}",
     };
+    draw(label, total, template)
+}
+
+/// Shows how far a pass over a store has come, in bytes. The bar vanishes with the closure.
+pub(crate) fn watch(label: &str) -> impl FnMut(Progress) -> ControlFlow<()> {
+    let bar = draw(label, Some(0), "  {msg:<12} {bar:32} {decimal_bytes} of {decimal_total_bytes}  {eta} left");
+    move |progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+        ControlFlow::Continue(())
+    }
+}
+
+fn draw(label: &str, total: Option<u64>, template: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

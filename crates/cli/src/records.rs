@@ -6,12 +6,13 @@ use std::ops::Bound;
 use std::path::Path;
 
 use serde_json::json;
-use waxseal::{ColumnFamily, Range};
+use waxseal::{ColumnFamily, Range, Slice};
 
-use crate::args::{Args, Scan};
+use crate::args::{Args, Scan, Span};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read};
+use crate::text;
 
 pub(crate) fn put(
     args: &Args,
@@ -61,29 +62,50 @@ pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
+/// What is damaged is said on standard error, and the rows around it are printed all the same.
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let range = range(args, &existing_family(&db, &args.cf)?, scan)?;
-    let limit = scan.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    if scan.keys_only {
-        let keys = range.keys();
-        let mut keys: Box<dyn Iterator<Item = _>> = if scan.reverse { Box::new(keys.rev()) } else { Box::new(keys) };
-        keys.by_ref().take(limit).try_for_each(|key| output.row(&key?, None))?;
-    } else {
-        let mut rows: Box<dyn Iterator<Item = _>> = if scan.reverse { Box::new(range.rev()) } else { Box::new(range) };
-        rows.by_ref().take(limit).try_for_each(|row| {
-            let (key, value) = row?;
-            output.row(&key, Some(&value))
-        })?;
+    let rows: Box<dyn DoubleEndedIterator<Item = waxseal::Result<(Slice, Option<Slice>)>>> = match scan.keys_only {
+        true => Box::new(range.keys().map(|key| Ok((key?, None)))),
+        false => Box::new(range.map(|row| row.map(|(key, value)| (key, Some(value))))),
+    };
+    let mut rows: Box<dyn Iterator<Item = _>> = if scan.reverse { Box::new(rows.rev()) } else { rows };
+    let (mut left, mut gaps) = (scan.limit.unwrap_or(u64::MAX), 0);
+    while left > 0
+        && let Some(row) = rows.next()
+    {
+        match row {
+            Ok((key, value)) => {
+                output.row(&key, value.as_deref())?;
+                left -= 1;
+            }
+            Err(error) if error.is_corruption() => {
+                eprintln!("waxseal: {error}");
+                gaps += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(Exit::Ok)
+    match gaps {
+        0 => Ok(Exit::Ok),
+        gaps => {
+            let gaps = text::counted(gaps, "place is", "places are");
+            Err(Failure::new(Exit::Corruption, format!("{gaps} damaged; the rows around were printed")))
+        }
+    }
 }
 
 fn range(args: &Args, cf: &ColumnFamily, scan: &Scan) -> Result<Range, Failure> {
     if let Some(prefix) = &scan.prefix {
         return Ok(cf.prefix(bytes_of(args, prefix)?));
     }
-    let from = scan.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
-    let to = scan.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;
-    Ok(cf.range((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))))
+    Ok(cf.range(bounds(args, &scan.span)?))
+}
+
+/// The keys that the command line names.
+pub(crate) fn bounds(args: &Args, span: &Span) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+    let from = span.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
+    let to = span.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;
+    Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))
 }

@@ -16,7 +16,7 @@ pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
 }
 
 /// The directory of `-d`, if there is a store in it: a file `CURRENT` makes it one.
-fn existing_store(args: &Args) -> Result<&Path, Failure> {
+pub(crate) fn existing_store(args: &Args) -> Result<&Path, Failure> {
     let dir = dir(args)?;
     match dir.join("CURRENT").try_exists() {
         Ok(true) => Ok(dir),
@@ -59,7 +59,7 @@ pub(crate) fn bytes_of(args: &Args, argument: &OsStr) -> Result<Vec<u8>, Failure
 }
 
 /// Nothing is cut in silence: what recovery dropped from the log's torn end is said on standard error.
-fn report_cut(db: Db) -> Result<Db, Failure> {
+pub(crate) fn report_cut(db: Db) -> Result<Db, Failure> {
     let recovery = db.recovery();
     if recovery.cut_bytes > 0 {
         eprintln!(

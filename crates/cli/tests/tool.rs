@@ -178,7 +178,7 @@ fn the_store_as_a_whole() {
     }
     assert!(tool.text(&["levels"]).starts_with("level"));
     assert_eq!(tool.json(&["stats"])["families"][0]["name"], "default");
-    assert!(!tool.text(&["stats"]).is_empty());
+    assert!(tool.text(&["stats"]).contains("integrity: 0 fences, 0 damaged tables"));
 
     let copy = tool.path("copy");
     tool.ok(&[OsStr::new("checkpoint"), copy.as_os_str()]);
@@ -186,6 +186,167 @@ fn the_store_as_a_whole() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&copy).args(["get", "key"]).output().unwrap();
     assert_eq!(output.stdout, b"value");
+}
+
+impl Tool {
+    /// Stores `records` keys, and changes the bytes in the middle of the table that they are in.
+    fn damage(&self, records: usize, change: impl FnOnce(&mut [u8])) -> String {
+        let rows: String = (0..records).map(|n| format!("k{n:04}\tv{n:04}\n")).collect();
+        let rows = format!("key\tvalue\n{rows}");
+        fs::write(self.path("rows.tsv"), rows).unwrap();
+        self.ok(&args("load", &self.path("rows.tsv"), &[]));
+        self.ok(&["compact"]);
+        let files = fs::read_dir(self.path("store")).unwrap().map(|entry| entry.unwrap().path());
+        let tables: Vec<PathBuf> = files.filter(|path| path.extension() == Some(OsStr::new("tbl"))).collect();
+        assert_eq!(tables.len(), 1);
+        let mut bytes = fs::read(&tables[0]).unwrap();
+        let middle = bytes.len() / 2;
+        change(&mut bytes[middle..]);
+        fs::write(&tables[0], bytes).unwrap();
+        tables[0].file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// Runs a verb that ends with this code; what it printed on both outputs.
+    fn ends(&self, code: i32, args: &[&str]) -> (String, String) {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[test]
+fn a_whole_store_is_found_whole() {
+    let tool = Tool::new();
+    for verb in ["verify", "scrub", "repair", "digest"] {
+        assert_eq!(tool.code(&[verb]), 2, "{verb} of no store");
+    }
+    tool.ok(&["put", "key", "value"]);
+    tool.ok(&["put", "other", "value"]);
+    for verb in [&["verify"][..], &["scrub"], &["scrub", "--repair"], &["repair"], &["repair", "--accept-loss"]] {
+        let report = tool.json(verb);
+        assert_eq!((&report["ok"], report["damage"].as_array().unwrap().len()), (&Value::from(true), 0), "{verb:?}");
+        assert_eq!(report["corrupted"], 0);
+    }
+    let report = tool.json(&["verify"]);
+    assert_eq!((report["records"].as_u64(), report["validated"].as_u64()), (Some(2), Some(2)), "{report}");
+    assert!(tool.text(&["verify"]).contains("no damage"));
+    assert_eq!(tool.code(&["scrub", "--resume", "xyz"]), 1);
+
+    let db = waxseal::Db::open(tool.path("store")).unwrap();
+    assert!(tool.text(&["verify"]).contains("no damage"), "beside a writer");
+    assert_eq!(tool.code(&["repair"]), 5);
+    drop(db);
+}
+
+#[test]
+fn digests_speak_of_content_alone() {
+    let (one, other) = (Tool::new(), Tool::new());
+    for key in ["a", "b", "c"] {
+        one.ok(&["put", key, "value"]);
+    }
+    for key in ["c", "b", "b", "a"] {
+        other.ok(&["put", key, "value"]);
+    }
+    other.ok(&["compact"]);
+    assert_eq!(one.text(&["digest"]), other.text(&["digest"]));
+    assert!(one.text(&["digest"]).starts_with("3\t"));
+    assert_eq!(one.json(&["digest", "--from", "b"])["count"], 2);
+    other.ok(&["put", "c", "valve"]);
+    assert_ne!(one.text(&["digest"]), other.text(&["digest"]));
+    assert_eq!(one.text(&["digest", "--to", "c"]), other.text(&["digest", "--to", "c"]));
+}
+
+#[test]
+fn an_export_is_taken_in_elsewhere() {
+    let (giver, taker) = (Tool::new(), Tool::new());
+    for key in ["a", "b", "c"] {
+        giver.ok(&["put", key, "value"]);
+    }
+    let parcel = |name: &str| giver.path(name);
+    assert_eq!(taker.code(&args("import", &parcel("none"), &[])), 1);
+    for (policy, sealed) in [("seals", 3), ("nothing", 0)] {
+        giver.ok(&args("export", &parcel(policy), &["--policy", policy]));
+        let imported: Value =
+            serde_json::from_slice(&taker.ok(&args("import", &parcel(policy), &["--json", "--cf", policy]))).unwrap();
+        assert_eq!((&imported["records"], &imported["sealed"]), (&Value::from(3), &Value::from(sealed)), "{policy}");
+        assert_eq!(giver.text(&["digest"]), taker.text(&["digest", "--cf", policy]));
+    }
+    giver.ok(&args("export", &parcel("some"), &["--from", "b", "--policy", "paper-safe"]));
+    taker.ok(&args("import", &parcel("some"), &["--cf", "some"]));
+    assert_eq!(taker.text(&["scan", "--cf", "some"]), "b\tvalue\nc\tvalue\n");
+    assert_eq!(giver.code(&args("export", &parcel("some"), &[])), 1, "not over what is there");
+}
+
+#[test]
+fn a_flipped_bit_is_found_read_around_and_repaired() {
+    let tool = Tool::new();
+    let table = tool.damage(2000, |bytes| bytes[0] ^= 1);
+    let (found, _) = tool.ends(3, &["verify"]);
+    assert!(found.contains(&table), "{found}");
+    let (found, _) = tool.ends(3, &["--json", "verify"]);
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!((&found["ok"], &found["damage"][0]["file"]), (&Value::from(false), &Value::from(table)));
+    // What is read meanwhile is right.
+    let rows = tool.text(&["scan"]);
+    assert_eq!(rows.lines().count(), 2000);
+    assert_eq!(tool.ok(&["get", "k1000"]), b"v1000");
+    let digest = tool.text(&["digest"]);
+
+    let repaired: Value = serde_json::from_str(&tool.ends(0, &["--json", "repair"]).0).unwrap();
+    assert_eq!((&repaired["ok"], repaired["lost"].as_u64()), (&Value::from(true), Some(0)), "{repaired}");
+    tool.ends(0, &["verify"]);
+    assert_eq!((tool.text(&["scan"]), tool.text(&["digest"])), (rows, digest));
+}
+
+#[test]
+fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
+    let tool = Tool::new();
+    let table = tool.damage(2000, |bytes| bytes[..40].fill(0xA5));
+    tool.ends(3, &["verify"]);
+    // The rows around are printed; what is lost is said, with file and offset.
+    let whole = |rows: &str| {
+        for row in rows.lines() {
+            let number = &row[1..5];
+            assert_eq!(row, format!("k{number}\tv{number}"));
+        }
+        rows.lines().count()
+    };
+    let (rows, said) = tool.ends(3, &["scan"]);
+    assert!((1000..2000).contains(&whole(&rows)), "{}", whole(&rows));
+    assert!(said.contains(&format!("corruption in {table} at ")), "{said}");
+    let lost = (0..2000).map(|n| format!("k{n:04}")).find(|key| !rows.contains(&format!("{key}\t"))).unwrap();
+    let (_, said) = tool.ends(3, &["get", &lost]);
+    assert!(said.contains(&format!("corruption in {table} at ")), "{said}");
+    let (_, said) = tool.ends(3, &["--json", "get", &lost]);
+    assert!(said.contains(&table));
+    // Salvage takes what there is.
+    let copy = tool.path("copy");
+    let output = tool.run(&[OsStr::new("salvage"), copy.as_os_str()]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let of = |dir: &Path, verb: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(dir).args(verb).output().unwrap()
+    };
+    let salvaged = of(&copy, &["scan"]);
+    assert!(whole(&String::from_utf8(salvaged.stdout).unwrap()) >= whole(&rows));
+    // What it could not read is fenced there too, unless that is accepted.
+    assert_eq!((salvaged.status.code(), of(&copy, &["get", &lost]).status.code()), (Some(3), Some(3)));
+    let accepted = tool.path("accepted");
+    let output = tool.run(&[OsStr::new("salvage"), accepted.as_os_str(), OsStr::new("--accept-loss")]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let rows_accepted = of(&accepted, &["scan"]);
+    assert!(rows_accepted.status.success() && whole(&String::from_utf8(rows_accepted.stdout).unwrap()) >= whole(&rows));
+    // Repair fences it, for good.
+    tool.ends(3, &["repair"]);
+    let (after, _) = tool.ends(3, &["scan"]);
+    assert!(whole(&after) >= whole(&rows));
+    tool.ends(3, &["get", &lost]);
+    let fences = &tool.json(&["stats"])["families"][0]["fences"];
+    assert_eq!((fences.as_array().unwrap().is_empty(), &fences[0]["file"]), (false, &Value::from(table)));
+    // Until somebody gives it up.
+    tool.ends(0, &["repair", "--accept-loss"]);
+    tool.ends(2, &["get", &lost]);
+    tool.ends(0, &["verify"]);
+    assert_eq!(whole(&tool.text(&["scan"])), whole(&after));
 }
 
 /// A tree with everything that is hard to keep.
@@ -349,7 +510,7 @@ fn the_tour_of_a_small_tree() {
     let tour: Value = serde_json::from_slice(&output.stdout).unwrap();
     let fields: Vec<&str> = tour.as_object().unwrap().keys().map(String::as_str).collect();
     let contract = "ok files bytes skipped load_s mismatches updated deleted snapshot_checked checkpoint_records killed_at_op \
-                    acknowledged lost wrong store_bytes peak_rss_bytes levels";
+                    acknowledged lost wrong store_bytes peak_rss_bytes levels sealed flips";
     assert_eq!(fields, contract.split_whitespace().collect::<Vec<_>>());
     let number = |field: &str| tour[field].as_u64().unwrap_or_else(|| panic!("{field}"));
     assert_eq!(tour["ok"], true);
@@ -359,8 +520,13 @@ fn the_tour_of_a_small_tree() {
     assert_eq!((number("snapshot_checked"), number("checkpoint_records")), (68, 61));
     assert!(number("acknowledged") >= number("killed_at_op") && number("killed_at_op") >= 6000);
     assert!(number("store_bytes") > 0 && number("peak_rss_bytes") > 0);
-    // The store was kept; the checkpoint was not.
-    assert!(!tool.path("tour-checkpoint").exists());
+    assert_eq!(tour["sealed"], true);
+    let flips = |field: &str| tour["flips"][field].as_u64().unwrap_or_else(|| panic!("{field}"));
+    assert!(flips("injected") >= 16, "{}", tour["flips"]);
+    assert_eq!((flips("detected"), flips("silent")), (flips("injected"), 0), "{}", tour["flips"]);
+    assert!(flips("repaired") > 0, "{}", tour["flips"]);
+    // The store was kept; the checkpoint and the damaged copy were not.
+    assert!(!tool.path("tour-checkpoint").exists() && !tool.path("tour-damaged").exists());
     let keys = Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&store).args(["scan", "--keys-only"]).output();
     assert_eq!(keys.unwrap().stdout.iter().filter(|byte| **byte == b'\n').count(), 61);
 }

@@ -58,6 +58,13 @@ impl Batch {
         self.bytes.len() - COUNT_BYTES
     }
 
+    /// The operations as they stand there, to be damaged.
+    #[cfg(feature = "faults")]
+    #[doc(hidden)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[COUNT_BYTES..]
+    }
+
     /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
     pub fn push(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8], keeper: &dyn Companions) -> Result<()> {
         self.push_given(family, kind, key, value, &[], keeper)

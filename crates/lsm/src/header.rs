@@ -34,6 +34,8 @@ pub enum FileKind {
     Ring = b'R',
     /// The log of edits to the version.
     Manifest = b'M',
+    /// What an export says of the table files beside it.
+    Exchange = b'X',
 }
 
 /// What a header says.

@@ -1,6 +1,8 @@
 //! The ledger of a job (I11): what came in equals what went out plus what was dropped, counted and summed by kind.
 //!
 //! Sums are of the seam's terms, modulo 2^64, so that a duplicate does not cancel a loss. On a plain node only counts speak.
+//! What a job balances stands at the head of `compaction::output`. Kinds other than puts and tombstones (range deletes, once there
+//! are any) share one entry: they are apart from the records that they cover, which is what a balance needs.
 
 use crate::record::Kind;
 

@@ -9,7 +9,7 @@
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, fence, ledger, planted, scripts
+//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -26,6 +26,8 @@ pub mod error;
 pub mod fence;
 pub mod frame;
 pub mod header;
+#[doc(hidden)]
+pub mod inject;
 pub mod ledger;
 pub mod memtable;
 pub mod merge;

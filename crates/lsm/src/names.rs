@@ -13,6 +13,10 @@ pub enum Name {
     Manifest(u64),
     /// `000012.cut`: log bytes that recovery set aside.
     Cut(u64),
+    /// `000012.trash`: a table that was replaced, kept for a while.
+    Trash(u64),
+    /// `000012.damaged`: a table as it was before a repair that had to leave something out.
+    Damaged(u64),
     /// `CURRENT`, which names the manifest.
     Current,
     /// `LOCK`, held by the process that writes.
@@ -40,6 +44,8 @@ impl Name {
             "log" => Name::Segment(number),
             "ring" => Name::Ring(number),
             "cut" => Name::Cut(number),
+            "trash" => Name::Trash(number),
+            "damaged" => Name::Damaged(number),
             _ => return None,
         };
         (parsed.to_string() == name).then_some(parsed)
@@ -48,7 +54,8 @@ impl Name {
     /// The number in the name, if there is one.
     pub fn number(self) -> Option<u64> {
         match self {
-            Name::Table(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) | Name::Cut(n) => Some(n),
+            Name::Table(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
+            Name::Cut(n) | Name::Trash(n) | Name::Damaged(n) => Some(n),
             Name::Current | Name::Lock | Name::Temporary => None,
         }
     }
@@ -62,6 +69,8 @@ impl std::fmt::Display for Name {
             Name::Ring(n) => write!(f, "{n:06}.ring"),
             Name::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
             Name::Cut(n) => write!(f, "{n:06}.cut"),
+            Name::Trash(n) => write!(f, "{n:06}.trash"),
+            Name::Damaged(n) => write!(f, "{n:06}.damaged"),
             Name::Current => f.write_str("CURRENT"),
             Name::Lock => f.write_str("LOCK"),
             Name::Temporary => f.write_str("CURRENT.tmp"),
@@ -81,6 +90,8 @@ mod tests {
             Name::Ring(3),
             Name::Manifest(9),
             Name::Cut(4),
+            Name::Trash(6),
+            Name::Damaged(5),
             Name::Current,
             Name::Lock,
             Name::Temporary,

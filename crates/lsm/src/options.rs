@@ -62,6 +62,8 @@ pub struct Settings {
     pub create_if_missing: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
     pub accept_loss: bool,
+    /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
+    pub trash_bytes: u64,
 }
 
 impl Default for Settings {
@@ -78,6 +80,7 @@ impl Default for Settings {
             durability: Durability::Os,
             create_if_missing: true,
             accept_loss: false,
+            trash_bytes: 0,
         }
     }
 }

@@ -29,11 +29,28 @@ pub enum Bug {
     MarkBeforeFrame,
     FlushedSeqnoTooHigh,
     ReverseCursorSkipsVersion,
+    FenceForgottenAfterReopen,
+    BarForgotten,
+    MissingSealAccepted,
+    LedgerIgnored,
+    TombstoneDroppedUnderFence,
+    FlushNotRedone,
+    EmittedRowsInOtherEdit,
+    SealRecomputedInCompaction,
+    OlderVersionServedForDamaged,
+    OlderVersionShownUnderFence,
+    AbsenceNotProved,
+    CachedBlockNotVerified,
+    HealedBlockNotConfirmed,
+    SealNotBoundAfterReplay,
+    AdoptionUnmarked,
+    AdoptionInCompleteFile,
+    LossNotFencedByRepair,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 39] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -56,6 +73,23 @@ impl Bug {
         Bug::MarkBeforeFrame,
         Bug::FlushedSeqnoTooHigh,
         Bug::ReverseCursorSkipsVersion,
+        Bug::FenceForgottenAfterReopen,
+        Bug::BarForgotten,
+        Bug::MissingSealAccepted,
+        Bug::LedgerIgnored,
+        Bug::TombstoneDroppedUnderFence,
+        Bug::FlushNotRedone,
+        Bug::EmittedRowsInOtherEdit,
+        Bug::SealRecomputedInCompaction,
+        Bug::OlderVersionServedForDamaged,
+        Bug::OlderVersionShownUnderFence,
+        Bug::AbsenceNotProved,
+        Bug::CachedBlockNotVerified,
+        Bug::HealedBlockNotConfirmed,
+        Bug::SealNotBoundAfterReplay,
+        Bug::AdoptionUnmarked,
+        Bug::AdoptionInCompleteFile,
+        Bug::LossNotFencedByRepair,
     ];
 }
 

@@ -76,12 +76,40 @@ pub mod companion {
     /// Length-prefixed entries that older readers skip.
     pub const SKIPPABLE: [u8; 3] = [0x0F, 0x3C, 0x55];
 
+    /// Marks of a record: a varint of bits behind its length. One of the skippable kinds.
+    pub const MARKS: u8 = 0x0F;
+    /// The mark of a record that came from a place without companions, and was given its own by a flush or compaction.
+    pub const ADOPTED: u64 = 1;
+
     /// The longest companion sequence of one record, in bytes.
     pub const MAX_BYTES: usize = 64 * 1024;
 
     /// True if a byte begins a companion (and so cannot begin a record).
     pub fn begins(byte: u8) -> bool {
         matches!(byte, WORD8 | WORD4 | LIST) || SKIPPABLE.contains(&byte)
+    }
+
+    /// True if a record's companions say that it was adopted.
+    #[inline]
+    pub fn is_adopted(companions: &[u8]) -> bool {
+        // Nearly all have one word and nothing else, or nothing.
+        companions.len() > 9 && has_mark(companions, ADOPTED)
+    }
+
+    fn has_mark(companions: &[u8], mark: u64) -> bool {
+        let mut reader = Reader::new(companions);
+        while let Ok(kind) = reader.u8() {
+            let length = match kind {
+                WORD8 => Ok(8),
+                WORD4 => Ok(4),
+                _ => reader.varint_len(),
+            };
+            let Ok(bytes) = length.and_then(|length| reader.bytes(length)) else { return false };
+            if kind == MARKS && Reader::new(bytes).varint().is_ok_and(|marks| marks & mark != 0) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Moves `reader` past all companions in front of it and returns their bytes, kind bytes included.

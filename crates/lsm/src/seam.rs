@@ -6,6 +6,7 @@
 //! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
 use crate::error::{Error, Result};
+use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 
 /// What the place a record came from promises of its companions.
@@ -111,7 +112,8 @@ pub enum DropReason {
     Purged,
 }
 
-/// One row for another family, written by a flush or compaction in the same manifest edit.
+/// One row for another family, written by a flush in the same manifest edit. Its key is one that nothing else ever writes, and no two
+/// rows have the same: it is shown as soon as the edit is, whatever its seqno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The family that receives it.
@@ -124,6 +126,60 @@ pub struct Emitted {
     pub value: Vec<u8>,
     /// Its companions.
     pub companion: Vec<u8>,
+}
+
+impl Emitted {
+    /// The row as a record.
+    pub fn record(&self) -> Record<'_> {
+        let Emitted { key, seqno, value, companion, .. } = self;
+        Record { key, seqno: *seqno, kind: Kind::Put, value, companion }
+    }
+}
+
+/// A record that a pass holds in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its seqno.
+    pub seqno: Seqno,
+    /// What it is.
+    pub kind: Kind,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Its companions.
+    pub companion: Vec<u8>,
+    /// What the place it came from promises.
+    pub protection: Protection,
+    /// True if it is none of the inputs' records: the ledger counts it as made here.
+    pub made: bool,
+}
+
+impl Row {
+    /// A copy of a record of the inputs.
+    pub fn copy(record: &Record<'_>, protection: Protection) -> Row {
+        let (key, value, companion) = (record.key.to_vec(), record.value.to_vec(), record.companion.to_vec());
+        Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
+    }
+
+    /// The row as a record.
+    pub fn record(&self) -> Record<'_> {
+        let Row { key, seqno, kind, value, companion, .. } = self;
+        Record { key, seqno: *seqno, kind: *kind, value, companion }
+    }
+}
+
+/// Rewrites the records of one flush or compaction, for a keeper that keeps what it knows of records in rows of their own.
+/// It takes its rows out of the inputs before anything is decided, and writes rows again between the records that stay.
+pub trait Rows: Send {
+    /// A record of the inputs: true if it is a row of the keeper's own, which nobody else shall see. An error ends the pass.
+    fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool>;
+    /// A record that it did not take, and whether it stays.
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()>;
+    /// The inputs are at their end.
+    fn ends(&mut self) -> Result<()>;
+    /// Rows that are to be written next, in internal order and, where they fit, into one block; none: not yet.
+    fn next_group(&mut self) -> Option<Vec<Row>>;
 }
 
 /// Gathers properties of one table file.
@@ -166,6 +222,14 @@ pub trait Companions: Send + Sync {
     fn algorithm(&self) -> u64;
     /// Descriptions of what may stand in companions, for property 10 of tables.
     fn descriptors(&self) -> Vec<u8>;
+    /// True if `rows` gives anything.
+    fn has_rows(&self) -> bool {
+        false
+    }
+    /// What rewrites the records of a flush or compaction of a family, if this keeper keeps rows of its own there.
+    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
+        Ok(None)
+    }
     /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not fit. True: `block`
     /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
@@ -174,7 +238,7 @@ pub trait Companions: Send + Sync {
 /// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
 /// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.
 #[inline]
-pub(crate) fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
+pub fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
     out.clear();
     if !written.is_empty() && keeper.protection() != Protection::None {
         out.extend_from_slice(written);

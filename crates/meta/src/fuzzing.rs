@@ -58,11 +58,8 @@ fn changed(sealer: &Sealer, record: &Record<'_>, choice: u8) {
     assert!(matches!(right, Check::Validated | Check::CompanionDamaged), "a right record is {right:?}");
     let flipped = |bytes: &[u8]| {
         let mut bytes = bytes.to_vec();
-        if let Some(byte) =
-            (usize::from(choice) % bytes.len().max(1) < bytes.len()).then_some(()).and(bytes.first_mut())
-        {
-            *byte ^= 1 << (choice & 7);
-        }
+        let at = usize::from(choice) % bytes.len().max(1);
+        bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (choice & 7));
         bytes
     };
     let (key, value): (Vec<u8>, Vec<u8>) = (flipped(record.key), flipped(record.value));

@@ -8,9 +8,12 @@
 //! provider   who keeps what beside a record, next to its seal            builtin    expiry, provenance, ETL, labels
 //! collect    synopses of entries, per table                              synopsis   count, least, greatest, sum
 //! hits       words found damaged, for the next pass to mend              counts     what a keeper has done
+//! care       verify, scrub, repair, salvage, digest
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
+//! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
+//! paper      the paper's store to the letter, for comparison
 //! seal       the algebra: a checksum that can be moved from seqno to seqno without its record
 //! ```
 //!
@@ -19,13 +22,18 @@
 
 pub mod beside;
 pub mod builtin;
+pub mod care;
 mod collect;
 pub mod correct;
 mod counts;
+pub mod exchange;
+#[cfg(feature = "faults")]
+pub mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hits;
 pub mod keeper;
+pub mod paper;
 pub mod provider;
 pub mod reading;
 pub mod seal;

@@ -8,10 +8,11 @@
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Bounds, Db, Family};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::options::Verify;
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 
-use crate::beside::Beside;
+use crate::beside::{Beside, Entry};
 use crate::keeper::Sealer;
 use crate::verdict;
 
@@ -40,8 +41,16 @@ pub struct Meta {
 /// The entry of a provider beside a record; the value is not looked at. Errors: `Corruption` if what stands beside the record cannot
 /// be decoded, or if the entry does not fit its own CRC.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
-    let Some(entry) = Beside::read(record.companion)?.entry(provider)? else { return Ok(None) };
-    if !entry.sealed && !entry.is_whole(hash(record.key)) {
+    let beside = Beside::read(record.companion)?;
+    let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
+    let Some(entry) = beside.entry(provider)? else {
+        // There is none only if none of those that are there was this one before it was hit.
+        return match beside.entries().all(|entry| entry.is_ok_and(|entry| is_whole(&entry))) {
+            true => Ok(None),
+            false => Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum")),
+        };
+    };
+    if !is_whole(&entry) {
         return Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum"));
     }
     let checked = if entry.sealed { Checked::Not } else { Checked::Itself };
@@ -64,13 +73,13 @@ pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> 
 /// Errors: those of `Db::get` and of `meta_of`.
 pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16) -> Result<Option<Meta>> {
     let mut meta = Ok(None);
-    db.get(family, key, at, &mut |record| meta = meta_of(record, provider))?;
+    db.get_checked(family, key, at, Verify::Never, &mut |record| meta = meta_of(record, provider))?;
     meta
 }
 
 /// The entries of a provider beside the values within bounds, in the order of their keys; values without one are passed over.
 pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
-    Ok(MetaIter { cursor: db.cursor(family, at, bounds)?, provider, place: Place::Before })
+    Ok(MetaIter { cursor: db.cursor_checked(family, at, bounds, Verify::Never)?, provider, place: Place::Before })
 }
 
 /// Keys with their entries of one provider. After an error it goes on behind what is damaged, where the cursor below can.

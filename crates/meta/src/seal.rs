@@ -33,8 +33,8 @@ pub struct Seal(u64);
 impl Seal {
     /// The seal of a value under a key.
     #[inline]
-    pub fn of(key: &[u8], value: &[u8]) -> Seal {
-        Seal::of_operation(Kind::Put, key, value)
+    pub fn of(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Seal {
+        Seal::of_operation(Kind::Put, key.as_ref(), value.as_ref())
     }
 
     /// The seal of an operation of any kind. A tombstone's value is the bytes it carries, a range delete's is its end;

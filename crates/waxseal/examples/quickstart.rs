@@ -18,9 +18,11 @@ fn main() -> waxseal::Result<()> {
     assert!(!snapshot.contains(&users, "dora")?);
 
     for row in users.range("a"..).rev() {
-        let (key, value) = row?;
+        let (key, value) = row?; // checked against what was put
         println!("{} {}", key.escape_ascii(), value.escape_ascii());
     }
+    let sealed = users.get_sealed("alice")?.unwrap(); // the value with its seal, to keep or to send along
+    users.put_sealed("alice", &sealed.value, sealed.seal)?; // checked here, and refused if anything happened since
     db.close()?;
     Db::destroy("quickstart-store")
 }

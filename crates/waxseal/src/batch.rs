@@ -3,14 +3,20 @@
 //! A single put is a batch of one. Its buffer is the thread's own and used again, so that a put allocates nothing here.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Draft;
+use waxseal_meta::Seal;
+use waxseal_meta::builtin::{Expiry, Labels};
+use waxseal_meta::provider::{EXPIRY, LABELS};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -22,10 +28,20 @@ thread_local! {
     static SPARE: Cell<Option<Operations>> = const { Cell::new(None) };
 }
 
-/// How one write is done. The default is the store's durability.
+/// How one write is done, and what is kept beside its value. The default is the store's durability, and nothing.
+///
+/// ```
+/// use waxseal::{Durability, WriteOptions};
+///
+/// let options = WriteOptions::new().durability(Durability::Sync);
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     durability: Option<Durability>,
+    /// Provider and bytes.
+    entries: Vec<(u16, Vec<u8>)>,
+    labels: BTreeMap<String, String>,
 }
 
 impl WriteOptions {
@@ -39,6 +55,65 @@ impl WriteOptions {
         self.durability = Some(durability);
         self
     }
+
+    /// Keeps bytes beside the value, in the same record, for the provider with this number (see [`meta`](crate::meta)). They go
+    /// wherever the record goes, and away with it; no read of the value touches them. An unknown provider, bytes that it refuses,
+    /// two entries for one provider, and more in all than a quarter of the family's block or 64 KiB make the write `Invalid`; so
+    /// does a store that was opened plain.
+    pub fn entry(mut self, provider: u16, bytes: impl Into<Vec<u8>>) -> WriteOptions {
+        self.entries.push((provider, bytes.into()));
+        self
+    }
+
+    /// The record counts as absent from this time on, counted from 1970, by the store's clock, and a later compaction drops it.
+    /// Only values expire, and only once their seal has spoken for them and for the time: no flipped bit ends a record early.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use waxseal::WriteOptions;
+    ///
+    /// let now = UNIX_EPOCH.elapsed().unwrap();
+    /// cf.put_with("old", "1", WriteOptions::new().expires_at(now - Duration::from_secs(1)))?;
+    /// cf.put_with("new", "2", WriteOptions::new().expires_at(now + Duration::from_secs(3600)))?;
+    /// assert_eq!(cf.get("old")?, None);
+    /// assert_eq!(cf.get("new")?.unwrap(), "2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expires_at(self, since_1970: Duration) -> WriteOptions {
+        self.entry(EXPIRY, Expiry::at(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// Puts a label beside the value: a name with a text, each name once, the last text wins.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::WriteOptions;
+    /// use waxseal::meta::{LABELS, Labels};
+    ///
+    /// cf.put_with("key", "value", WriteOptions::new().label("source", "import").label("level", "raw"))?;
+    /// let meta = cf.get_meta("key", LABELS)?.unwrap();
+    /// assert_eq!(Labels::read(&meta.bytes).unwrap(), [("level", "raw"), ("source", "import")]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn label(mut self, name: impl Into<String>, text: impl Into<String>) -> WriteOptions {
+        self.labels.insert(name.into(), text.into());
+        self
+    }
+
+    /// The entries, labels among them.
+    fn into_entries(self) -> Result<Vec<(u16, Vec<u8>)>> {
+        let mut entries = self.entries;
+        if !self.labels.is_empty() {
+            let labels: Vec<(&str, &str)> = self.labels.iter().map(|(name, text)| (&name[..], &text[..])).collect();
+            entries.push((LABELS, Labels::of(&labels)?));
+        }
+        Ok(entries)
+    }
 }
 
 impl From<Durability> for WriteOptions {
@@ -47,22 +122,50 @@ impl From<Durability> for WriteOptions {
     }
 }
 
+/// One operation, borrowed.
+pub(crate) struct Write<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// The seal that the caller was given, if it was.
+    pub(crate) seal: Option<Seal>,
+    /// What is kept beside the value.
+    pub(crate) entries: &'a [(u16, &'a [u8])],
+}
+
+impl<'a> Write<'a> {
+    pub(crate) fn put(key: &'a [u8], value: &'a [u8]) -> Write<'a> {
+        Write { kind: Kind::Put, key, value, seal: None, entries: &[] }
+    }
+
+    pub(crate) fn delete(key: &'a [u8]) -> Write<'a> {
+        Write { kind: Kind::Delete, ..Write::put(key, &[]) }
+    }
+
+    /// Adds it to a batch; refused, it leaves the batch as it was.
+    fn push(&self, inner: &Inner, family: u32, operations: &mut Operations) -> Result<()> {
+        let Write { kind, key, value, seal, entries } = *self;
+        match seal {
+            None => operations.push_given(family, kind, key, value, entries, inner.engine.companions()),
+            Some(seal) => {
+                let draft = Draft { family, kind, key, value, entries };
+                inner.keeper()?.push_sealed_given(operations, &draft, seal)
+            }
+        }
+    }
+}
+
 /// Commits one operation.
-pub(crate) fn write_one(
-    inner: &Inner,
-    family: &Family,
-    kind: Kind,
-    key: &[u8],
-    value: &[u8],
-    options: WriteOptions,
-) -> Result<()> {
+pub(crate) fn write_one(inner: &Inner, family: &Family, write: Write<'_>, options: WriteOptions) -> Result<()> {
     inner.check(family)?;
     let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let given = options.into_entries()?;
+    let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
+    let write = Write { entries: &entries, ..write };
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let outcome = operations
-        .push(family.id(), kind, key, value, inner.engine.companions())
-        .and_then(|()| inner.engine.commit(&mut operations, durability));
+    let outcome =
+        write.push(inner, family.id(), &mut operations).and_then(|()| inner.engine.commit(&mut operations, durability));
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
@@ -106,12 +209,47 @@ impl Batch {
 
     /// Sets a key to a value.
     pub fn put(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Batch {
-        self.push(cf, Kind::Put, key.as_ref(), value.as_ref())
+        self.push(cf, Write::put(key.as_ref(), value.as_ref()))
+    }
+
+    /// Sets a key to a value whose seal the caller was given. A seal that is not theirs is a refused write (`Invalid`).
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// use waxseal::{Durability, Seal};
+    ///
+    /// let mut batch = db.batch();
+    /// batch.put_sealed(&cf, "key", "value", Seal::of("key", "value"));
+    /// batch.commit(Durability::Os)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_sealed(
+        &mut self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        seal: Seal,
+    ) -> &mut Batch {
+        self.push(cf, Write { seal: Some(seal), ..Write::put(key.as_ref(), value.as_ref()) })
+    }
+
+    /// Sets a key to a value and keeps entries, provider and bytes, beside it: see [`WriteOptions::entry`].
+    pub fn put_given(
+        &mut self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        entries: &[(u16, &[u8])],
+    ) -> &mut Batch {
+        self.push(cf, Write { entries, ..Write::put(key.as_ref(), value.as_ref()) })
     }
 
     /// Removes a key.
     pub fn delete(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> &mut Batch {
-        self.push(cf, Kind::Delete, key.as_ref(), &[])
+        self.push(cf, Write::delete(key.as_ref()))
     }
 
     /// Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has
@@ -151,21 +289,21 @@ impl Batch {
         self.operations.encoded_bytes()
     }
 
-    fn push(&mut self, cf: &ColumnFamily, kind: Kind, key: &[u8], value: &[u8]) -> &mut Batch {
+    fn push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> &mut Batch {
         if self.fault.is_none() {
-            self.fault = self.try_push(cf, kind, key, value).err();
+            self.fault = self.try_push(cf, write).err();
         }
         self
     }
 
-    fn try_push(&mut self, cf: &ColumnFamily, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+    fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the batch",
                 cf.name()
             )));
         }
-        self.operations.push(cf.family.id(), kind, key, value, self.inner.engine.companions())?;
+        write.push(&self.inner, cf.family.id(), &mut self.operations)?;
         if !self.families.contains(&cf.family) {
             self.families.push(cf.family.clone());
         }

@@ -1,5 +1,6 @@
 //! Settings of a store, gathered before it is opened.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,10 +8,13 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
+use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
+use waxseal_meta::{MetadataProvider, Providers, Sealer};
 
 use crate::db::{Db, Inner};
+use crate::verify::{Policies, Policy};
 
 /// Where a store is and how it is to be opened; made by [`Db::builder`]. Whatever is not said keeps its default.
 ///
@@ -40,6 +44,12 @@ pub struct Builder {
     template: CfOptions,
     /// Whether the template was touched: only then does it replace what the store keeps for `default`.
     has_template: bool,
+    /// What reads check where the options of the family do not say.
+    policy: Policy,
+    /// Opened without seals.
+    plain: bool,
+    /// Who keeps something beside values, next to Waxseal's own.
+    providers: Vec<Arc<dyn MetadataProvider>>,
     parts: Parts,
 }
 
@@ -53,6 +63,9 @@ impl Builder {
             memory_bytes: None,
             template: CfOptions::default(),
             has_template: false,
+            policy: Policy::default(),
+            plain: false,
+            providers: Vec::new(),
             parts: Parts::real(),
         }
     }
@@ -122,9 +135,65 @@ impl Builder {
         self
     }
 
-    /// Opens without companions: records carry nothing beside their value. In this version every store is plain, so this
-    /// changes nothing yet.
-    pub fn plain(self) -> Builder {
+    /// Opens without seals, as a *plain node*: what is put gets none, and none is checked. The records of a sealed store are read
+    /// as ever; their seals are carried on untouched and dropped with their records. Commits that stand in the log alone lose
+    /// theirs when a plain open replays them.
+    ///
+    /// The way back is an ordinary open: records that were written meanwhile have no seal then. Reads answer them unchecked, and
+    /// the first flush or compaction that rewrites them gives them one, if it can know that they never had any;
+    /// [`Db::seals`] counts both.
+    ///
+    /// It saves nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
+    /// frames: docs/integrity.md.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// use waxseal::Db;
+    ///
+    /// let db = Db::builder(&path).plain().open()?;
+    /// assert!(db.seals().is_none());
+    /// db.column_family("default")?.put("key", "value")?;
+    /// db.close()?;
+    /// assert_eq!(Db::open(&path)?.column_family("default")?.get("key")?.unwrap(), "value");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn plain(mut self) -> Builder {
+        self.plain = true;
+        self
+    }
+
+    /// What point reads check against the seals, in families whose [`CfOptions`] do not come with this open. Default
+    /// [`Verify::Always`]. [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify) overrides it per read.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::{Builder, Verify};
+    ///
+    /// let db = Builder::in_memory().verify_reads(Verify::Always).verify_scans(Verify::Always).open()?;
+    /// # drop(db);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn verify_reads(mut self, verify: Verify) -> Builder {
+        self.template.verify_reads = verify;
+        self.policy.reads = Some(verify);
+        self
+    }
+
+    /// What cursors and iterators check, likewise. Default [`Verify::Sampled`]`(64)`.
+    pub fn verify_scans(mut self, verify: Verify) -> Builder {
+        self.template.verify_scans = verify;
+        self.policy.scans = Some(verify);
+        self
+    }
+
+    /// Somebody who keeps something of their own beside values: see [`meta`](crate::meta). Waxseal's own (expiry, provenance,
+    /// ETL, labels) are always there. An open answers `Invalid` if two have the same id, or if a descriptor cannot be.
+    pub fn provider(mut self, provider: Arc<dyn MetadataProvider>) -> Builder {
+        self.providers.push(provider);
         self
     }
 
@@ -197,6 +266,14 @@ impl Builder {
     }
 
     fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
+        let ready = self.prepare()?;
+        let env = ready.parts.env.clone();
+        let engine = open(&ready.path, ready.settings, ready.parts)?;
+        Ok(Db { inner: Arc::new(Inner::new(engine, env, ready.keeper, ready.template, ready.policies)) })
+    }
+
+    /// Everything that was said, as the engine wants it.
+    pub(crate) fn prepare(self) -> Result<Ready> {
         let mut settings = self.settings;
         let (cache, memtable) = split_memory(
             self.memory_bytes,
@@ -206,12 +283,37 @@ impl Builder {
         settings.cache_bytes = cache;
         settings.memtable_bytes = memtable;
         let mut parts = self.parts;
-        if self.has_template && parts.families.iter().all(|(name, _)| name != DEFAULT_FAMILY) {
+        let explicit: BTreeSet<String> = parts.families.iter().map(|(name, _)| name.clone()).collect();
+        if self.has_template && !explicit.contains(DEFAULT_FAMILY) {
             parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
         }
-        let engine = open(&self.path, settings, parts)?;
-        Ok(Db { inner: Arc::new(Inner::new(engine, self.template)) })
+        let keeper = match (self.plain, self.providers) {
+            (false, providers) => Some(Arc::new(Sealer::new().with(all_providers(providers)?))),
+            (true, providers) if providers.is_empty() => None,
+            (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
+        };
+        if let Some(keeper) = &keeper {
+            parts.companions = keeper.clone();
+        }
+        let policies = Policies::new(self.policy, explicit);
+        Ok(Ready { path: self.path, settings, parts, keeper, template: self.template, policies })
     }
+}
+
+/// A store to be opened.
+pub(crate) struct Ready {
+    pub(crate) path: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) parts: Parts,
+    pub(crate) keeper: Option<Arc<Sealer>>,
+    template: CfOptions,
+    policies: Policies,
+}
+
+/// Waxseal's own providers and others.
+fn all_providers(others: Vec<Arc<dyn MetadataProvider>>) -> Result<Providers> {
+    let own: [Arc<dyn MetadataProvider>; 4] = [Arc::new(Expiry), Arc::new(Provenance), Arc::new(Etl), Arc::new(Labels)];
+    Providers::of(own.into_iter().chain(others).collect())
 }
 
 /// Cache and memtable bytes out of a budget. Each comes as (what was said, the default).

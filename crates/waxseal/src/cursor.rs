@@ -4,16 +4,42 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use waxseal_lsm::db::{At, Family};
+use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::read::UserCursor;
 
 use crate::db::Inner;
+use crate::family::ColumnFamily;
 
 /// A position in a column family as it was when the cursor was made. Keys and values are borrowed until the next move.
 ///
-/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. After an error it stands nowhere again, and may
-/// be moved anew; if it could not be made at all, every move says why. It holds its view of the store, so drop it when done.
+/// It starts nowhere: move it with `seek`, `seek_for_prev`, `first` or `last`. If it could not be made at all, each of these says
+/// why, and steps lead nowhere. It holds its view of the store, so drop it when done.
+///
+/// Damage that it meets is one `Corruption`. The cursor is not valid then, but `next` and `prev` lead on, to the first record
+/// behind what is damaged; after any other error it stands nowhere, and may be moved anew. So a loop that steps on after a
+/// `Corruption`, as below, gives every record that is whole, says once for each gap that there is one, and ends.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let cf = waxseal::Db::memory()?.column_family("default")?;
+/// # for key in ["a", "b", "c"] { cf.put(key, "1")?; }
+/// let (mut rows, mut gaps) = (0, Vec::new());
+/// let mut cursor = cf.cursor();
+/// let mut step = cursor.first();
+/// loop {
+///     match step {
+///         Ok(()) if !cursor.valid() => break,
+///         Ok(()) => rows += 1,
+///         Err(gap) if gap.is_corruption() => gaps.push(gap),
+///         Err(error) => return Err(error), // of the device, or the store was closed
+///     }
+///     step = cursor.next();
+/// }
+/// assert_eq!((rows, gaps.len()), (3, 0));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -37,10 +63,9 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new(inner: &Arc<Inner>, family: &Family, at: At<'_>) -> Cursor {
-        let checked = inner.check(family);
-        let at = checked.and_then(|()| inner.engine.cursor(family, at, (Bound::Unbounded, Bound::Unbounded)));
-        Cursor { inner: Arc::clone(inner), at }
+    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>) -> Cursor {
+        let at = cf.inner.scan(cf, at, (Bound::Unbounded, Bound::Unbounded));
+        Cursor { inner: Arc::clone(&cf.inner), at }
     }
 
     pub(crate) fn failed(inner: &Arc<Inner>, error: Error) -> Cursor {
@@ -67,19 +92,19 @@ impl Cursor {
         self.engine()?.last()
     }
 
-    /// One record on. From the last one, and from nowhere, this leads nowhere.
+    /// One record on, or on behind what is damaged. From the last one, and from nowhere, this leads nowhere.
     #[expect(clippy::should_implement_trait, reason = "it lends; an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
-        let cursor = self.engine()?;
-        if cursor.valid() { cursor.next() } else { Ok(()) }
+        self.inner.check_open()?;
+        self.at.as_mut().map_or(Ok(()), UserCursor::next)
     }
 
-    /// One record back. From the first one, and from nowhere, this leads nowhere.
+    /// One record back, or back before what is damaged. From the first one, and from nowhere, this leads nowhere.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
-        let cursor = self.engine()?;
-        if cursor.valid() { cursor.prev() } else { Ok(()) }
+        self.inner.check_open()?;
+        self.at.as_mut().map_or(Ok(()), UserCursor::prev)
     }
 
     /// True if the cursor stands on a record.

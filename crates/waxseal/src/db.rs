@@ -12,24 +12,54 @@ use waxseal_lsm::db::{self as engine, At, Family, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::read::{Bounds, UserCursor};
+use waxseal_lsm::record::Record;
+use waxseal_meta::{Counts, Sealer};
 
 use crate::batch::Batch;
 use crate::builder::Builder;
 use crate::family::ColumnFamily;
+use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
+use crate::verify::Policies;
 
 /// What all handles of one store share.
 pub(crate) struct Inner {
     pub(crate) engine: engine::Db,
+    /// The outside world it was opened with.
+    pub(crate) env: Env,
     /// Options of families that are made by name alone.
     pub(crate) template: CfOptions,
+    /// Who keeps the seals, the same that the engine calls; none in a store that was opened plain.
+    keeper: Option<Arc<Sealer>>,
+    policies: Policies,
     closed: AtomicBool,
 }
 
 impl Inner {
-    pub(crate) fn new(engine: engine::Db, template: CfOptions) -> Inner {
-        Inner { engine, template, closed: AtomicBool::new(false) }
+    pub(crate) fn new(
+        engine: engine::Db,
+        env: Env,
+        keeper: Option<Arc<Sealer>>,
+        template: CfOptions,
+        policies: Policies,
+    ) -> Inner {
+        let inner = Inner { engine, env, template, keeper, policies, closed: AtomicBool::new(false) };
+        inner.engine.families().iter().for_each(|family| inner.note(family));
+        inner
+    }
+
+    /// Tells the keeper of a family: what may stand beside its values goes by the size of its blocks.
+    fn note(&self, family: &Family) {
+        if let Some(keeper) = &self.keeper {
+            keeper.set_block_bytes(family.id(), family.options().block_bytes);
+        }
+    }
+
+    /// The keeper of seals; `Invalid` if the store was opened plain.
+    pub(crate) fn keeper(&self) -> Result<&Arc<Sealer>> {
+        self.keeper.as_ref().ok_or_else(|| Error::invalid("the store was opened plain: it keeps no seals"))
     }
 
     /// `Closed` once the store was closed.
@@ -55,39 +85,52 @@ impl Inner {
         Ok(())
     }
 
-    /// Lends the value to `visit` if the key is there.
+    /// Lends the record to `visit` if the key is there.
     #[inline]
     pub(crate) fn read<R>(
         &self,
-        family: &Family,
+        cf: &ColumnFamily,
         key: &[u8],
         at: At<'_>,
-        visit: impl FnOnce(&[u8]) -> R,
+        visit: impl FnOnce(&Record<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.check(family)?;
+        self.check(&cf.family)?;
         let mut visit = Some(visit);
         let mut answer = None;
-        self.engine.get(family, key, at, &mut |record| {
+        self.engine.get_checked(&cf.family, key, at, cf.verify_reads(), &mut |record| {
             if let Some(visit) = visit.take() {
-                answer = Some(visit(record.value));
+                answer = Some(visit(record));
             }
         })?;
         Ok(answer)
     }
 
+    /// A cursor of the engine.
+    pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
+        self.check(&cf.family)?;
+        self.engine.cursor_checked(&cf.family, at, bounds, cf.verify_scans())
+    }
+
+    /// The value of a key with its seal, which is checked whatever the policy.
+    pub(crate) fn read_sealed(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<Option<Sealed>> {
+        let keeper = self.keeper()?;
+        let found = self.read(cf, key, at, |record| Sealed::of(record, keeper))?.transpose();
+        found.map_err(|error| error.in_family(cf.name(), Some((key, key))))
+    }
+
     /// The values of many keys at one moment.
     pub(crate) fn read_many<K: AsRef<[u8]>>(
         &self,
-        family: &Family,
+        cf: &ColumnFamily,
         at: At<'_>,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        self.check(family)?;
+        self.check(&cf.family)?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let mut values = vec![None; keys.len()];
-        self.engine
-            .multi_get(family, &keys, at, &mut |index, record| values[index] = Some(Slice::from(record.value)))?;
+        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
+        self.engine.multi_get_checked(&cf.family, &keys, at, cf.verify_reads(), &mut take)?;
         Ok(values)
     }
 }
@@ -169,7 +212,10 @@ impl Db {
             return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
         }
         match self.inner.engine.create_family(name, self.inner.template.clone()) {
-            Ok(family) => Ok(self.wrap(family)),
+            Ok(family) => {
+                self.inner.note(&family);
+                Ok(self.wrap(family))
+            }
             // Another thread may have made it since we looked.
             Err(error) => self.inner.engine.family(name).map(|family| self.wrap(family)).ok_or(error),
         }
@@ -178,7 +224,10 @@ impl Db {
     /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.check_open()?;
-        Ok(self.wrap(self.inner.engine.create_family(name, options)?))
+        let family = self.inner.engine.create_family(name, options)?;
+        self.inner.policies.note_explicit(name);
+        self.inner.note(&family);
+        Ok(self.wrap(family))
     }
 
     /// Drops a column family with all its records. Handles to it answer `Invalid` from then on. `default` cannot be dropped.
@@ -274,6 +323,20 @@ impl Db {
         self.inner.engine.metrics()
     }
 
+    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened plain.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// db.column_family("default")?.put("key", "value")?;
+    /// assert_eq!(db.seals().unwrap().computed, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn seals(&self) -> Option<Counts> {
+        self.inner.keeper.as_ref().map(|keeper| keeper.counts())
+    }
+
     /// What the open of this store found in its log: what came back, and what was cut from its torn end.
     pub fn recovery(&self) -> RecoveryReport {
         self.inner.engine.recovery()
@@ -304,7 +367,8 @@ impl Db {
     }
 
     fn wrap(&self, family: Family) -> ColumnFamily {
-        ColumnFamily { inner: Arc::clone(&self.inner), family }
+        let policy = self.inner.policies.of(family.name());
+        ColumnFamily { inner: Arc::clone(&self.inner), family, policy }
     }
 }
 

@@ -6,14 +6,18 @@ use std::sync::Arc;
 
 use waxseal_lsm::db::{At, Family};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::CfOptions;
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::options::{CfOptions, Verify};
+use waxseal_lsm::order::Order;
+use waxseal_meta::Seal;
+use waxseal_meta::reading::{Meta, MetaIter};
 
-use crate::batch::{WriteOptions, write_one};
+use crate::batch::{Write, WriteOptions, write_one};
 use crate::cursor::Cursor;
 use crate::db::Inner;
 use crate::range::{KeyRange, Range};
+use crate::sealed::Sealed;
 use crate::slice::Slice;
+use crate::verify::Policy;
 
 /// A handle to one column family. Clones share it, and may be used from any thread.
 ///
@@ -42,6 +46,7 @@ use crate::slice::Slice;
 pub struct ColumnFamily {
     pub(crate) inner: Arc<Inner>,
     pub(crate) family: Family,
+    pub(crate) policy: Policy,
 }
 
 impl ColumnFamily {
@@ -72,7 +77,40 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        write_one(&self.inner, &self.family, Kind::Put, key.as_ref(), value.as_ref(), options)
+        write_one(&self.inner, &self.family, Write::put(key.as_ref(), value.as_ref()), options)
+    }
+
+    /// Sets a key to a value with the seal that the caller was given with them, or made by [`Seal::of`] where they came from: so
+    /// nothing that happened since can pass. The seal is checked now, kept as it is, and handed back by `get_sealed`.
+    ///
+    /// Errors: `Invalid` if the seal is not that of key and value, or the store was opened plain; nothing was changed then.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::{ErrorKind, Seal};
+    ///
+    /// let seal = Seal::of("key", "value");
+    /// cf.put_sealed("key", "value", seal)?;
+    /// assert_eq!(cf.put_sealed("key", "valve", seal).unwrap_err().kind(), &ErrorKind::Invalid);
+    /// assert_eq!(cf.get_sealed("key")?.unwrap().seal, seal);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_sealed(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, seal: Seal) -> Result<()> {
+        self.put_sealed_with(key, value, seal, WriteOptions::default())
+    }
+
+    /// `put_sealed`, with options.
+    pub fn put_sealed_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        seal: Seal,
+        options: WriteOptions,
+    ) -> Result<()> {
+        let write = Write { seal: Some(seal), ..Write::put(key.as_ref(), value.as_ref()) };
+        write_one(&self.inner, &self.family, write, options)
     }
 
     /// Removes a key; no error if it is not there.
@@ -82,7 +120,7 @@ impl ColumnFamily {
 
     /// Removes a key; no error if it is not there.
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        write_one(&self.inner, &self.family, Kind::Delete, key.as_ref(), &[], options)
+        write_one(&self.inner, &self.family, Write::delete(key.as_ref()), options)
     }
 
     /// The value of a key, copied.
@@ -94,7 +132,46 @@ impl ColumnFamily {
     /// not there. Keep it short: it may stand on pinned memory of the store.
     #[inline]
     pub fn get_with<R>(&self, key: impl AsRef<[u8]>, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.inner.read(&self.family, key.as_ref(), At::Latest, visit)
+        self.inner.read(self, key.as_ref(), At::Latest, |record| visit(record.value))
+    }
+
+    /// The value of a key, copied, with its seal. The two are checked against each other whatever the policy; it costs a `get` and
+    /// one more hash of key and value.
+    ///
+    /// Errors: `Corruption` if they do not agree; `Invalid` if the record has no seal, since a plain store wrote it, or if this
+    /// store was opened plain.
+    pub fn get_sealed(&self, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
+        self.inner.read_sealed(self, key.as_ref(), At::Latest)
+    }
+
+    /// What point reads through this handle check.
+    #[inline]
+    pub(crate) fn verify_reads(&self) -> Verify {
+        self.policy.reads.unwrap_or(self.family.options().verify_reads)
+    }
+
+    /// What cursors made through this handle check.
+    pub(crate) fn verify_scans(&self) -> Verify {
+        self.policy.scans.unwrap_or(self.family.options().verify_scans)
+    }
+
+    /// The same family, to be read under another policy: a handle like any other, cheap to make. Reads through it, by cursor and
+    /// iterator too, and through a [`Snapshot`](crate::Snapshot) that is asked with it, check what `verify` says.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # cf.put("key", "value")?;
+    /// use waxseal::Verify;
+    ///
+    /// let every = cf.with_verify(Verify::Always); // each record that a scan passes, too
+    /// assert_eq!(every.iter().count(), 1);
+    /// assert_eq!(cf.with_verify(Verify::Never).get("key")?.unwrap(), "value");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_verify(&self, verify: Verify) -> ColumnFamily {
+        ColumnFamily { policy: Policy { reads: Some(verify), scans: Some(verify) }, ..self.clone() }
     }
 
     /// Replaces the content of `value` by the value of a key. False, and an empty `value`, if the key is not there.
@@ -106,6 +183,37 @@ impl ColumnFamily {
     /// True if the key is there.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// What a provider keeps beside the value of a key: see [`meta`](crate::meta). The value is neither copied nor hashed for it,
+    /// whatever its size; [`Meta::checked`](crate::meta::Meta) says how far the entry was checked.
+    ///
+    /// Errors: `Corruption` if what stands beside the value cannot be decoded or does not fit its sum.
+    pub fn get_meta(&self, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        self.inner.check(&self.family)?;
+        waxseal_meta::get_meta(&self.inner.engine, &self.family, key.as_ref(), At::Latest, provider)
+    }
+
+    /// What a provider keeps beside the values of a range, in the order of their keys; values without an entry are passed over.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::WriteOptions;
+    /// use waxseal::meta::{LABELS, Labels};
+    ///
+    /// cf.put("a", "1")?;
+    /// cf.put_with("b", "2", WriteOptions::new().label("source", "import"))?;
+    /// for entry in cf.iter_meta(.., LABELS)? {
+    ///     let (key, meta) = entry?;
+    ///     assert_eq!((&key[..], Labels::read(&meta.bytes).unwrap()), (&b"b"[..], vec![("source", "import")]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter_meta(&self, range: impl KeyRange, provider: u16) -> Result<MetaIter> {
+        self.inner.check(&self.family)?;
+        waxseal_meta::iter_meta(&self.inner.engine, &self.family, At::Latest, range.into_bounds(), provider)
     }
 
     /// The values of many keys, in their order, all as they were at one moment.
@@ -121,7 +229,7 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
-        self.inner.read_many(&self.family, At::Latest, keys)
+        self.inner.read_many(self, At::Latest, keys)
     }
 
     /// A cursor over the family as it is now: borrows keys and values, turns round, allocates nothing per step.
@@ -140,7 +248,7 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(&self.inner, &self.family, At::Latest)
+        Cursor::new(self, At::Latest)
     }
 
     /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.
@@ -157,13 +265,13 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Range {
-        Range::new(&self.inner, &self.family, self.view(), range.into_bounds())
+        Range::new(self, self.view(), range.into_bounds())
     }
 
     /// The records whose keys begin with `prefix`, as they are now. Under an order of the family's own this walks the whole
     /// family, because such keys need not stand together.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        Range::with_prefix(&self.inner, &self.family, self.view(), prefix.as_ref())
+        Range::with_prefix(self, self.view(), prefix.as_ref())
     }
 
     /// All records, as they are now.
@@ -181,6 +289,10 @@ impl ColumnFamily {
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         self.inner.check(&self.family)?;
         self.inner.engine.approximate_size(&self.family, &range.into_bounds())
+    }
+
+    pub(crate) fn order(&self) -> &Order {
+        &self.family.options().order
     }
 
     fn view(&self) -> Result<waxseal_lsm::db::Snapshot> {

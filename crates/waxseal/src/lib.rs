@@ -52,28 +52,37 @@
 
 mod batch;
 mod builder;
+pub mod care;
 mod cursor;
 mod db;
+pub mod exchange;
 mod family;
 mod range;
+mod sealed;
 mod slice;
 mod snapshot;
+mod verify;
 
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
+pub use care::{
+    Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
+};
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
 pub use range::{KeyRange, Keys, Range};
+pub use sealed::Sealed;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
-pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
+pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::CacheMetrics;
+pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
 /// [`Builder::clock`] or [`Builder::env`].
@@ -83,6 +92,49 @@ pub mod env {
         Clock, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs, SeededRandom,
         SystemClock, SystemRandom,
     };
+}
+
+/// What may stand beside a value, in its record, next to its seal: entries of *providers*.
+///
+/// Waxseal's own are [`Expiry`](meta::Expiry), [`Labels`](meta::Labels), [`Etl`](meta::Etl) and [`Provenance`](meta::Provenance); others are
+/// given to [`Builder::provider`]. Entries are written by [`WriteOptions::entry`] and its kin, and read by
+/// [`ColumnFamily::get_meta`] and [`ColumnFamily::iter_meta`], which never touch the value. They go through flushes, compactions and
+/// checkpoints with their record, and away with it. What nobody here knows is carried as it is, unless it says itself that it may go.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// use std::sync::Arc;
+/// use waxseal::meta::{Descriptor, MetadataProvider};
+/// use waxseal::{Builder, WriteOptions};
+///
+/// /// Where a value came from.
+/// struct Origin;
+///
+/// impl MetadataProvider for Origin {
+///     fn descriptor(&self) -> Descriptor {
+///         Descriptor { max_len: 100, in_checksum: true, ..Descriptor::new(1000, "example.origin") }
+///     }
+/// }
+///
+/// let db = Builder::in_memory().provider(Arc::new(Origin)).open()?;
+/// let cf = db.column_family("default")?;
+/// cf.put_with("key", "value", WriteOptions::new().entry(1000, "sensor 7"))?;
+/// db.flush()?;
+/// assert_eq!(cf.get_meta("key", 1000)?.unwrap().bytes, b"sensor 7");
+/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1000, vec![0; 101])).is_err()); // more than it allows
+/// assert!(cf.put_with("key", "value", WriteOptions::new().entry(1001, "")).is_err()); // nobody keeps that
+/// # Ok(())
+/// # }
+/// ```
+pub mod meta {
+    pub use waxseal_lsm::record::Record;
+    pub use waxseal_lsm::seam::DropReason;
+    pub use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
+    pub use waxseal_meta::provider::{
+        Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Rebuild, Wants, WriteCtx,
+    };
+    pub use waxseal_meta::reading::{Checked, Meta, MetaIter};
+    pub use waxseal_meta::synopsis::Synopsis;
 }
 
 /// The pages of the repository, so that their examples are compiled and run.

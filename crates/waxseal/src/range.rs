@@ -1,7 +1,8 @@
 //! Iterators over a range of keys, from both ends.
 //!
-//! A `Range` holds a snapshot and up to two engine cursors, one for each end that was asked. Each stands on the record it gave
-//! last; the ends have met when the next record of one is not before the other's.
+//! A `Range` holds a snapshot and up to two engine cursors, one for each end that was asked. The ends have met when the next
+//! record of one is not before the last that the other gave. Damage is told and passed: an engine cursor that met it leads on
+//! behind it. A gap that both ends meet is told by the first of them.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -9,13 +10,13 @@ use std::ops::{
     Bound, Range as Between, RangeFrom as From, RangeFull as Full, RangeInclusive as Through, RangeTo as To,
     RangeToInclusive as ToThrough,
 };
-use std::sync::Arc;
 
-use waxseal_lsm::db::{At, Family, Snapshot};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::db::{At, Snapshot};
+use waxseal_lsm::error::{Damage, Error, Result};
+use waxseal_lsm::order::Order;
 use waxseal_lsm::read::UserCursor;
 
-use crate::db::Inner;
+use crate::family::ColumnFamily;
 use crate::slice::Slice;
 
 /// Bounds of keys, included, excluded, or none.
@@ -89,8 +90,9 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
 
 /// The records of a range, as they were when it was made; it may be taken from both ends and sent to other threads.
 ///
-/// Each item is a copy. It keeps its view of the store until it is dropped. After an error it has ended: what lies beyond is
-/// unknown, and asking again needs a new range.
+/// Each item is a copy. It keeps its view of the store until it is dropped. What is damaged is one `Corruption` that names the
+/// keys concerned as far as known, and the range goes on behind it: records that are whole are all given, each gap is told once.
+/// Whoever collects into a `Result` stops at the first. After an error of another kind it has ended.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -101,19 +103,21 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
 /// assert_eq!(range.next_back().unwrap()?.0, "d");
 /// let between: Vec<_> = range.keys().collect::<waxseal::Result<_>>()?;
 /// assert_eq!(between, ["b", "c"]);
+///
+/// let (whole, gaps): (Vec<_>, Vec<_>) = cf.iter().partition(Result::is_ok);
+/// assert_eq!((whole.len(), gaps.len()), (4, 0));
 /// # Ok(())
 /// # }
 /// ```
 pub struct Range {
-    inner: Arc<Inner>,
-    family: Family,
+    cf: ColumnFamily,
     bounds: Bounds,
     /// Keys must begin with this; only where the order does not put such keys together.
     prefix: Option<Vec<u8>>,
     /// The moment, why there is none, or that the range has ended.
     at: State,
-    front: Option<UserCursor>,
-    back: Option<UserCursor>,
+    front: Side,
+    back: Side,
 }
 
 enum State {
@@ -129,23 +133,32 @@ enum End {
     Back,
 }
 
+/// One end of the range, and what was said there.
+#[derive(Default)]
+struct Side {
+    cursor: Option<UserCursor>,
+    /// The key given last: after an error the cursor does not tell.
+    given: Option<Vec<u8>>,
+    /// The damage told last.
+    told: Option<Damage>,
+}
+
 impl Range {
-    pub(crate) fn new(inner: &Arc<Inner>, family: &Family, at: Result<Snapshot>, bounds: Bounds) -> Range {
+    pub(crate) fn new(cf: &ColumnFamily, at: Result<Snapshot>, bounds: Bounds) -> Range {
         let at = match at {
-            Ok(_) if is_inverted(family, &bounds) => State::Ended,
+            Ok(_) if is_inverted(cf.order(), &bounds) => State::Ended,
             Ok(snapshot) => State::Open(snapshot),
             Err(error) => State::Failed(error),
         };
-        let (inner, family) = (Arc::clone(inner), family.clone());
-        Range { inner, family, bounds, prefix: None, at, front: None, back: None }
+        Range { cf: cf.clone(), bounds, prefix: None, at, front: Side::default(), back: Side::default() }
     }
 
-    pub(crate) fn with_prefix(inner: &Arc<Inner>, family: &Family, at: Result<Snapshot>, prefix: &[u8]) -> Range {
-        if family.options().order.is_bytewise() {
+    pub(crate) fn with_prefix(cf: &ColumnFamily, at: Result<Snapshot>, prefix: &[u8]) -> Range {
+        if cf.order().is_bytewise() {
             let bounds = (Bound::Included(prefix.to_vec()), above_prefix(prefix));
-            return Range::new(inner, family, at, bounds);
+            return Range::new(cf, at, bounds);
         }
-        let range = Range::new(inner, family, at, (Bound::Unbounded, Bound::Unbounded));
+        let range = Range::new(cf, at, (Bound::Unbounded, Bound::Unbounded));
         Range { prefix: Some(prefix.to_vec()), ..range }
     }
 
@@ -154,21 +167,42 @@ impl Range {
         Keys(self)
     }
 
-    /// Moves one end on; the cursor that now stands on its next record, or the end of all.
+    /// Moves one end on; the cursor that now stands on its next record, damage in the place of records, or the end of all.
     fn advance(&mut self, end: End) -> Option<Result<&UserCursor>> {
-        match self.step(end) {
-            Ok(true) => match end {
-                End::Front => self.front.as_ref().map(Ok),
-                End::Back => self.back.as_ref().map(Ok),
-            },
-            Ok(false) => {
-                self.finish();
-                None
+        loop {
+            match self.step(end) {
+                Ok(true) => break,
+                Ok(false) => {
+                    self.finish();
+                    return None;
+                }
+                Err(error) => {
+                    let told = error.damage().cloned();
+                    let (mine, other) = self.sides(end);
+                    if told.is_none() || mine.cursor.is_none() {
+                        self.finish();
+                    } else if told == other.told {
+                        continue; // the other end has met the same gap from its side, and told of it
+                    } else {
+                        mine.told = told;
+                    }
+                    return Some(Err(error));
+                }
             }
-            Err(error) => {
-                self.finish();
-                Some(Err(error))
-            }
+        }
+        let side = self.sides(end).0;
+        let cursor = side.cursor.as_ref()?;
+        let given = side.given.get_or_insert_default();
+        given.clear();
+        given.extend_from_slice(cursor.key());
+        Some(Ok(cursor))
+    }
+
+    /// The side of this end, and the other.
+    fn sides(&mut self, end: End) -> (&mut Side, &mut Side) {
+        match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
         }
     }
 
@@ -179,20 +213,19 @@ impl Range {
             State::Failed(error) => return Err(error.clone()),
             State::Open(snapshot) => snapshot,
         };
-        self.inner.check_open()?;
+        self.cf.inner.check_open()?;
         let (mine, other) = match end {
             End::Front => (&mut self.front, &self.back),
             End::Back => (&mut self.back, &self.front),
         };
-        let cursor = match mine {
+        let cursor = match &mut mine.cursor {
             Some(cursor) => {
                 step(cursor, end)?;
                 cursor
             }
-            None => {
-                self.inner.check(&self.family)?;
-                let cursor = self.inner.engine.cursor(&self.family, At::Snapshot(snapshot), self.bounds.clone())?;
-                let cursor = mine.insert(cursor);
+            none => {
+                let cursor = self.cf.inner.scan(&self.cf, At::Snapshot(snapshot), self.bounds.clone())?;
+                let cursor = none.insert(cursor);
                 match end {
                     End::Front => cursor.first()?,
                     End::Back => cursor.last()?,
@@ -201,7 +234,9 @@ impl Range {
             }
         };
         loop {
-            if !cursor.valid() || other.as_ref().is_some_and(|other| have_met(&self.family, cursor, other, end)) {
+            if !cursor.valid()
+                || other.given.as_ref().is_some_and(|given| have_met(self.cf.order(), cursor.key(), given, end))
+            {
                 return Ok(false);
             }
             match &self.prefix {
@@ -214,8 +249,8 @@ impl Range {
     /// Ends the range and lets go of the store's files.
     fn finish(&mut self) {
         self.at = State::Ended;
-        self.front = None;
-        self.back = None;
+        self.front = Side::default();
+        self.back = Side::default();
     }
 }
 
@@ -226,9 +261,9 @@ fn step(cursor: &mut UserCursor, end: End) -> Result<()> {
     }
 }
 
-/// True if `cursor`, coming from `end`, has reached what `other` gave from the opposite end.
-fn have_met(family: &Family, cursor: &UserCursor, other: &UserCursor, end: End) -> bool {
-    let ordering = family.options().order.compare(cursor.key(), other.key());
+/// True if an end that comes to `key` has reached what the opposite one gave.
+fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
+    let ordering = order.compare(key, given);
     match end {
         End::Front => ordering.is_ge(),
         End::Back => ordering.is_le(),
@@ -236,12 +271,12 @@ fn have_met(family: &Family, cursor: &UserCursor, other: &UserCursor, end: End) 
 }
 
 /// True if no key can lie between the bounds.
-fn is_inverted(family: &Family, bounds: &Bounds) -> bool {
+fn is_inverted(order: &Order, bounds: &Bounds) -> bool {
     match bounds {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => family.options().order.compare(low, high).is_gt(),
+        (Bound::Included(low), Bound::Included(high)) => order.compare(low, high).is_gt(),
         (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            family.options().order.compare(low, high).is_ge()
+            order.compare(low, high).is_ge()
         }
     }
 }
@@ -280,7 +315,7 @@ impl FusedIterator for Range {}
 
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Range").field("cf", &self.family.name()).field("bounds", &self.bounds).finish_non_exhaustive()
+        f.debug_struct("Range").field("cf", &self.cf.name()).field("bounds", &self.bounds).finish_non_exhaustive()
     }
 }
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, At};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Seqno;
+use waxseal_meta::reading::Meta;
 
 use crate::cursor::Cursor;
 use crate::db::Inner;
 use crate::family::ColumnFamily;
 use crate::range::{KeyRange, Range};
+use crate::sealed::Sealed;
 use crate::slice::Slice;
 
 /// The store as it was at one moment, in all its column families. Clones share it, and may be used from any thread.
@@ -31,7 +33,7 @@ use crate::slice::Slice;
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The moment, or why there is none.
     at: Result<engine::Snapshot>,
 }
@@ -59,13 +61,26 @@ impl Snapshot {
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let at = self.of(cf)?;
-        self.inner.read(&cf.family, key.as_ref(), At::Snapshot(at), visit)
+        self.inner.read(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
+    }
+
+    /// The value that a key had, copied, with its seal: see [`ColumnFamily::get_sealed`].
+    pub fn get_sealed(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
+        let at = self.of(cf)?;
+        self.inner.read_sealed(cf, key.as_ref(), At::Snapshot(at))
     }
 
     /// Replaces the content of `value` by the value that a key had. False, and an empty `value`, if there was none.
     pub fn get_into(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         Ok(self.get_with(cf, key, |found| value.extend_from_slice(found))?.is_some())
+    }
+
+    /// What a provider kept beside the value that a key had: see [`ColumnFamily::get_meta`].
+    pub fn get_meta(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        let at = self.of(cf)?;
+        self.inner.check(&cf.family)?;
+        waxseal_meta::get_meta(&self.inner.engine, &cf.family, key.as_ref(), At::Snapshot(at), provider)
     }
 
     /// True if the key was there.
@@ -79,25 +94,25 @@ impl Snapshot {
         cf: &ColumnFamily,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        self.inner.read_many(&cf.family, At::Snapshot(self.of(cf)?), keys)
+        self.inner.read_many(cf, At::Snapshot(self.of(cf)?), keys)
     }
 
     /// A cursor over a family as it was.
     pub fn cursor(&self, cf: &ColumnFamily) -> Cursor {
         match self.of(cf) {
-            Ok(at) => Cursor::new(&self.inner, &cf.family, At::Snapshot(at)),
+            Ok(at) => Cursor::new(cf, At::Snapshot(at)),
             Err(error) => Cursor::failed(&self.inner, error),
         }
     }
 
     /// The records that had keys in a range.
     pub fn range(&self, cf: &ColumnFamily, range: impl KeyRange) -> Range {
-        Range::new(&self.inner, &cf.family, self.of(cf).cloned(), range.into_bounds())
+        Range::new(cf, self.of(cf).cloned(), range.into_bounds())
     }
 
     /// The records whose keys began with `prefix`.
     pub fn prefix(&self, cf: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Range {
-        Range::with_prefix(&self.inner, &cf.family, self.of(cf).cloned(), prefix.as_ref())
+        Range::with_prefix(cf, self.of(cf).cloned(), prefix.as_ref())
     }
 
     /// All records of a family, as they were.
@@ -106,7 +121,7 @@ impl Snapshot {
     }
 
     /// The moment, if the family is of the same store.
-    fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
+    pub(crate) fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the snapshot",

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
-    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Durability, Error, ErrorKind, Event, Keys, Listener,
-    Metrics, Range, RecoveryReport, Result, Slice, Snapshot, WriteOptions,
+    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Keys,
+    Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Slice,
+    Snapshot, VerifyOptions, WriteOptions,
 };
 
 struct Quiet;
@@ -151,6 +152,44 @@ fn batches_and_snapshots() -> Result<()> {
     assert_eq!(c.key(), b"old");
     assert_eq!(s.range(&cf, "a".."z").count(), 1);
     assert_eq!(db.durable_snapshot().get(&cf, "new")?.unwrap(), "2");
+    Ok(())
+}
+
+#[test]
+fn seals() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    let (k, v) = ("key", vec![1u8, 2, 3]);
+    cf.put_sealed(k, &v, Seal::of(k, &v))?;
+    let Sealed { value, seal, seqno } = cf.get_sealed(k)?.unwrap();
+    let _: (&Slice, u64) = (&value, seqno);
+    let bytes: [u8; 8] = seal.to_bytes();
+    assert_eq!((value, Seal::from_bytes(bytes)), (Slice::from(&v[..]), Seal::of(k, &v)));
+    let mut b = db.batch();
+    b.put_sealed(&cf, "l", "w", Seal::of("l", "w"));
+    b.commit(Durability::Sync)?;
+    let _: Option<Sealed> = cf.get_sealed("none")?;
+    cf.put_with("k", "v", WriteOptions::new().durability(Durability::Sync).entry(4, vec![]))?;
+    Ok(())
+}
+
+#[test]
+fn care() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store"))?;
+    let cf = db.column_family("default")?;
+    cf.put("a", "1")?;
+    db.flush()?;
+    cf.put("b", "2")?;
+    let report: Report = db.verify(VerifyOptions::default())?;
+    let Report { records, validated, corrupted, missing, unverified, structural, repaired, damage, .. } = report;
+    assert_eq!((records, validated), (2, 2));
+    assert_eq!((corrupted, missing, unverified, structural, repaired, damage.len()), (0, 0, 0, 0, 0, 0));
+    let _: Report = db.scrub(ScrubOptions::default())?;
+    let _: Report = db.repair(RepairOptions::default())?;
+    let digest: Digest = db.digest(&cf, "a".."c")?;
+    assert_eq!(digest.count, 2);
+    let _: u64 = digest.sum;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Modules of the engine import only from floors below their own.
+//! Modules of the engine, and of the registry, import only from floors below their own.
 //!
-//! The floors are the list at the head of `crates/lsm/src/lib.rs`, top first, so the page that readers see is the rule.
+//! The floors are the list at the head of the crate's `lib.rs`, top first, so the page that readers see is the rule.
 //! Modules of one floor do not import each other, but for the ground files, which may as long as no circle arises.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::source::{NamedPath, Source};
 
-const ENGINE: &str = "crates/lsm/src";
+const CRATES: &[&str] = &["crates/lsm/src", "crates/registry/src"];
 
 /// Imports that look upward and are none, with the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] =
@@ -24,14 +24,18 @@ struct Import {
 
 /// What breaks the order of the floors.
 pub(super) fn faults(root: &Path) -> Vec<String> {
-    let lib = std::fs::read_to_string(root.join(ENGINE).join("lib.rs")).unwrap_or_default();
+    CRATES.iter().flat_map(|folder| faults_in(root, folder)).collect()
+}
+
+fn faults_in(root: &Path, folder: &str) -> Vec<String> {
+    let lib = std::fs::read_to_string(root.join(folder).join("lib.rs")).unwrap_or_default();
     let floors = floors(&lib);
     if floors.len() < 3 {
-        return vec![format!("{ENGINE}/lib.rs lists no floors")];
+        return vec![format!("{folder}/lib.rs lists no floors")];
     }
     let mut imports = Vec::new();
     for (file, text) in super::rust_sources(root) {
-        if let Ok(inside) = file.strip_prefix(ENGINE) {
+        if let Ok(inside) = file.strip_prefix(folder) {
             imports.extend(imports_of(&module_of(inside), &file.display().to_string(), &text));
         }
     }

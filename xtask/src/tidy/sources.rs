@@ -36,6 +36,7 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words"),
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),
     ("crates/bench/src/engine/lmdb.rs", "heed's opening of a map"),
+    ("crates/bench/src/heap.rs", "an allocator that counts"),
 ];
 
 /// Lines of a file without its tests.

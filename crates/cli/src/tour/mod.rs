@@ -1,9 +1,11 @@
 //! The tour: the whole job of a store on real files, with every answer checked.
 //!
 //! It loads files, reopens, reads the sources again and compares; takes a snapshot, updates and deletes, checks the snapshot, a
-//! checkpoint and the store; kills a writing process and checks what that one had acknowledged; and says what it cost.
+//! checkpoint and the store; kills a writing process and checks what that one had acknowledged; flips bits in a copy, reads and
+//! repairs it; and says what it cost.
 //! At any time one file is in memory, and of the others a key, a length and a hash.
 
+mod flips;
 mod kill;
 mod report;
 mod source;
@@ -46,19 +48,22 @@ pub(crate) fn run(options: &args::Tour, output: &mut Output) -> Result<Exit, Fai
     tour.db().settle()?;
     report.levels = levels_of(tour.db(), "default");
     report.store_bytes = disk_bytes(&place.store).map_err(|error| Failure::io(place.store.display(), error))?;
+    report.sealed = tour.db().seals().is_some();
     tour.close()?;
+    tour.flip_bits(&place.damaged, &outcome, options.seed, &mut report, output)?;
     report.peak_rss_bytes = peak_rss_bytes();
     report.print(start.elapsed(), output)?;
 
     let is_ok = report.is_ok();
-    place.leave(options.keep || !is_ok, output)?;
+    place.leave(options.keep || !is_ok, !is_ok, output)?;
     Ok(if is_ok { Exit::Ok } else { Exit::CheckFailed })
 }
 
-/// Where the tour makes its store and the checkpoint beside it.
+/// Where the tour makes its store, the checkpoint and the damaged copy beside it.
 struct Place {
     store: PathBuf,
     checkpoint: PathBuf,
+    damaged: PathBuf,
     /// Directories that the tour made and takes away again.
     made: Vec<PathBuf>,
 }
@@ -69,20 +74,26 @@ impl Place {
             Some(store) => store.clone(),
             None => std::env::temp_dir().join(format!("waxseal-tour-{}", std::process::id())),
         };
-        let mut name = store.file_name().unwrap_or_default().to_owned();
-        name.push("-checkpoint");
-        let checkpoint = store.with_file_name(name);
-        for dir in [&store, &checkpoint] {
+        let beside = |suffix: &str| {
+            let mut name = store.file_name().unwrap_or_default().to_owned();
+            name.push(suffix);
+            store.with_file_name(name)
+        };
+        let (checkpoint, damaged) = (beside("-checkpoint"), beside("-damaged"));
+        for dir in [&store, &checkpoint, &damaged] {
             if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
                 return Err(Failure::usage(format!("{} is not empty", dir.display())));
             }
         }
         let made = if store.exists() { Vec::new() } else { vec![store.clone()] };
-        Ok(Place { store, checkpoint, made })
+        Ok(Place { store, checkpoint, damaged, made })
     }
 
     /// Removes what the tour made, or says where it is.
-    fn leave(&self, keep: bool, output: &mut Output) -> Result<(), Failure> {
+    fn leave(&self, keep: bool, is_evidence: bool, output: &mut Output) -> Result<(), Failure> {
+        if !is_evidence {
+            remove(&self.damaged)?;
+        }
         if keep {
             return output.line(format!(
                 "\n  The store is kept in {0}; look into it with `waxseal -d {0} levels`.",
@@ -95,6 +106,15 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// Removes a store that the tour made, with its directory.
+fn remove(dir: &Path) -> Result<(), Failure> {
+    if dir.exists() {
+        Db::destroy(dir)?;
+        let _ = fs::remove_dir(dir); // destroy may have taken it
+    }
+    Ok(())
 }
 
 /// What a directory takes on disk.

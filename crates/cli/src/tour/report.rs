@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use waxseal::LevelMetrics;
 
+use super::flips::Flips;
 use super::source::Sources;
 use crate::failure::Failure;
 use crate::levels;
@@ -40,12 +41,15 @@ pub(super) struct Report {
     pub(super) store_bytes: u64,
     pub(super) peak_rss_bytes: u64,
     pub(super) levels: Vec<LevelMetrics>,
+    /// The store has seals.
+    pub(super) sealed: bool,
+    pub(super) flips: Flips,
     steps: u32,
 }
 
 impl Report {
     pub(super) fn is_ok(&self) -> bool {
-        self.mismatches == 0 && self.lost == 0 && self.wrong == 0
+        self.mismatches == 0 && self.lost == 0 && self.wrong == 0 && self.flips.silent == 0
     }
 
     /// Says what a step did.
@@ -86,10 +90,11 @@ impl Report {
         output.line(match self.is_ok() {
             true => "\n  OK: every answer was right, and nothing acknowledged was lost.".to_owned(),
             false => format!(
-                "\n  FAILED: {} wrong answers, {} acknowledged writes lost, {} wrong after the kill.",
+                "\n  FAILED: {} wrong answers, {} acknowledged writes lost, {} wrong after the kill, {} wrong on damaged tables.",
                 count(self.mismatches),
                 count(self.lost),
-                count(self.wrong)
+                count(self.wrong),
+                count(self.flips.silent)
             ),
         })?;
         output.object(&json!({
@@ -110,6 +115,13 @@ impl Report {
             "store_bytes": self.store_bytes,
             "peak_rss_bytes": self.peak_rss_bytes,
             "levels": levels::levels_json(&self.levels),
+            "sealed": self.sealed,
+            "flips": {
+                "injected": self.flips.injected,
+                "detected": self.flips.detected,
+                "repaired": self.flips.repaired,
+                "silent": self.flips.silent,
+            },
         }))?;
         output.flush()
     }

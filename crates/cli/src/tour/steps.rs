@@ -15,7 +15,7 @@ use waxseal::{ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYT
 use super::kill::{self, Outcome};
 use super::report::Report;
 use super::source::Sources;
-use super::{Place, rate, seconds};
+use super::{Place, rate, remove, seconds};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
@@ -24,7 +24,7 @@ use crate::tree::read_file;
 use crate::walk::{Kind, Walk};
 
 /// The family where the tour notes each change, in the same batch as the change.
-const NOTES: &str = "tour.changes";
+pub(super) const NOTES: &str = "tour.changes";
 
 /// A stored file.
 struct Item {
@@ -36,7 +36,7 @@ struct Item {
 
 /// What a content is known by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Content {
+pub(super) struct Content {
     length: u64,
     hash: u64,
 }
@@ -49,7 +49,7 @@ enum Now {
 }
 
 impl Content {
-    fn of(bytes: &[u8]) -> Content {
+    pub(super) fn of(bytes: &[u8]) -> Content {
         let mut hasher = DefaultHasher::new();
         hasher.write(bytes);
         Content { length: bytes.len() as u64, hash: hasher.finish() }
@@ -75,7 +75,7 @@ pub(super) struct Tour {
     items: Vec<Item>,
 }
 
-fn open(dir: &Path) -> Result<Db, Failure> {
+pub(super) fn open(dir: &Path) -> Result<Db, Failure> {
     Ok(Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB).open()?)
 }
 
@@ -94,7 +94,7 @@ impl Tour {
         let mut content = Vec::new();
         for tree in &sources.trees {
             let walk = Walk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
-            let walk = walk.leave_out(&place.store).leave_out(&place.checkpoint);
+            let walk = walk.leave_out(&place.store).leave_out(&place.checkpoint).leave_out(&place.damaged);
             let walk = tree.left_out.iter().fold(walk, |walk, dir| walk.leave_out(dir));
             for entry in walk {
                 let length = match entry.kind {
@@ -289,11 +289,7 @@ impl Tour {
         let before = report.mismatches;
         let checked = check_scan(cf.cursor(), true, self.expected(), "the store", report)?;
         check_scan(cf.cursor(), false, self.expected().rev(), "the store, backwards", report)?;
-        let expected = self.items.iter().filter_map(|item| match item.now {
-            Now::AsLoaded => None,
-            Now::Updated(_) => Some((&item.key[..], Content::of(b"updated"))),
-            Now::Deleted => Some((&item.key[..], Content::of(b"deleted"))),
-        });
+        let expected = self.expected_notes().filter_map(|(key, content)| Some((key, content?)));
         check_scan(notes.cursor(), true, expected, "the notes", report)?;
         let text = format!(
             "{} scanned forwards and backwards, {} ({})",
@@ -315,8 +311,7 @@ impl Tour {
         report.checkpoint_records = check_scan(cursor, true, self.expected(), "the checkpoint", report)?;
         copy.close()?;
         drop(copy);
-        Db::destroy(dir)?;
-        let _ = fs::remove_dir(dir); // destroy may have taken it
+        remove(dir)?;
         let text = format!(
             "made in {made}, opened as a store of its own, {} checked ({})",
             counted(report.checkpoint_records, "record", "records"),
@@ -344,8 +339,29 @@ impl Tour {
         report.step("writes", text, output)
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     fn expected(&self) -> impl DoubleEndedIterator<Item = (&[u8], Content)> {
-        self.items.iter().filter_map(|item| Some((&item.key[..], item.expected()?)))
+        self.expected_or_none().filter_map(|(key, content)| Some((key, content?)))
+    }
+
+    /// Every file's content; none if it was deleted.
+    pub(super) fn expected_or_none(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
+        self.items.iter().map(|item| (&item.key[..], item.expected()))
+    }
+
+    /// The note beside each file, or none.
+    pub(super) fn expected_notes(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<Content>)> + Clone {
+        self.items.iter().map(|item| {
+            let note = match item.now {
+                Now::AsLoaded => None,
+                Now::Updated(_) => Some(Content::of(b"updated")),
+                Now::Deleted => Some(Content::of(b"deleted")),
+            };
+            (&item.key[..], note)
+        })
     }
 }
 

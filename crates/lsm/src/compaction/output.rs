@@ -1,28 +1,39 @@
 //! Records in, tables out: the pass that flushes and compactions share.
 //!
 //! In:     a cursor over the merged inputs in internal order, and the ledger that the inputs' own records give (never the merge).
-//! Out:    table files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit).
-//! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11): what came in is
-//!         what the finished blocks hold plus what was dropped, counted and summed by kind. A keeper that gives a companion to a
-//!         record without one, or makes one for a new value, adds a term; one that takes a companion away leaves a gap.
+//! Out:    table files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows for
+//!         other families that a flush gives rise to, with their ledger.
+//! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11).
 //!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
 //!         records out of order end the pass, since a newer one met too late would be dropped for an older.
+//!         What comes from a place where every record has a companion has one in the finished block, or the pass fails.
+//! Ledger: by kind, count and sum of terms:
+//!         what the inputs' own ledgers say (memtables: counted at insert; tables: counted in their finished blocks)
+//!         + what the keeper adds: terms of records that had none (adopted) and of new values (derived)
+//!         = what stands in the finished blocks of all outputs + what was dropped.
+//!         A companion that was hit and is mended has the term that it always had; one that is made anew over damaged bytes, or
+//!         lost, leaves a gap. Rows for other families are counted when they are given and again in their own finished blocks.
+//! Damage: a first pass notices it in a finished block and cannot say where it came from. The second one (`Pass::checks_inputs`)
+//!         checks each record where it stands, and names the file and the block.
 //! Crash:  unnamed files, swept at the next open.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Companions, DropReason, Protection};
-use crate::sst::{Finished, Writer, WriterSettings, checked_term};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Protection, Rows, Source};
+use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
 use super::rules::{Decision, Rules};
@@ -54,41 +65,87 @@ pub struct Job<'a> {
     pub summed: bool,
 }
 
+/// How a pass is done, where it is not the usual way.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// What the inputs' companions are; none: what the keeper makes.
+    pub carried: Option<Carried>,
+    /// Each record is checked where it comes from.
+    pub checks_inputs: bool,
+    /// The keeper is asked for rows for other families.
+    pub emits: bool,
+}
+
+/// What a pass came to.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// The tables.
+    pub tables: Vec<TableMeta>,
+    /// Rows for other families, by family, as they were given; with what the ledger says of them.
+    pub rows: BTreeMap<u32, (Ledger, Vec<Emitted>)>,
+    /// Companions that were hit and are as they were.
+    pub mended: u64,
+    /// Records that were given a companion.
+    pub adopted: u64,
+}
+
 /// Writes the records of `cursor` that `rules` keeps into tables that end where `splitter` says.
 ///
 /// On any error the files written so far are removed again, as far as possible.
 pub fn write_tables(
     job: &Job<'_>,
     cursor: &mut dyn Cursor,
+    rules: Rules<impl FnMut(&[u8]) -> bool>,
+    splitter: Splitter,
+) -> Result<Vec<TableMeta>> {
+    write_pass(job, &Pass::default(), cursor, rules, splitter).map(|written| written.tables)
+}
+
+/// The same, done in another way than the usual.
+pub fn write_pass(
+    job: &Job<'_>,
+    pass: &Pass,
+    cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
-) -> Result<Vec<TableMeta>> {
+) -> Result<Written> {
+    let carried = pass.carried.clone().unwrap_or_else(|| Carried::of_keeper(&**job.companions));
     let mut outputs = Outputs {
         job,
+        pass,
+        is_strange: carried.is_strange_to(&**job.companions),
+        carried,
         open: None,
-        tables: Vec::new(),
+        written: Written::default(),
+        given: Vec::new(),
         numbers: Vec::new(),
         companion: Vec::new(),
         derived: Ledger::default(),
     };
-    let outcome = outputs.run(cursor, &mut rules, &mut splitter);
+    let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     if outcome.is_err() {
         for number in &outputs.numbers {
             let _ = job.env.fs.remove(&job.dir.join(Name::Table(*number).to_string()));
         }
     }
-    outcome.map(|()| outputs.tables)
+    outcome.map(|()| outputs.written)
 }
 
 struct Outputs<'a> {
     job: &'a Job<'a>,
+    pass: &'a Pass,
+    carried: Carried,
+    /// The keeper does not know what stands beside these records: it carries it.
+    is_strange: bool,
     open: Option<OpenTable>,
-    tables: Vec<TableMeta>,
+    written: Written,
+    /// Room for the rows that one record gives rise to.
+    given: Vec<Emitted>,
     /// Files made, finished or not.
     numbers: Vec<u64>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
-    /// Terms that the keeper added, by kind; no counts.
+    /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
 }
 
@@ -109,9 +166,23 @@ impl Outputs<'_> {
         let companions = self.job.companions.clone();
         let mut dropped = Ledger::default();
         let mut since_check = 0;
+        let mut own = companions.rows(self.job.family, &self.job.options.order)?;
         cursor.first()?;
         while cursor.valid() {
-            let record = cursor.record();
+            let (record, source) = (cursor.record(), self.source(cursor.source()));
+            if let Some(own) = &mut own
+                && own.takes(&record, source)?
+            {
+                dropped.add(record.kind, companions.term(&record));
+                cursor.next()?;
+                continue;
+            }
+            if self.pass.emits {
+                self.emit(&record);
+            }
+            if self.pass.checks_inputs {
+                self.check(&record, source)?;
+            }
             let mut decision = rules.decide(record.key, record.seqno, record.kind);
             if decision == Decision::Keep
                 && record.kind == Kind::Put
@@ -127,18 +198,24 @@ impl Outputs<'_> {
                         key_range: Some((record.key.to_vec(), record.key.to_vec())),
                         ..Damage::default()
                     };
-                    return Err(Error::corruption(damage, "records are merged out of order"));
+                    let error = Error::corruption(damage, "records are merged out of order");
+                    return Err(if self.pass.checks_inputs { placed(error, source) } else { error });
                 }
                 Decision::Drop(reason) => {
-                    dropped.add(record.kind, checked_term(&*companions, &record, cursor.source().protection)?);
+                    dropped.add(record.kind, self.term_of_dropped(&record, source)?);
                     companions.on_drop(&record, reason);
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
+                }
+                Decision::Keep if own.is_some() => {
+                    own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, source))?;
+                    self.put_groups(own.as_deref_mut(), splitter)?;
                 }
                 Decision::Keep => {
                     let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
                     if splitter.ends_before(record.key, written) {
                         self.finish_table()?;
                     }
-                    self.add(&record, cursor.source().protection)?;
+                    self.add(&record, source.protection)?;
                 }
             }
             since_check += 1;
@@ -150,8 +227,72 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        own.as_mut().map_or(Ok(()), |own| own.ends())?;
+        self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
         self.balance(&dropped)
+    }
+
+    /// Where a record stands; nothing is promised of what nobody here can judge.
+    fn source<'s>(&self, source: Source<'s>) -> Source<'s> {
+        if self.is_strange { Source { protection: Protection::Foreign, ..source } } else { source }
+    }
+
+    /// Asks the keeper for rows for other families, and counts them.
+    fn emit(&mut self, record: &Record<'_>) {
+        let companions = self.job.companions;
+        companions.emit(self.job.family, record, &mut self.given);
+        for row in self.given.drain(..) {
+            let (ledger, rows) = self.written.rows.entry(row.family).or_default();
+            ledger.add(Kind::Put, companions.term(&row.record()));
+            rows.push(row);
+        }
+    }
+
+    /// Checks a record where it comes from. One whose companion alone was hit passes: it is mended.
+    fn check(&self, record: &Record<'_>, source: Source<'_>) -> Result<()> {
+        let check = self.job.companions.verify(record, hash_key(record.key), source.protection);
+        if check.serves() { Ok(()) } else { Err(placed(not_served(record, check), source)) }
+    }
+
+    /// What a record counts that is left out.
+    fn term_of_dropped(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<u64> {
+        let companions = self.job.companions;
+        let check = companions.verify(record, hash_key(record.key), source.protection);
+        self.companion.clear();
+        match check {
+            Check::Validated | Check::Unverified => Ok(companions.term(record)),
+            // Hit, and the record is right; a first look may have been wrong itself.
+            Check::CompanionDamaged
+                if self.pass.checks_inputs
+                    && companions.on_build(record, source.protection, &mut self.companion) == Build::Mend =>
+            {
+                self.written.mended += 1;
+                Ok(companions.term(&Record { companion: &self.companion, ..*record }))
+            }
+            _ => Err(placed(not_served(record, check), source)),
+        }
+    }
+
+    /// Writes what the keeper's own rows have been put between. A table ends in front of a group only.
+    fn put_groups(&mut self, own: Option<&mut (dyn Rows + '_)>, splitter: &mut Splitter) -> Result<()> {
+        let Some(own) = own else { return Ok(()) };
+        while let Some(group) = own.next_group() {
+            for (at, row) in group.iter().enumerate() {
+                let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+                if splitter.ends_before(&row.key, written) && at == 0 {
+                    self.finish_table()?;
+                }
+                if let (0, Some(open)) = (at, &mut self.open) {
+                    open.writer.keep_together(group.iter().map(|row| row.record()))?;
+                }
+                if row.made {
+                    self.derived.add(row.kind, self.job.companions.term(&row.record()));
+                }
+                self.add(&row.record(), row.protection)?;
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {
@@ -163,14 +304,17 @@ impl Outputs<'_> {
         let companions = self.job.companions;
         let build = companions.on_build(record, source, &mut self.companion);
         if build == Build::Keep {
-            return open.writer.add(record);
+            return open.writer.add_promised(record, source);
         }
         let built = Record { companion: &self.companion, ..*record };
         let (old, new) = (companions.term(record), companions.term(&built));
         if build == Build::Derive || (build == Build::Set && old == 0) {
             self.derived.adjust(record.kind, new.wrapping_sub(old));
         }
-        open.writer.add(&built)
+        self.written.mended += (build == Build::Mend) as u64;
+        self.written.adopted += (build == Build::Set && old == 0 && new != 0) as u64;
+        // What it was given must stand there.
+        open.writer.add_promised(&built, if new != 0 { Protection::Complete } else { source })
     }
 
     fn open_table(&mut self) -> Result<OpenTable> {
@@ -191,7 +335,7 @@ impl Outputs<'_> {
             seal_column: job.options.seal_column,
             created_micros: job.env.clock.wall_micros(),
         };
-        let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
+        let writer = Writer::new(file.clone(), uid, settings, job.companions.clone()).carrying(self.carried.clone());
         Ok(OpenTable { number, uid, file, writer })
     }
 
@@ -202,7 +346,7 @@ impl Outputs<'_> {
         if !planted::active(Bug::EditBeforeTableSync) {
             open.file.sync_data().during(|| format!("syncing {name}"))?;
         }
-        self.tables.push(TableMeta {
+        self.written.tables.push(TableMeta {
             number: open.number,
             uid: open.uid,
             size: finished.size,
@@ -217,16 +361,19 @@ impl Outputs<'_> {
         Ok(())
     }
 
-    /// I11: Σ-in (from the inputs' own records) + Σ derived = Σ-out (from the verifying pass over finished blocks) + Σ dropped.
+    /// I11: see the head of the file.
     fn balance(&self, dropped: &Ledger) -> Result<()> {
         let mut accounted = *dropped;
-        for table in &self.tables {
+        for table in &self.written.tables {
             accounted.merge(&table.ledger);
         }
         let mut expected = self.job.expected;
         expected.merge(&self.derived);
-        let summed = self.job.summed && self.job.companions.protection() != Protection::None;
-        if accounted == expected || (!summed && accounted.counts() == expected.counts()) {
+        let summed = self.job.summed && !self.is_strange && self.job.companions.protection() != Protection::None;
+        if planted::active(Bug::LedgerIgnored)
+            || accounted == expected
+            || (!summed && accounted.counts() == expected.counts())
+        {
             return Ok(());
         }
         let damage = Damage {
@@ -238,4 +385,10 @@ impl Outputs<'_> {
         let what = format!("the ledger does not close: in {expected:?}, out and dropped {accounted:?}");
         Err(Error::corruption(damage, what))
     }
+}
+
+/// Names the file and the block of what was met, if it comes from one.
+#[cold]
+fn placed(error: Error, source: Source<'_>) -> Error {
+    if source.file.is_empty() { error } else { error.in_file(source.file, source.offset) }
 }

@@ -151,6 +151,19 @@ mod tests {
         assert_eq!(decide("c", 50, Kind::Put), Decision::Keep);
     }
 
+    #[test]
+    fn a_value_may_expire_where_a_tombstone_could_go() {
+        let mut rules = Rules::new(Order::bytewise(), vec![5], |key: &[u8]| key != b"deeper");
+        let mut may = |key: &str, seqno| {
+            assert_eq!(rules.decide(key.as_bytes(), seqno, Kind::Put), Decision::Keep);
+            rules.may_expire()
+        };
+        assert!(may("a", 5));
+        assert!(!may("b", 9)); // what the snapshot sees below it would come to light
+        assert!(may("b", 4));
+        assert!(!may("deeper", 3));
+    }
+
     /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`.
     #[test]
     fn scripts_tell_which_records_go() {

@@ -1,7 +1,7 @@
 //! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced where asked.
 //!
 //! ```text
-//! caller   seals the batch: encoding, hashes, companions, outside every lock
+//! caller   seals the batch: encoding, hashes, companions, outside every lock; each companion is asked once more
 //! order    seqno, place and link (short mutex, inside the log)
 //! copy     each thread its own frame, beside the others
 //! apply    one thread at a time takes what is whole, in order, into the memtables; publishes the seqno (I01); marks it
@@ -17,15 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::background::Lane;
 use super::family::Family;
+use super::ingest::{self, NO_FAMILY};
 use super::{Db, Event, Inner};
-use crate::batch::{Batch, Body, Operations};
+use crate::batch::{Batch, Body, Operation, Operations};
+use crate::checksum::hash;
 use crate::env::Env;
 use crate::env::work::{Signal, lock};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::bind_written;
+use crate::seam::{Check, Protection, bind_written};
 use crate::version::{Change, Edit};
 use crate::wal::{LogStart, Numbers, Retirable, Wal, Whole};
 
@@ -123,6 +125,7 @@ impl Db {
         drop(families);
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
+        inner.check_batch(batch, &body)?;
         let ticket = log.wal.order(&body, body.clone())?;
         log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
         inner.apply_through(log, ticket.end)?;
@@ -146,8 +149,37 @@ impl Db {
 }
 
 impl Inner {
+    /// Whether a batch is still what was put into it. Asked after its sum was taken: what flipped before does not match its companion,
+    /// what flips later does not fit the sum. Errors: `Corruption`; nothing was changed, and the batch is to be built anew.
+    #[inline]
+    fn check_batch(&self, batch: &Batch, body: &Body) -> Result<()> {
+        let keeper = &*self.companions;
+        if keeper.protection() == Protection::None {
+            return Ok(());
+        }
+        let (mut room, mut long) = ([0; 64], Vec::new());
+        for operation in Operations::new(&body.bytes)? {
+            let Operation { family, kind, key, value, companion } = operation?;
+            let bound = match room.get_mut(..companion.len()) {
+                Some(room) => room,
+                None => {
+                    long.resize(companion.len(), 0);
+                    &mut long[..]
+                }
+            };
+            bound.copy_from_slice(companion);
+            keeper.bind(bound, None, 0);
+            let record = Record { key, seqno: 0, kind, value, companion: bound };
+            let check = keeper.verify(&record, hash(key), Protection::Partial);
+            if !matches!(check, Check::Validated | Check::Unverified) || !batch.families().contains(&family) {
+                return Err(damaged_batch(key));
+            }
+        }
+        Ok(())
+    }
+
     /// Applies what is whole until the frame that ends at `end` is applied, by this thread or another.
-    fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
+    pub(super) fn apply_through(&self, log: &Log, end: u64) -> Result<()> {
         loop {
             let mut apply = lock(&log.apply);
             self.apply_whole(log, &mut apply)?;
@@ -206,6 +238,9 @@ impl Inner {
                 view.active.touch(whole.offset);
                 view.active.memtable.insert(&record, self.companions.term(&record));
                 apply.full |= view.active.memtable.bytes() > self.settings.memtable_bytes;
+            }
+            if operation.family == NO_FAMILY {
+                ingest::freeze_named(&families, operation.key, seqno);
             }
             if planted::active(Bug::BatchTornApart) {
                 self.visible.store(seqno, Ordering::Release);
@@ -399,4 +434,11 @@ impl Inner {
             self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
         }
     }
+}
+
+#[cold]
+fn damaged_batch(key: &[u8]) -> Error {
+    let key_range = Some((key.to_vec(), key.to_vec()));
+    let damage = Damage { verdict: Verdict::Seal, key_range, ..Damage::default() };
+    Error::corruption(damage, "an operation is no longer what was put into its batch; nothing was changed")
 }

@@ -13,15 +13,18 @@ use super::install::Replaced;
 use super::reads::{Bounds, LevelPart};
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
-use crate::compaction::output::{Job, write_tables};
+use crate::compaction::output::{Job, Pass, Written, write_pass};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt};
 use crate::cursor::Cursor;
-use crate::error::{Damage, Error, Result, Verdict};
+use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
+use crate::names::Name;
 use crate::options::{CfOptions, Compression};
+use crate::planted::{Bug, active};
 use crate::record::{MAX_SEQNO, Seqno};
+use crate::sst::Carried;
 use crate::version::{Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
@@ -86,7 +89,7 @@ impl Inner {
         let oldest = self.snapshots.boundaries().first().copied();
         let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
-            pick(&picture(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
+            pick(&self.picture_of(family, &view, &spans, oldest, taken)).map(|plan| (family.clone(), plan))
         };
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
@@ -106,7 +109,7 @@ impl Inner {
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
-                    let picture = picture(family, &view, &spans, oldest, taken);
+                    let picture = self.picture_of(family, &view, &spans, oldest, taken);
                     step = pick::plan_range(&picture, level, low, high, newest);
                     match &step {
                         Step::Run(plan) => Some((family.clone(), plan.clone())),
@@ -142,10 +145,10 @@ impl Inner {
         if let Err(error) = &outcome
             && error.is_corruption()
         {
-            // A damaged input stays as it is, out of the picker's sight; what it does not cover goes on.
-            self.listener.on_event(&Event::Corruption { error: error.clone().in_family(family.name(), None) });
-            let numbers: Vec<u64> = inputs.iter().map(|(_, table)| table.meta().number).collect();
-            let _ = self.bar_tables(family, &numbers); // remembered in memory at least
+            // What is damaged stays as it is, out of the picker's sight, and what overlaps it with it; the rest goes on.
+            let error = error.clone().in_family(family.name(), None);
+            let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // remembered in memory at least
+            self.listener.on_event(&Event::Corruption { error });
             return Ok(());
         }
         self.revise_stall();
@@ -163,11 +166,14 @@ impl Inner {
     }
 
     fn merge_tables(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<()> {
-        let outputs = match self.merge_once(family, plan, view, inputs) {
-            // Not of any file: it may have happened on the way. Once more; then the span is barred.
-            Err(error) if error.damage().is_some_and(is_of_the_pass) => self.merge_once(family, plan, view, inputs)?,
+        let written = match self.merge_once(family, plan, view, inputs, false) {
+            // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
+            // to blame is barred, and that is remembered.
+            Err(error) if error.is_corruption() => self.merge_once(family, plan, view, inputs, true)?,
             outcome => outcome?,
         };
+        self.counters.built(&written);
+        let outputs = written.tables;
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
@@ -186,7 +192,14 @@ impl Inner {
         self.install(Edit::from(replaced.changes()), [replaced])
     }
 
-    fn merge_once(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<Vec<TableMeta>> {
+    fn merge_once(
+        &self,
+        family: &Family,
+        plan: &Plan,
+        view: &View,
+        inputs: &[Input],
+        checks_inputs: bool,
+    ) -> Result<Written> {
         let levels = &view.levels;
         let mut expected = Ledger::default();
         let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
@@ -204,11 +217,15 @@ impl Inner {
                 }
             }
         }
-        let mut summed = true;
+        let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
             expected.merge(&table.meta().ledger);
             summed &= table.meta().ledger.has_sums() || table.table()?.properties().protection == 0;
+            properties.push(table.table()?.properties());
         }
+        properties.reverse(); // the lower level is the older
+        let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
+        let pass = Pass { carried, checks_inputs, emits: false };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
         let compression = if plan.output_level < HOT_LEVELS { Compression::None } else { family.options().compression };
@@ -227,14 +244,17 @@ impl Inner {
         };
         // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
         let order = family.order();
-        let is_fenced = |key: &[u8]| view.fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO));
+        let is_fenced = |key: &[u8]| {
+            !active(Bug::TombstoneDroppedUnderFence)
+                && view.fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+        };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, below);
-        let tables = write_tables(&job, &mut cursor, rules, splitter)?;
+        let written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
         self.sync_dir_before_edit()?;
-        Ok(tables)
+        Ok(written)
     }
 
     fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
@@ -267,8 +287,10 @@ impl Inner {
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
             let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
             let mut debt = debt::debt(&picture, view.frozen.len(), active);
-            // Behind a barred table level 0 grows whatever writers do: to hold them back would end in waiting for ever.
-            if self.compactions.bars_any(view.levels.level(0).tables().iter().map(|table| table.meta().number)) {
+            // Behind a barred table, there or in the level below, level 0 grows whatever writers do: to hold them back would end
+            // in waiting for ever.
+            let tables = view.levels.iter().flat_map(|level| level.tables());
+            if self.compactions.bars_any(tables.map(|table| table.meta().number)) {
                 debt.level0 = debt.level0.min(limits.level0.0);
             }
             debt::stall(&debt, &limits)
@@ -281,9 +303,18 @@ impl Inner {
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
 
-/// Damage that the pass itself noticed, in memory: a ledger that does not close, a record that is not what its companion says.
-fn is_of_the_pass(damage: &Damage) -> bool {
-    damage.file.is_empty() && matches!(damage.verdict, Verdict::Ledger | Verdict::Seal)
+/// Damage that a pass itself noticed, in memory: a ledger that does not close, a record that is not what its companion says, or
+/// that lacks it.
+pub(super) fn is_of_the_pass(error: &Error) -> bool {
+    error.damage().is_some_and(|damage| damage.file.is_empty() && damage.verdict != Verdict::Misplaced)
+}
+
+/// The table that an error names, if it is an input; else all of them.
+fn to_blame(error: &Error, inputs: &[Input]) -> Vec<u64> {
+    let numbers = || inputs.iter().map(|(_, table)| table.meta().number);
+    let named = error.damage().and_then(|damage| Name::parse(&damage.file));
+    let named = named.and_then(|name| numbers().find(|number| name == Name::Table(*number)));
+    named.map_or_else(|| numbers().collect(), |number| vec![number])
 }
 
 fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
@@ -303,13 +334,22 @@ pub(super) fn shape(options: &CfOptions) -> Shape {
     Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
 }
 
-fn picture<'a>(
-    family: &'a Family,
-    view: &'a View,
-    spans: &'a [Span],
-    oldest_snapshot: Option<Seqno>,
-    taken: &Taken<'_>,
-) -> Picture<'a> {
-    let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, |n| taken.is_busy(n));
-    picture.fenced(&view.fences)
+impl Inner {
+    fn picture_of<'a>(
+        &self,
+        family: &'a Family,
+        view: &'a View,
+        spans: &'a [Span],
+        oldest_snapshot: Option<Seqno>,
+        taken: &Taken<'_>,
+    ) -> Picture<'a> {
+        let busy = |number| taken.is_busy(number);
+        let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, busy);
+        let mut picture = picture.fenced(&view.fences);
+        if self.companions.has_rows() {
+            // Rows of the keeper's own may be tombstones: they stay, so nothing is to be gained by merging a table to be rid of them.
+            picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
+        }
+        picture
+    }
 }

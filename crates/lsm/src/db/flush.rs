@@ -1,8 +1,9 @@
-//! Flush: frozen memtables become one table of level 0.
+//! Flush: frozen memtables become one table of level 0, and the rows that they give rise to tables of other families.
 //!
 //! Before: the memtables never change again (I03); the log is durable through what the table makes permanent (I15).
-//! After:  table and directory are synced before the edit names the table (I04); the ledger closed (I11).
-//! Crash:  before the edit, an unnamed file that the next open sweeps; the log still holds every record.
+//! After:  tables and directory are synced before one edit names them all (I04); the ledgers of data and rows closed (I11).
+//! Damage: what is not what was written, or does not add up, is made again from the log (`redo`), which nobody retires before.
+//! Crash:  before the edit, unnamed files that the next open sweeps; the log still holds every record. After it, data and rows.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,19 +13,22 @@ use super::background::Lane;
 use super::commit::Moment;
 use super::family::{Family, Generation};
 use super::install::Replaced;
-use super::{Db, Event, Inner};
-use crate::compaction::output::{Job, write_tables};
+use super::rows::RowCursor;
+use super::{Db, Event, Families, Inner};
+use crate::compaction::output::{Job, Pass, Written, write_pass, write_tables};
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::{Error, IoContext, Result};
 use crate::ledger::Ledger;
+use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
+use crate::names::Name;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::Companions;
+use crate::seam::{Companions, Emitted};
 use crate::version::{Change, Edit, TableMeta};
 
 impl Db {
@@ -86,25 +90,37 @@ impl Inner {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
         };
+        let families = self.families();
         let level0 = Level0 {
             env: &self.env,
             dir: &self.dir,
             companions: &self.companions,
+            families: &families,
             next_file: &|| self.new_file_number(),
             cancelled: &self.background.stopping,
             snapshots: self.snapshots.boundaries(),
         };
-        let added = write_level0(&level0, family, frozen)?;
+        let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let flushed = match write_level0(&level0, family, &memtables) {
+            Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
+                self.flush_from_log(&level0, family, &memtables, (through, moment), error)?
+            }
+            outcome => outcome?,
+        };
         self.sync_dir_before_edit()?;
-        let table = added.first().map(|meta| meta.number);
-        let bytes = added.iter().map(|meta| meta.size).sum();
-        let adds = added.into_iter().map(|meta| (0, Arc::new(meta))).collect();
-        let replaced = Replaced { flushed: Some(through), ..Replaced::tables(family, Vec::new(), adds) };
-        let mut edit = Edit::from(replaced.changes());
-        let flushed = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
-        edit.changes.push(Change::Flushed { family: family.id(), seqno: flushed });
+        self.counters.built(&flushed.written);
+        let mut parts: Vec<Replaced<'_>> = flushed.parts(family).collect();
+        let (table, bytes) = (flushed.written.tables.first().map(|meta| meta.number), flushed.bytes());
+        parts[0].flushed = Some(through);
+        let later = if planted::active(Bug::EmittedRowsInOtherEdit) { parts.split_off(1) } else { Vec::new() };
+        let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
+        let through_of_edit = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
+        edit.changes.push(Change::Flushed { family: family.id(), seqno: through_of_edit });
         let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
-        self.install(edit, [replaced])?;
+        self.install(edit, parts)?;
+        if !later.is_empty() {
+            self.install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
+        }
         self.retire_log(retirable);
         self.counters.flushed(bytes);
         self.revise_stall();
@@ -126,35 +142,95 @@ pub(super) struct Level0<'a> {
     pub(super) env: &'a Env,
     pub(super) dir: &'a Path,
     pub(super) companions: &'a Arc<dyn Companions>,
+    /// Those that may receive rows.
+    pub(super) families: &'a Families,
     pub(super) next_file: &'a dyn Fn() -> u64,
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
 }
 
-/// The records of frozen memtables as a table of level 0, synced but not named yet.
-pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, frozen: &[Arc<Generation>]) -> Result<Vec<TableMeta>> {
+/// What a flush wrote: nothing of it is named yet.
+pub(super) struct Flushed {
+    /// Tables of the family, and what the pass counted.
+    pub(super) written: Written,
+    /// Tables of other families, for the rows that the flush gave rise to.
+    pub(super) emitted: Vec<(Family, Vec<TableMeta>)>,
+}
+
+impl Flushed {
+    /// What it does to each family, the flushed one first.
+    pub(super) fn parts<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = Replaced<'a>> {
+        let own = (family, &self.written.tables);
+        let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
+        [own].into_iter().chain(emitted).map(|(family, tables)| {
+            let adds = tables.iter().map(|meta| (0, Arc::new(meta.clone()))).collect();
+            Replaced::tables(family, Vec::new(), adds)
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        let emitted = self.emitted.iter().flat_map(|(_, tables)| tables);
+        self.written.tables.iter().chain(emitted).map(|meta| meta.size).sum()
+    }
+}
+
+impl Level0<'_> {
+    fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> Job<'a> {
+        Job {
+            env: self.env,
+            dir: self.dir,
+            companions: self.companions,
+            family: family.id(),
+            options: family.options(),
+            compression: Compression::None,
+            base_seqno,
+            next_file: self.next_file,
+            cancelled: self.cancelled,
+            expected,
+            summed: true,
+        }
+    }
+}
+
+/// The records of frozen memtables as a table of level 0, and the rows that they give rise to as tables of their families: synced
+/// but not named yet.
+pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<Flushed> {
     let mut expected = Ledger::default();
     let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-    for generation in frozen {
-        expected.merge(&generation.memtable.ledger());
-        sources.push(Box::new(generation.memtable.cursor()));
+    for memtable in memtables {
+        expected.merge(&memtable.ledger());
+        sources.push(Box::new(memtable.cursor()));
     }
-    let base_seqno = frozen.iter().filter_map(|generation| generation.memtable.least_seqno()).min().unwrap_or(0);
+    let base_seqno = memtables.iter().filter_map(|memtable| memtable.least_seqno()).min().unwrap_or(0);
     let mut cursor = MergeCursor::new(family.order().clone(), sources);
-    let job = Job {
-        env: level0.env,
-        dir: level0.dir,
-        companions: level0.companions,
-        family: family.id(),
-        options: family.options(),
-        compression: Compression::None,
-        base_seqno,
-        next_file: level0.next_file,
-        cancelled: level0.cancelled,
-        expected,
-        summed: true,
-    };
+    let job = level0.job(family, base_seqno, expected);
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    write_tables(&job, &mut cursor, rules, splitter)
+    let pass = Pass { emits: true, ..Pass::default() };
+    let mut written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
+    let rows = std::mem::take(&mut written.rows);
+    let mut flushed = Flushed { written, emitted: Vec::new() };
+    for (id, (ledger, rows)) in rows {
+        // Rows for a family that was dropped go with it.
+        let Some(receiver) = level0.families.by_id.get(&id) else { continue };
+        match write_rows(level0, receiver, ledger, rows) {
+            Ok(tables) => flushed.emitted.push((receiver.clone(), tables)),
+            Err(error) => {
+                for meta in flushed.parts(family).flat_map(|part| part.adds) {
+                    let _ = level0.env.fs.remove(&level0.dir.join(Name::Table(meta.1.number).to_string()));
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(flushed)
+}
+
+/// Rows as a table of level 0 of the family that receives them. `expected` was counted when they were given (I11).
+fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<Emitted>) -> Result<Vec<TableMeta>> {
+    let base_seqno = rows.iter().map(|row| row.seqno).min().unwrap_or(0);
+    let mut cursor = RowCursor::new(family.order(), &**level0.companions, rows);
+    let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
+    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
+    write_tables(&level0.job(family, base_seqno, expected), &mut cursor, rules, splitter)
 }

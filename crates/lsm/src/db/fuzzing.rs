@@ -98,6 +98,40 @@ impl Input<'_> {
     }
 }
 
+/// Ways in for injected faults: what readers hold in memory, behind the store's back.
+#[cfg(feature = "faults")]
+impl Db {
+    /// The tables of a family that readers go to: level, number, table.
+    pub fn tables_in_memory(&self, family: &super::Family) -> Result<Vec<(usize, u64, Arc<crate::sst::Table>)>> {
+        let view = family.pinned_view();
+        let mut tables = Vec::new();
+        for (level, of) in view.levels.iter().enumerate() {
+            for handle in of.tables() {
+                tables.push((level, handle.meta().number, handle.table()?.clone()));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Puts another table where readers look for this one, or nothing; files and manifest are as they were.
+    pub fn exchange_in_memory(
+        &self,
+        family: &super::Family,
+        (level, number): (usize, u64),
+        table: Option<Arc<crate::sst::Table>>,
+    ) -> Result<()> {
+        let view = family.pinned_view();
+        let Some(handle) = view.levels.get(level, number) else { return Ok(()) };
+        let adds = table.map(|table| {
+            let shelf = crate::version::Shelf::new(family.name(), Arc::default(), move |_| Ok(table.clone()));
+            (level, super::TableHandle::new(handle.meta().clone(), shelf))
+        });
+        let levels = view.levels.apply(&[(level, number)], adds.as_slice())?;
+        family.install(Arc::new(levels), None);
+        Ok(())
+    }
+}
+
 struct Run {
     sim: SimFs,
     how: u8,

@@ -91,10 +91,10 @@ impl Inner {
         }
     }
 
-    /// Removes the files that no version names any more (I06). One that cannot be removed now is swept at the next open.
+    /// Removes the files that no version names any more (I06), or keeps them as trash. One that cannot be removed now is swept at the next open.
     pub(crate) fn sweep_dead_files(&self) {
         for table in self.dead_files.drain() {
-            let _ = self.env.fs.remove(&self.path(Name::Table(table.number)));
+            self.trash.take(&*self.env.fs, &self.dir, table.number, table.size);
         }
     }
 }

@@ -7,6 +7,7 @@ use super::compact::shape;
 use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
+use crate::compaction::output::Written;
 use crate::compaction::pick::Picture;
 use crate::version::LEVELS;
 use crate::wal::Wal;
@@ -23,6 +24,8 @@ pub(crate) struct Counters {
     stalls: AtomicU64,
     stall_nanos: AtomicU64,
     rotations: AtomicU64,
+    mended: AtomicU64,
+    adopted: AtomicU64,
 }
 
 impl Counters {
@@ -39,6 +42,12 @@ impl Counters {
         self.compactions.fetch_add(1, Ordering::Relaxed);
         self.compacted_read.fetch_add(read, Ordering::Relaxed);
         self.compacted_written.fetch_add(written, Ordering::Relaxed);
+    }
+
+    /// What a flush or compaction did to companions.
+    pub(crate) fn built(&self, written: &Written) {
+        self.mended.fetch_add(written.mended, Ordering::Relaxed);
+        self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
     }
 
     pub(crate) fn rotated(&self) {
@@ -78,6 +87,10 @@ pub struct Metrics {
     pub stall_nanos: u64,
     /// Times the manifest was written anew since open.
     pub manifest_rotations: u64,
+    /// Companions that were hit, and that flushes and compactions since open wrote as they were.
+    pub mended: u64,
+    /// Records that had no companion and were given one by them.
+    pub adopted: u64,
     /// The log; zeros when read-only.
     pub wal: WalMetrics,
     /// The block cache.
@@ -214,6 +227,8 @@ impl Inner {
             stalls: get(&counters.stalls),
             stall_nanos: get(&counters.stall_nanos),
             manifest_rotations: get(&counters.rotations),
+            mended: get(&counters.mended),
+            adopted: get(&counters.adopted),
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),

@@ -6,11 +6,16 @@
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
+//! examine.rs     a store looked at piece by piece
+//! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars
+//! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
+//! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
@@ -23,20 +28,26 @@ mod commit;
 mod compact;
 mod ddl;
 mod events;
+mod examine;
 mod family;
 mod faults;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ingest;
 mod install;
+mod mend;
 mod metrics;
 mod open;
 mod reads;
 mod recover;
+mod redo;
 mod replace;
 mod replay;
+mod rows;
 mod running;
 mod snapshot;
+mod trash;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -50,10 +61,14 @@ use arc_swap::ArcSwap;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
+pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
+pub use ingest::{Ingested, Raw};
+pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
+pub use recover::facts_of;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
 pub use watch::IntegrityMetrics;
@@ -147,6 +162,8 @@ pub(crate) struct Inner {
     access: Access,
     origin: Origin,
     closed: AtomicBool,
+    /// Somebody wants no more writes until the store is opened anew.
+    refusing: AtomicBool,
     /// The last seqno that reads see (I01).
     visible: AtomicU64,
     families: ArcSwap<Families>,
@@ -158,7 +175,10 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
+    ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    trash: trash::Trash,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
     halt_told: AtomicBool,
@@ -210,7 +230,13 @@ impl Db {
 
     /// True if writes answer `ReadOnly`.
     pub fn is_read_only(&self) -> bool {
-        self.inner().access != Access::Write
+        self.inner().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
+    }
+
+    /// From now on whatever would change the store answers `ReadOnly`, until it is opened anew. Reads go on, and so does the work
+    /// that nobody asks for: what was written before is flushed and compacted.
+    pub fn refuse_writes(&self) {
+        self.inner().refusing.store(true, Ordering::Relaxed);
     }
 
     /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
@@ -219,14 +245,14 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.snapshots.take(None, || inner.visible()))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.snapshots.take(None, || log.durable_seqno()),
+            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
             None => inner.held_snapshot(),
         })
     }
@@ -272,6 +298,10 @@ impl Db {
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = self.open_inner()?;
         match (&inner.log, inner.access) {
+            (Some(_), _) if inner.refusing.load(Ordering::Relaxed) => Err(Error::of(
+                ErrorKind::ReadOnly,
+                "writes were refused after damage was met: look at the device, then open anew",
+            )),
             (Some(log), _) => Ok((inner, log)),
             (None, Access::NoSpace) => {
                 Err(Error::of(ErrorKind::ReadOnly, "opened read-only: there was no room on the device to recover"))

@@ -15,6 +15,7 @@ use super::background::Background;
 use super::recover::{Opened, Opening};
 use super::running::Running;
 use super::snapshot::Snapshots;
+use super::trash::Trash;
 use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::env::work::lock;
@@ -189,6 +190,7 @@ fn start(
         access,
         origin: Origin::here(),
         closed: AtomicBool::new(false),
+        refusing: AtomicBool::new(false),
         visible: AtomicU64::new(opened.visible),
         next_file: opened.next_file,
         families: ArcSwap::from_pointee(opened.families),
@@ -196,7 +198,9 @@ fn start(
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::barring(opened.barred),
+        ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),

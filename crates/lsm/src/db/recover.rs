@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Log;
+use super::compact::is_of_the_pass;
 use super::family::Family;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
@@ -125,7 +126,14 @@ impl Opening<'_> {
 
     pub(super) fn recover_for_writing(&self) -> Result<Opened> {
         match recover(self.env(), self.dir)? {
-            Some(found) => self.recover(&found),
+            // Records that were hit on their way out of memory are read from the log once more.
+            Some(found) => match self.recover(&found) {
+                Err(error) if is_of_the_pass(&error) => match recover(self.env(), self.dir)? {
+                    Some(found) => self.recover(&found),
+                    None => Err(error),
+                },
+                outcome => outcome,
+            },
             None if self.settings.create_if_missing => self.create(),
             None => Err(no_store(self.dir)),
         }
@@ -193,7 +201,12 @@ impl Opening<'_> {
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
         let replaced = Name::Manifest(found.number); // gone already
-        self.sweep(&names, &|name| live.contains(&name) || matches!(name, Name::Cut(_)) || name == replaced);
+        let keeps_trash = self.settings.trash_bytes > 0;
+        self.sweep(&names, &|name| match name {
+            Name::Cut(_) | Name::Damaged(_) => true,
+            Name::Trash(_) => keeps_trash,
+            name => live.contains(&name) || name == replaced,
+        });
         let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
         Ok(Opened {
             families,
@@ -297,7 +310,7 @@ impl Opening<'_> {
             let levels = Levels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
             let family = Family::new(stored.id, &stored.name, options, shelf.clone(), levels.clone());
-            if !stored.fences.is_empty() {
+            if !stored.fences.is_empty() && !planted::active(Bug::FenceForgottenAfterReopen) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
             }
@@ -361,7 +374,8 @@ pub(super) fn shelf(
 }
 
 /// What the manifest proves about the log.
-fn facts_of(state: &State) -> Facts {
+/// What a manifest proves about the log.
+pub fn facts_of(state: &State) -> Facts {
     Facts {
         sealed: state.sealed.values().copied().collect(),
         permanent: state.permanent_offset,
@@ -372,7 +386,8 @@ fn facts_of(state: &State) -> Facts {
 
 /// Tables that compactions leave alone.
 fn barred_of(state: &State) -> Vec<u64> {
-    state.families.values().flat_map(|family| family.barred.iter().copied()).collect()
+    let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
+    if planted::active(Bug::BarForgotten) { Vec::new() } else { barred.collect() }
 }
 
 /// The files that a store consists of, besides those its log will make.

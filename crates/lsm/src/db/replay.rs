@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 use super::Families;
 use super::family::Family;
 use super::flush::{Level0, write_level0};
-use super::install::added_to;
 use super::recover::Opening;
 use crate::batch::Operations;
 use crate::error::Result;
+use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, bind_written};
 use crate::sst::Cache;
@@ -44,7 +44,8 @@ impl Replay<'_> {
             if let Some(family) = self.families.by_id.get(&operation.family)
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                bind_written(&*companions, operation.companion, seqno, &mut self.companion);
+                let bound = if planted::active(Bug::SealNotBoundAfterReplay) { 0 } else { seqno };
+                bind_written(&*companions, operation.companion, bound, &mut self.companion);
                 let record = Record {
                     key: operation.key,
                     seqno,
@@ -88,12 +89,14 @@ impl Replay<'_> {
             env: opening.env(),
             dir: opening.dir,
             companions,
+            families: &self.families,
             next_file: new_number,
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
         };
-        let tables = write_level0(&level0, family, &view.frozen)?;
-        self.added.extend(tables.into_iter().map(|meta| added_to(family, 0, &Arc::new(meta))));
+        let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let flushed = write_level0(&level0, family, &memtables)?;
+        self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         family.install(view.levels.clone(), Some(through));
         Ok(())
     }

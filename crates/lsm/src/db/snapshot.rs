@@ -52,6 +52,14 @@ struct Pin {
 }
 
 impl Snapshot {
+    /// The same snapshot, which holds its views itself; before it is handed out.
+    pub(crate) fn holding(mut self, views: Views) -> Snapshot {
+        if let Some(pin) = Arc::get_mut(&mut self.pin) {
+            pin.views = Some(views);
+        }
+        self
+    }
+
     /// The last commit that it sees.
     pub fn seqno(&self) -> Seqno {
         self.pin.seqno

@@ -1,6 +1,9 @@
 //! Time, wall and monotonic.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::work::Signal;
 
 /// A clock that the engine may read.
 pub trait Clock: Send + Sync {
@@ -8,6 +11,11 @@ pub trait Clock: Send + Sync {
     fn wall_micros(&self) -> u64;
     /// Nanoseconds since some start. Never steps back.
     fn monotonic_nanos(&self) -> u64;
+    /// Lets the calling thread wait. A clock that is moved by hand moves on instead.
+    fn sleep_nanos(&self, nanos: u64) {
+        let nobody = Signal::new(());
+        drop(nobody.wait(nobody.lock(), Some(Duration::from_nanos(nanos))));
+    }
 }
 
 /// The operating system's clock.
@@ -60,5 +68,9 @@ impl Clock for ManualClock {
 
     fn monotonic_nanos(&self) -> u64 {
         self.nanos.load(Ordering::SeqCst)
+    }
+
+    fn sleep_nanos(&self, nanos: u64) {
+        self.advance_nanos(nanos);
     }
 }

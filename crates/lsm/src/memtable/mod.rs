@@ -48,7 +48,7 @@ impl Memtable {
         if record.companion.is_empty() {
             self.totals.unsealed(); // before a reader can meet it and miss its companion
         }
-        let bytes = self.list.insert(record);
+        let bytes = crate::inject::inserted(record, |record| self.list.insert(record));
         self.totals.add(record, term, bytes);
     }
 

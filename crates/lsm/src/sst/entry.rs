@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::format::companion_of;
+use super::format::{COMPANION_BYTES, companion_of, word_of};
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::order::{Order, common_prefix};
@@ -216,6 +216,8 @@ pub(super) struct Builder {
     restarts: Vec<u32>,
     restart_key: Vec<u8>,
     count: u32,
+    /// Records with nothing but a seal beside them.
+    seals: usize,
 }
 
 impl Builder {
@@ -228,6 +230,7 @@ impl Builder {
             restarts: Vec::new(),
             restart_key: Vec::new(),
             count: 0,
+            seals: 0,
         }
     }
 
@@ -239,6 +242,11 @@ impl Builder {
     /// Bytes of the body if it ended here.
     pub(super) fn bytes(&self) -> usize {
         if self.count == 0 { 0 } else { self.entries.len() + self.restarts.len() * 4 + TAIL_BYTES }
+    }
+
+    /// The same without seals: they do not count for where a block ends, so that sealed records lie in the blocks of plain ones.
+    pub(super) fn bytes_beside_seals(&self) -> usize {
+        self.bytes() - self.seals * COMPANION_BYTES
     }
 
     /// Most bytes that one more record can add.
@@ -268,6 +276,7 @@ impl Builder {
         self.entries.extend_from_slice(record.value);
         self.entries.extend_from_slice(companion);
         self.count += 1;
+        self.seals += usize::from(word_of(companion).is_some());
     }
 
     /// Ends the body and lends it; `clear` starts the next.
@@ -277,6 +286,7 @@ impl Builder {
         }
         self.entries.extend_from_slice(&self.count.to_le_bytes());
         self.entries.extend_from_slice(&[self.interval, 0, 0, 0]);
+        crate::inject::body(&mut self.entries);
         &self.entries
     }
 
@@ -285,6 +295,7 @@ impl Builder {
         self.entries.clear();
         self.restarts.clear();
         self.count = 0;
+        self.seals = 0;
     }
 }
 

@@ -214,6 +214,43 @@ impl<'a> Stored<'a> {
     }
 }
 
+impl Stored<'_> {
+    /// The body where no handle says how long it is. What it takes is bounded by what the stored bytes can unpack to.
+    pub(super) fn body_of_any_length<'b>(&'b self, scratch: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+        match self.codec {
+            PLAIN => Ok(self.packed),
+            LZ4 => unpack_any_lz4(self.packed, scratch).map(|()| &scratch[..]),
+            _ => Err(Error::structural("a block is packed by an unknown codec")),
+        }
+    }
+}
+
+/// Unpacks into room that grows until it is enough, or more than the bytes can unpack to.
+#[cfg(feature = "lz4")]
+fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let most = packed.len().saturating_mul(255) + 64;
+    let mut room = (packed.len() * 4 + 64).min(most);
+    loop {
+        out.clear();
+        out.resize(room, 0);
+        match lz4_flex::block::decompress_into(packed, out) {
+            Ok(length) => {
+                out.truncate(length);
+                return Ok(());
+            }
+            Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < most => {
+                room = room.saturating_mul(4).min(most);
+            }
+            Err(_) => return Err(Error::structural("a block does not unpack")),
+        }
+    }
+}
+
+#[cfg(not(feature = "lz4"))]
+fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    unpack_lz4(packed, out)
+}
+
 /// The body of a block that did not pass, as far as it can be had, and its column. What the codec byte says is not believed where
 /// the lengths say otherwise.
 pub(super) fn unpack_what_goes(stored: &[u8], codec: u8, handle: &Handle) -> (Vec<u8>, Option<Vec<u8>>) {

@@ -14,6 +14,7 @@
 
 mod block;
 mod cache;
+mod copies;
 mod cursor;
 mod entry;
 mod examine;
@@ -25,6 +26,7 @@ mod heal;
 mod index;
 mod properties;
 mod prove;
+mod rebuild;
 mod remains;
 #[cfg(test)]
 mod scripts;
@@ -34,11 +36,13 @@ mod tests;
 mod writer;
 
 pub use cache::{Cache, CacheMetrics};
+pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
 pub use examine::Found;
 pub use heal::Watch;
-pub use properties::Properties;
+pub use properties::{Carried, Properties};
 pub use prove::Checks;
+pub use rebuild::{Known, Rebuilt, rebuild};
 pub use table::{Expected, Table};
-pub(crate) use writer::checked_term;
+pub(crate) use writer::not_served;
 pub use writer::{Finished, Writer, WriterSettings};

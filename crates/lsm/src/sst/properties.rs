@@ -4,6 +4,7 @@ use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::ledger::{Entry, Ledger};
 use crate::record::{Kind, MAX_SEQNO, Seqno};
+use crate::seam::{Companions, Protection};
 
 /// Properties of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +41,10 @@ pub struct Properties {
     pub created_micros: u64,
     /// Who wrote it.
     pub creator: String,
-    /// Seal algorithm id, 0: none.
+    /// Seal algorithm id, 0: none; `Carried::SEVERAL`.
     pub seal_algorithm: u64,
+    /// Records that were given their companions by a flush or compaction, at whatever time.
+    pub adopted: u64,
     /// Records whose key has a newer version in the table; none if the file does not say.
     pub versions: Option<u64>,
     /// Collected properties: provider id and bytes.
@@ -82,6 +85,9 @@ impl Properties {
                 put_bytes(&mut bytes, property);
             }
             put(15, &bytes);
+        }
+        if self.adopted > 0 {
+            put(16, &varints(&[self.adopted]));
         }
         if let Some(versions) = self.versions {
             put(17, &varints(&[versions]));
@@ -147,10 +153,65 @@ impl Properties {
                     self.collected.push((reader.varint()?, reader.length_prefixed()?.to_vec()));
                 }
             }
+            16 => self.adopted = reader.varint()?,
             17 => self.versions = Some(reader.varint()?),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// What the companions in a table are, as far as those know who write it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Their algorithm, 0: none.
+    pub algorithm: u64,
+    /// What may stand in them, opaque.
+    pub descriptors: Vec<u8>,
+    /// True if all that they come from promised one for every record; asked only where nobody can judge them.
+    pub complete: bool,
+}
+
+impl Carried {
+    /// In place of an algorithm: several in one table, so that nobody can judge them.
+    pub const SEVERAL: u64 = u64::MAX;
+
+    /// What a keeper makes.
+    pub fn of_keeper(keeper: &dyn Companions) -> Carried {
+        Carried { algorithm: keeper.algorithm(), descriptors: keeper.descriptors(), complete: true }
+    }
+
+    /// What stands in a table that a keeper makes from these, oldest first: its own; or, where it does not know what some of them
+    /// hold, that, carried as it came.
+    pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> Carried {
+        let own = Carried::of_keeper(keeper);
+        let mut strange: Option<Carried> = None;
+        let mut has_own = false;
+        let mut complete = true;
+        for properties in inputs {
+            complete &= properties.protection == Protection::Complete as u8;
+            if properties.protection == 0 {
+                continue;
+            }
+            if properties.seal_algorithm == 0 || properties.seal_algorithm == own.algorithm {
+                has_own = true;
+                continue;
+            }
+            let algorithm = properties.seal_algorithm;
+            let algorithm = strange
+                .map_or(algorithm, |seen| if seen.algorithm == algorithm { algorithm } else { Carried::SEVERAL });
+            strange = Some(Carried { algorithm, descriptors: properties.providers.clone(), complete: false });
+        }
+        match strange {
+            None => Carried { complete: own.complete && complete, ..own },
+            Some(seen) if has_own => Carried { algorithm: Carried::SEVERAL, ..seen },
+            Some(seen) => Carried { complete, ..seen },
+        }
+    }
+
+    /// True if this keeper cannot judge them.
+    pub fn is_strange_to(&self, keeper: &dyn Companions) -> bool {
+        self.algorithm != keeper.algorithm()
     }
 }
 
@@ -206,7 +267,7 @@ mod tests {
             names: (String, Option<String>, String),
             keys: (Vec<u8>, Vec<u8>),
             seqnos in (0..=MAX_SEQNO, 0..=MAX_SEQNO),
-            numbers: [u64; 5],
+            numbers: [u64; 6],
             opaque: (Vec<u8>, Vec<u8>),
             collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
@@ -231,6 +292,7 @@ mod tests {
                 created_micros: numbers[3],
                 creator: names.2,
                 seal_algorithm: numbers[4],
+                adopted: numbers[5],
                 versions,
                 collected,
             };

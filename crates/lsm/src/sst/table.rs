@@ -30,6 +30,7 @@ use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
 use crate::options::Verify;
 use crate::order::Order;
+use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 
@@ -63,6 +64,19 @@ pub struct Table {
     pub(super) spare: OnceLock<Index>,
     pub(super) wounds: Wounds,
     pub(super) watch: Arc<dyn Watch>,
+}
+
+/// What a table is put together of.
+pub(super) struct Assembly {
+    pub(super) name: String,
+    pub(super) file: Arc<dyn File>,
+    pub(super) order: Order,
+    pub(super) index: Index,
+    pub(super) expected: Expected,
+    pub(super) base: Seqno,
+    pub(super) properties: Properties,
+    pub(super) keeper: Arc<dyn Companions>,
+    pub(super) cache: Arc<Cache>,
 }
 
 /// What one block says to a point read.
@@ -152,6 +166,13 @@ impl Table {
         Ok(Table::assembled(name, file, (expected, self.order.clone()), self.slots.cache(), seen_by, parts))
     }
 
+    /// A table of parts that somebody else has found (`rebuild`). It has no filter.
+    pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
+        let parts = Parts { base, properties, filter: None, index };
+        Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
+    }
+
     /// Who checks what is read here.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
         &self.keeper
@@ -200,6 +221,7 @@ impl Table {
             let outcome = match &*cached {
                 Some(block) => {
                     block.touch();
+                    wanted.each &= !planted::active(Bug::CachedBlockNotVerified);
                     self.look(block, number, &wanted, visit)
                 }
                 None => {
@@ -211,6 +233,7 @@ impl Table {
                 Ok(Outcome::Found) => return Ok(true),
                 Ok(Outcome::Absent) => return Ok(false),
                 Ok(Outcome::Further) => number += 1,
+                Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
                 doubt => return self.get_healed(number, &wanted, doubt, visit),
             }
             wanted.follows = true;
@@ -339,7 +362,8 @@ impl Table {
         if at == block.len() && block.ends_with(wanted.key, &self.order)? {
             return Ok(if !wanted.each || self.goes_on(block, wanted) { Outcome::Further } else { Outcome::Doubtful });
         }
-        let believed = !wanted.each || self.proves_absence(block, (number, at), wanted);
+        let believed =
+            !wanted.each || planted::active(Bug::AbsenceNotProved) || self.proves_absence(block, (number, at), wanted);
         Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
     }
 

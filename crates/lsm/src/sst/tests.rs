@@ -5,6 +5,7 @@ mod damage;
 mod golden;
 mod oracle;
 mod prove;
+mod rebuild;
 mod remains;
 
 use std::cmp::Ordering;
@@ -358,4 +359,120 @@ fn another_file_or_state_or_order_is_refused() {
     }
     let error = open(right, Order::custom(Arc::new(Reverse))).unwrap_err();
     assert_eq!(*error.kind(), crate::error::ErrorKind::Invalid);
+}
+
+/// A keeper of another algorithm, or of none.
+#[derive(Clone, Copy)]
+struct Other(u64);
+
+impl Companions for Other {
+    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
+        Build::Keep
+    }
+    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn verify(&self, record: &Record<'_>, hash: u64, source: Protection) -> Check {
+        match (source, record.companion) {
+            (Protection::Foreign, _) => Check::Unverified,
+            (Protection::Complete, []) => Check::Missing,
+            _ => Sealer.verify(record, hash, source),
+        }
+    }
+    fn term(&self, _: &Record<'_>) -> u64 {
+        7
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        None
+    }
+    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn protection(&self) -> Protection {
+        Protection::Complete
+    }
+    fn algorithm(&self) -> u64 {
+        self.0
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        vec![self.0 as u8]
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
+    }
+}
+
+fn told(keeper: Arc<dyn Companions>, carried: Option<Carried>, records: &[(Owned, Protection)]) -> Result<Properties> {
+    let file = Memory::of(Vec::new());
+    let mut writer = Writer::new(file.clone(), UID, settings(), keeper);
+    if let Some(carried) = carried {
+        writer = writer.carrying(carried);
+    }
+    records.iter().try_for_each(|(record, promise)| writer.add_promised(&record.borrow(), *promise))?;
+    let finished = writer.finish()?;
+    Ok(opened(file, &finished, &Order::bytewise(), &Arc::new(Cache::new(0))).properties().clone())
+}
+
+#[test]
+fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
+    use Protection::{Complete, Foreign, Partial};
+    let sealed = |key: &[u8], promise| (Owned::put(key, 9, b"v").sealed(), promise);
+    let bare = |key: &[u8], promise| (Owned::put(key, 9, b"v"), promise);
+    let facts = |properties: Properties| {
+        (properties.protection, properties.seal_algorithm, properties.providers, properties.ledger.has_sums())
+    };
+    let keeper = || -> Arc<dyn Companions> { Arc::new(Other(5)) };
+    let own = |records: &[(Owned, Protection)]| told(keeper(), None, records).map(facts);
+    assert_eq!(own(&[sealed(b"a", Complete), sealed(b"b", Partial)]).unwrap(), (2, 5, vec![5], true));
+    assert_eq!(own(&[sealed(b"a", Complete), bare(b"b", Partial)]).unwrap(), (1, 5, vec![5], true));
+    assert_eq!(own(&[bare(b"a", Partial)]).unwrap(), (0, 0, vec![], true));
+    let lost = own(&[sealed(b"a", Complete), bare(b"b", Complete)]).unwrap_err();
+    assert_eq!(lost.damage().map(|damage| damage.verdict), Some(crate::error::Verdict::Missing));
+    // What it does not know it carries, and judges and sums nothing; damaged or not.
+    let strange = |complete| Some(Carried { algorithm: 8, descriptors: vec![1], complete });
+    let odd = (Owned { companion: vec![0xAA, 0, 0, 0, 0, 0, 0, 0, 1], ..Owned::put(b"b", 9, b"v") }, Foreign);
+    let carried = |keeper, complete| told(keeper, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
+    assert_eq!(carried(keeper(), true).unwrap(), (2, 8, vec![1], false));
+    assert_eq!(carried(keeper(), false).unwrap(), (1, 8, vec![1], false));
+    assert_eq!(carried(Arc::new(crate::seam::Plain), true).unwrap(), (2, 8, vec![1], false));
+    let adopted = Owned {
+        companion: [&sealed(b"c", Partial).0.companion[..], &[0x0F, 1, 1]].concat(),
+        ..Owned::put(b"c", 9, b"v")
+    };
+    let properties = told(Arc::new(crate::seam::Plain), None, &[(adopted, Partial), bare(b"d", Partial)]).unwrap();
+    assert_eq!(properties.adopted, 1);
+}
+
+#[test]
+fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
+    let table = |protection, seal_algorithm, name: u8| Properties {
+        protection,
+        seal_algorithm,
+        providers: vec![name],
+        ..Properties::default()
+    };
+    let joined = |keeper: u64, tables: &[Properties]| {
+        let carried = Carried::joined(&Other(keeper), tables.iter());
+        (carried.algorithm, carried.descriptors, carried.complete)
+    };
+    let (own, bare) = (table(2, 5, 1), table(0, 0, 2));
+    assert_eq!(joined(5, &[own.clone(), bare.clone()]), (5, vec![5], false));
+    assert_eq!(joined(5, &[table(2, 8, 3), table(2, 8, 4)]), (8, vec![4], true));
+    assert_eq!(joined(5, &[table(2, 8, 3), bare]), (8, vec![3], false));
+    assert_eq!(joined(5, &[own.clone(), table(2, 8, 3)]).0, Carried::SEVERAL);
+    assert_eq!(joined(5, &[table(1, 8, 3), table(2, 9, 4)]).0, Carried::SEVERAL);
+    assert_eq!(joined(0, &[own.clone(), own]), (5, vec![1], true));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_pass_hashes_a_key_once() {
+    let records: Vec<Owned> =
+        (0..500u32).map(|n| Owned::put(&numbered(n / 2), 1000 - n as u64, b"v").sealed()).collect();
+    let before = crate::checksum::keys_hashed();
+    written(&records, &WriterSettings { filter_bits: 10, ..settings() });
+    assert_eq!(crate::checksum::keys_hashed() - before, 500);
 }

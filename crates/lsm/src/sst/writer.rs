@@ -4,7 +4,8 @@
 //!        properties, index, footer.
 //! Holds: a record and its companions never part (I07). The CRC of a block is taken first and its records are checked
 //!        afterwards in the bytes it covers, unpacked again if they are packed: damage before is found by the check, damage
-//!        after by the CRC. The ledger (I11) is counted in that pass, never from what came in.
+//!        after by the CRC. The ledger (I11), the filter's hashes and what the table promises of its companions are taken in that
+//!        pass, never from what came in; a key is hashed once.
 //! Crash: an unfinished file has no footer; nothing names it, and it is swept at open (I04, I06). Nothing here syncs.
 
 use std::cmp::Ordering;
@@ -12,15 +13,16 @@ use std::sync::Arc;
 
 use super::entry::{self, Keys, walk};
 use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
-use super::properties::Properties;
+use super::properties::{Carried, Properties};
 use super::{filter, index};
-use crate::checksum::{Role, Uid, hash, hash_key};
+use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::header::{FileKind, Header};
 use crate::ledger::{Entry, Ledger};
 use crate::options::{Compression, KIB};
 use crate::order::Order;
+use crate::planted::{Bug, active};
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Collector, Companions, Protection};
 
@@ -79,6 +81,11 @@ pub struct Writer {
     settings: WriterSettings,
     keeper: Arc<dyn Companions>,
     creator: &'static str,
+    /// What its companions are; not for this keeper to judge if it does not know them.
+    carried: Carried,
+    is_strange: bool,
+    /// Of each record of the block so far, what must stand beside it.
+    promises: Vec<Protection>,
     /// Bytes that are in the file; `out` goes behind them.
     written: u64,
     out: Vec<u8>,
@@ -89,7 +96,6 @@ pub struct Writer {
     /// The block before, which gets its separator once the next key is known.
     pending: Option<Handle>,
     crcs: Vec<u32>,
-    hashes: Vec<u64>,
     last_key: Vec<u8>,
     last_seqno: Seqno,
     /// What came in.
@@ -106,13 +112,17 @@ struct Seen {
     greatest_seqno: Seqno,
     key_bytes: u64,
     value_bytes: u64,
-    with_companion: u64,
     versions: u64,
 }
 
 /// The verifying pass: what it has counted, and its memory.
 struct Checked {
     ledger: Ledger,
+    /// Hashes of the keys, each once, if they are wanted for a filter.
+    hashes: Option<Vec<u64>>,
+    with_companion: u64,
+    validated: u64,
+    adopted: u64,
     collector: Option<Box<dyn Collector>>,
     keys: Keys,
     scratch: Vec<u8>,
@@ -124,9 +134,13 @@ impl Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         out.extend_from_slice(&Header::new(FileKind::Table, uid).encode());
         let collector = keeper.collector();
+        let hashes = (settings.filter_bits > 0 && settings.order.is_hashable()).then(Vec::new);
         Writer {
             file,
             uid,
+            carried: Carried::of_keeper(&*keeper),
+            is_strange: false,
+            promises: Vec::new(),
             keeper,
             creator: CREATOR,
             written: 0,
@@ -136,12 +150,20 @@ impl Writer {
             index: index::Builder::new(),
             pending: None,
             crcs: Vec::new(),
-            hashes: Vec::new(),
             last_key: Vec::new(),
             last_seqno: MAX_SEQNO,
             added: Ledger::default(),
             seen: Seen::default(),
-            checked: Checked { ledger: Ledger::default(), collector, keys: Keys::default(), scratch: Vec::new() },
+            checked: Checked {
+                ledger: Ledger::default(),
+                hashes,
+                with_companion: 0,
+                validated: 0,
+                adopted: 0,
+                collector,
+                keys: Keys::default(),
+                scratch: Vec::new(),
+            },
             settings,
         }
     }
@@ -153,13 +175,25 @@ impl Writer {
         self
     }
 
+    /// The companions are these, not what the keeper makes.
+    #[must_use]
+    pub fn carrying(mut self, carried: Carried) -> Writer {
+        self.is_strange = carried.is_strange_to(&*self.keeper);
+        self.carried = carried;
+        self
+    }
+
     /// Adds a record, which must come behind the one before in internal order.
     pub fn add(&mut self, record: &Record<'_>) -> Result<()> {
+        self.add_promised(record, Protection::Partial)
+    }
+
+    /// The same, of which it is known what must stand beside it in the finished block.
+    pub fn add_promised(&mut self, record: &Record<'_>, promise: Protection) -> Result<()> {
         let new_key = self.check(record)?;
-        let column = self.column.as_ref().map_or(0, |column| column.len() + 4);
-        if self.block.count() > 0
-            && self.block.bytes() + column + entry::Builder::grows_by(record) > self.settings.block_bytes
-        {
+        let seal = if word_of(record.companion).is_some() { record.companion.len() } else { 0 };
+        let grown = self.block.bytes_beside_seals() + entry::Builder::grows_by(record) - seal;
+        if self.block.count() > 0 && grown > self.settings.block_bytes {
             self.end_block()?;
         }
         if let Some(handle) = self.pending.take() {
@@ -170,14 +204,20 @@ impl Writer {
             self.seen.smallest = record.key.to_vec();
         }
         if new_key {
-            if self.settings.filter_bits > 0 && self.settings.order.is_hashable() {
-                self.hashes.push(hash(record.key));
-            }
             self.last_key.clear();
             self.last_key.extend_from_slice(record.key);
         }
         self.note(record);
+        self.promises.push(if self.is_strange { Protection::Foreign } else { promise });
         self.put(record)
+    }
+
+    /// Ends the block here if the records that come next, which belong together, fit into a block but not into the rest of this one.
+    pub fn keep_together<'a>(&mut self, records: impl Iterator<Item = Record<'a>>) -> Result<()> {
+        let bytes: usize = records.map(|record| entry::Builder::grows_by(&record)).sum();
+        let block = self.settings.block_bytes;
+        let split = self.block.count() > 0 && bytes <= block && self.block.bytes() + bytes > block;
+        if split { self.end_block() } else { Ok(()) }
     }
 
     /// Bytes of the file so far, with what is still in memory.
@@ -253,7 +293,6 @@ impl Writer {
         seen.greatest_seqno = seen.greatest_seqno.max(record.seqno);
         seen.key_bytes += record.key.len() as u64;
         seen.value_bytes += record.value.len() as u64;
-        seen.with_companion += !record.companion.is_empty() as u64;
         self.last_seqno = record.seqno;
         self.added.add(record.kind, 0);
     }
@@ -300,7 +339,9 @@ impl Writer {
         let body = self.block.finish();
         let seed = (&self.uid, Role::Data);
         let handle = put_block(&mut self.out, body, self.column.as_deref(), self.settings.compression, seed, at)?;
-        self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper)?;
+        crate::inject::framed(&mut self.out[start..]);
+        self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper, &self.promises)?;
+        self.promises.clear();
         self.crcs.push(handle.crc);
         self.pending = Some(handle);
         self.block.clear();
@@ -312,10 +353,8 @@ impl Writer {
     }
 
     fn put_filter(&mut self) -> Result<Handle> {
-        if self.hashes.is_empty() {
-            return Ok(Handle::default());
-        }
-        let body = filter::build(&std::mem::take(&mut self.hashes), self.settings.filter_bits);
+        let Some(hashes) = self.checked.hashes.take() else { return Ok(Handle::default()) };
+        let body = filter::build(&hashes, self.settings.filter_bits);
         self.put_side(&body, Role::Filter)
     }
 
@@ -343,8 +382,14 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether the keeper can say of a record that it is what its companion says.
+    fn judges(&self) -> bool {
+        !self.is_strange && self.keeper.protection() != Protection::None
+    }
+
     fn properties(&mut self, has_filter: bool) -> Properties {
         let seen = &self.seen;
+        let beside = self.checked.with_companion > 0;
         let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
         Properties {
             family: self.settings.family,
@@ -358,11 +403,10 @@ impl Writer {
             key_bytes: seen.key_bytes,
             value_bytes: seen.value_bytes,
             data_blocks: self.index.count().into(),
-            protection: match seen.with_companion {
-                0 => 0,
-                all if all == self.added.count() => 2,
-                _ => 1,
-            },
+            protection: self.checked.protection(self.judges(), self.carried.complete),
+            providers: if beside { self.carried.descriptors.clone() } else { Vec::new() },
+            seal_algorithm: if beside { self.carried.algorithm } else { 0 },
+            adopted: self.checked.adopted,
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
             versions: Some(seen.versions),
@@ -380,13 +424,34 @@ impl Checked {
         handle: &Handle,
         settings: &WriterSettings,
         keeper: &dyn Companions,
+        promises: &[Protection],
     ) -> Result<()> {
         let (stored, behind) = block.split_at(handle.stored_len as usize);
         let stored = Stored::split(stored, behind[0])?;
         let body = stored.body(handle.raw_len, &mut self.scratch)?;
-        let (ledger, collector) = (&mut self.ledger, &mut self.collector);
+        let (ledger, collector, hashes) = (&mut self.ledger, &mut self.collector, &mut self.hashes);
+        let (with_companion, validated, adopted) = (&mut self.with_companion, &mut self.validated, &mut self.adopted);
+        let mut promises = promises.iter().copied();
         walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
-            ledger.add(record.kind, checked_term(keeper, record, Protection::Partial)?);
+            let promise = match promises.next().unwrap_or_default() {
+                Protection::Complete if active(Bug::MissingSealAccepted) => Protection::Partial,
+                promise => promise,
+            };
+            let key_hash = hash_key(record.key);
+            let check = keeper.verify(record, key_hash, promise);
+            if !matches!(check, Check::Validated | Check::Unverified) {
+                return Err(not_served(record, check));
+            }
+            // What cannot be judged has no sum either.
+            ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
+            *with_companion += !record.companion.is_empty() as u64;
+            *validated += (check == Check::Validated) as u64;
+            *adopted += companion::is_adopted(record.companion) as u64;
+            if let Some(hashes) = hashes
+                && hashes.last() != Some(&key_hash)
+            {
+                hashes.push(key_hash);
+            }
             if let Some(collector) = collector {
                 collector.add(record);
             }
@@ -396,18 +461,42 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// What the table promises: every record has one that matches; or, where nobody here can tell, every record has one, and all
+    /// that it was made from promised that they are right.
+    fn protection(&self, judged: bool, complete: bool) -> u8 {
+        let records = self.ledger.count();
+        let all = if judged { self.validated == records } else { complete && self.with_companion == records };
+        match (self.with_companion, all) {
+            (0, _) => Protection::None as u8,
+            (_, true) => Protection::Complete as u8,
+            (_, false) => Protection::Partial as u8,
+        }
+    }
+}
+
 /// A record's term in the ledger, after its companion has spoken for it.
 pub(crate) fn checked_term(keeper: &dyn Companions, record: &Record<'_>, source: Protection) -> Result<u64> {
     let check = keeper.verify(record, hash_key(record.key), source);
-    if matches!(check, Check::Corrupted | Check::CompanionDamaged | Check::Missing) {
-        let damage = Damage {
-            verdict: if check == Check::Missing { Verdict::Missing } else { Verdict::Seal },
-            key_range: Some((record.key.to_vec(), record.key.to_vec())),
-            ..Damage::default()
-        };
-        return Err(Error::corruption(damage, "a record does not match its companion"));
+    match check {
+        Check::Validated | Check::Unverified => Ok(keeper.term(record)),
+        Check::Corrupted | Check::CompanionDamaged | Check::Missing => Err(not_served(record, check)),
     }
-    Ok(keeper.term(record))
+}
+
+/// A record that does not match its companion, or lacks it where it was promised.
+#[cold]
+pub(crate) fn not_served(record: &Record<'_>, check: Check) -> Error {
+    let damage = Damage {
+        verdict: if check == Check::Missing { Verdict::Missing } else { Verdict::Seal },
+        key_range: Some((record.key.to_vec(), record.key.to_vec())),
+        ..Damage::default()
+    };
+    let what = match check {
+        Check::Missing => "a record lacks its companion, which was promised",
+        _ => "a record does not match its companion",
+    };
+    Error::corruption(damage, what)
 }
 
 /// A key that separates two blocks: the shortest the order knows, or the last key itself where that is not one

@@ -33,6 +33,7 @@ use crate::record::Seqno;
 mod append;
 mod beside;
 mod drain;
+mod find;
 pub mod fuzzing;
 mod order;
 mod prepare;
@@ -47,6 +48,7 @@ mod sync;
 
 pub use append::{Ticket, Whole};
 pub use beside::{Beside, read_marks, recover_beside};
+pub use find::{find, read_linked};
 pub use prepare::{LiveSegment, Pin, Retirable};
 pub use recover::{Cut, Facts, LogEnd, Replayed, recover, set_aside};
 pub use ring::Marks;

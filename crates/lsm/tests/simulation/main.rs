@@ -4,10 +4,15 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 
+mod beside;
+mod care;
 mod flips;
+mod forged;
+mod hurt;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
 mod sweep;
+mod tester;
 mod world;

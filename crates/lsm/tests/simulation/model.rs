@@ -2,41 +2,53 @@
 
 use std::ops::Bound;
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss};
+use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
+use waxseal_lsm::record::Kind;
 
+use waxseal_meta::care::{VerifyOptions, verify};
+use waxseal_meta::{Seal, Sealer};
+
+use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
-use crate::world::{CONFIGS, Config, Tally, World, content_of, is_honest, rows_of};
+use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 26] = [
-    ("put", 14),
-    ("put synced", 2),
-    ("put buffered", 2),
-    ("delete", 5),
-    ("batch", 5),
-    ("get", 14),
-    ("get missing", 3),
-    ("multi_get", 2),
-    ("get at snapshot", 4),
-    ("scan", 3),
-    ("scan backwards", 3),
-    ("scan at snapshot", 2),
-    ("cursor walk", 6),
-    ("snapshot", 3),
-    ("drop snapshot", 3),
-    ("step", 14),
-    ("flush", 2),
-    ("compact", 2),
-    ("settle", 2),
-    ("sync", 2),
-    ("create family", 2),
-    ("drop family", 2),
-    ("checkpoint", 2),
-    ("read-only", 2),
-    ("reopen", 2),
-    ("fault", 2),
+const KINDS: [(&str, u64); 31] = [
+    ("put", 28),
+    ("put synced", 4),
+    ("put buffered", 4),
+    ("delete", 10),
+    ("batch", 10),
+    ("get", 28),
+    ("get missing", 6),
+    ("multi_get", 4),
+    ("get at snapshot", 8),
+    ("scan", 6),
+    ("scan backwards", 6),
+    ("scan at snapshot", 4),
+    ("cursor walk", 12),
+    ("snapshot", 6),
+    ("drop snapshot", 6),
+    ("step", 28),
+    ("flush", 4),
+    ("compact", 4),
+    ("settle", 4),
+    ("sync", 4),
+    ("create family", 3),
+    ("drop family", 4),
+    ("checkpoint", 3),
+    ("read-only", 3),
+    ("reopen", 4),
+    ("fault", 4),
+    ("seal of get", 4),
+    ("wrong seal", 3),
+    ("verify", 3),
+    ("exchange", 3),
+    ("hurt and mend", 3),
 ];
 
 /// One operation in this many ends in a crash.
@@ -86,7 +98,7 @@ impl Run {
         if let Err(error) = outcome
             && !self.world.sim.is_crashed()
         {
-            panic!("{kind}: {error}");
+            panic!("{kind}: {error}\n{:#?}", self.world.db().metrics().families);
         }
     }
 
@@ -247,6 +259,51 @@ impl Run {
                 Ok(())
             }
             "fault" => self.fault(),
+            "seal of get" => {
+                let (name, key) = (world.family_name(), world.key());
+                let family = world.db().family(&name).expect("family");
+                let expected = world.oracle.now()[&name].get(&key).map(|value| world.seal(&key, value));
+                let mut found = None;
+                world.db().get(&family, &key, At::Latest, &mut |record| found = Some(Sealer::seal_of(record)))?;
+                let found = found.map(|seal| seal.expect("companions"));
+                let expected = expected.map(|seal| world.sealer.is_some().then_some(seal));
+                assert_eq!(found, expected, "the seal of {key:?} in {name}");
+                Ok(())
+            }
+            "wrong seal" => {
+                // Refused, and nothing is changed: a later check would see it.
+                let sealer = world.sealer.clone().unwrap_or_default();
+                let (key, value, mut batch) = (world.key(), world.value(), Batch::new());
+                let wrong =
+                    Seal::from_bytes((world.seal(&key, &value).number() ^ (1 << world.below(64))).to_le_bytes());
+                let refused =
+                    sealer.push_sealed(&mut batch, 0, Kind::Put, &key, &value, wrong).expect_err("a wrong seal");
+                assert_eq!(*refused.kind(), ErrorKind::Invalid);
+                assert!(batch.is_empty());
+                Ok(())
+            }
+            "verify" => {
+                let report = verify(world.db(), VerifyOptions::default())?;
+                assert!(report.damage.is_empty() || world.sim.is_crashed(), "a false alarm: {report}");
+                Ok(())
+            }
+            "exchange" => {
+                let to = "beta";
+                if world.oracle.now().contains_key(to) {
+                    for (_, content) in &mut self.snapshots {
+                        content.remove(to);
+                    }
+                    world.drop_family(to)?;
+                }
+                world.create_family(to)?;
+                let from = if world.oracle.now().contains_key("alpha") { "alpha" } else { "default" };
+                exchange(world, from, to)
+            }
+            "hurt and mend" => {
+                self.snapshots.clear(); // they hold what was before
+                world.sim.crash_at(u64::MAX);
+                hurt_and_mend(world)
+            }
             _ => unreachable!("{kind}"),
         }
     }
@@ -542,6 +599,11 @@ fn the_store_agrees_with_its_model_across_crashes() {
         "event: compacted a range",
         "event: stalled",
         "writer held back",
+        "event: healed",
+        "event: fenced",
+        "event: fence lifted",
+        "mended",
+        "given up",
         "segment begun",
         "segment recycled",
         "manifest rotated",

@@ -81,6 +81,12 @@ impl Oracle {
         (self.acknowledged, self.synced) = (0, 0);
     }
 
+    /// What was lost for good and is given up: the store holds this from now on, whatever was committed.
+    pub fn adopt(&mut self, found: Content) {
+        self.now = found;
+        self.sync();
+    }
+
     /// Finds the prefix that `found` is; it must contain what was acknowledged (or, with `machine`, what was synced). On success the
     /// oracle goes on from there.
     pub fn recovered(&mut self, found: Content, machine: bool) -> Result<(), String> {

@@ -14,8 +14,13 @@ use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Plain;
+use waxseal_lsm::seam::{Companions, Draft, Plain};
+use waxseal_meta::care::{Digest, digest};
+use waxseal_meta::exchange::{Export, Policy, export, import};
+use waxseal_meta::provider::{EXPIRY, LABELS};
+use waxseal_meta::{Seal, Sealer};
 
+use crate::beside;
 use crate::oracle::{Change, Content, Oracle};
 
 /// Orders keys backwards.
@@ -41,50 +46,80 @@ pub struct Config {
     pub filter_bits: usize,
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
+    pub seals: Seals,
 }
 
-pub const CONFIGS: [Config; 4] = [
-    Config {
-        name: "mapped",
-        mapped: true,
-        boot_id: true,
-        compression: Compression::Lz4,
-        block_bytes: 256,
-        filter_bits: 10,
-        cache_bytes: 1 << 20,
-        memtable_bytes: 4096,
-    },
-    Config {
-        name: "plain",
-        mapped: false,
-        boot_id: true,
-        compression: Compression::None,
-        block_bytes: 64,
-        filter_bits: 0,
-        cache_bytes: 0,
-        memtable_bytes: 4096,
-    },
-    Config {
-        name: "no boot id",
-        mapped: true,
-        boot_id: false,
-        compression: Compression::None,
-        block_bytes: 4096,
-        filter_bits: 4,
-        cache_bytes: 2048,
-        memtable_bytes: 8192,
-    },
-    Config {
-        name: "large memtable",
-        mapped: true,
-        boot_id: true,
-        compression: Compression::Lz4,
-        block_bytes: 512,
-        filter_bits: 10,
-        cache_bytes: 1 << 20,
-        memtable_bytes: 32768,
-    },
+/// What stands beside the records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seals {
+    /// Nothing: a plain node.
+    None,
+    /// Their seals.
+    Following,
+    /// Their seals, one column a block.
+    Column,
+    /// Their seals, and with many of them labels or a time at which they end.
+    Entries,
+}
+
+pub const CONFIGS: [Config; 8] = [
+    MAPPED,
+    PLAIN,
+    NO_BOOT_ID,
+    LARGE_MEMTABLE,
+    Config { name: "mapped, sealed", seals: Seals::Column, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, ..PLAIN },
+    Config { name: "no boot id, sealed", seals: Seals::Following, ..NO_BOOT_ID },
+    Config { name: "large memtable, sealed", seals: Seals::Entries, ..LARGE_MEMTABLE },
 ];
+
+const MAPPED: Config = Config {
+    name: "mapped",
+    mapped: true,
+    boot_id: true,
+    compression: Compression::Lz4,
+    block_bytes: 256,
+    filter_bits: 10,
+    cache_bytes: 1 << 20,
+    memtable_bytes: 4096,
+    seals: Seals::None,
+};
+const PLAIN: Config = Config {
+    name: "plain",
+    mapped: false,
+    boot_id: true,
+    compression: Compression::None,
+    block_bytes: 64,
+    filter_bits: 0,
+    cache_bytes: 0,
+    memtable_bytes: 4096,
+    seals: Seals::None,
+};
+const NO_BOOT_ID: Config = Config {
+    name: "no boot id",
+    mapped: true,
+    boot_id: false,
+    compression: Compression::None,
+    block_bytes: 4096,
+    filter_bits: 4,
+    cache_bytes: 2048,
+    memtable_bytes: 8192,
+    seals: Seals::None,
+};
+const LARGE_MEMTABLE: Config = Config {
+    name: "large memtable",
+    mapped: true,
+    boot_id: true,
+    compression: Compression::Lz4,
+    block_bytes: 512,
+    filter_bits: 10,
+    cache_bytes: 1 << 20,
+    memtable_bytes: 32768,
+    seals: Seals::None,
+};
+
+/// A key that no world writes, where fences without a loss begin.
+pub const FENCED: &[u8] = b"~a";
 
 /// What happened, counted by kind.
 #[derive(Default)]
@@ -129,6 +164,16 @@ impl Listener for Tally {
                 },
                 1,
             ),
+            Event::Healed { .. } => self.add("event: healed", 1),
+            Event::Barred { .. } => self.add("event: barred", 1),
+            Event::Fenced { .. } => self.add("event: fenced", 1),
+            Event::Lifted { .. } => self.add("event: fence lifted", 1),
+            Event::Corruption { error } => {
+                if std::env::var_os("WAXSEAL_TRACE").is_some() {
+                    eprintln!("heard: {error}");
+                }
+                self.add("event: corruption", 1);
+            }
             Event::Stalled { stalled: true } => self.add("event: stalled", 1),
             _ => {}
         }
@@ -145,6 +190,10 @@ pub struct World {
     pub db: Option<Db>,
     /// The step at which a sweep crashes this world; it outlives kills before it.
     pub plan: u64,
+    /// The keeper of the open store, or of the next; none: a plain node.
+    pub sealer: Option<Arc<Sealer>>,
+    /// How many fences the default family has; none: there may be two.
+    pub fences: Option<usize>,
     seed: u64,
     opens: std::cell::Cell<u64>,
 }
@@ -165,6 +214,8 @@ impl World {
             tally: Arc::default(),
             db: None,
             plan: u64::MAX,
+            sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
+            fences: Some(0),
             seed,
             opens: std::cell::Cell::new(0),
         }
@@ -198,6 +249,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
+            seal_column: self.config.seals == Seals::Column,
             ..CfOptions::default()
         }
     }
@@ -208,9 +260,13 @@ impl World {
     }
 
     pub fn parts(&self) -> Parts {
+        let companions: Arc<dyn Companions> = match &self.sealer {
+            Some(sealer) => sealer.clone(),
+            None => Arc::new(Plain),
+        };
         Parts {
             env: self.env(),
-            companions: Arc::new(Plain),
+            companions,
             listener: self.tally.clone(),
             families: vec![("default".to_owned(), self.options("default"))],
             orders: vec![Order::custom(Arc::new(Backwards))],
@@ -248,7 +304,16 @@ impl World {
             match change {
                 Change::Put(family, key, value) => {
                     let family = db.family(family).expect("family");
-                    batch.push(family.id(), Kind::Put, key, value, db.companions())?;
+                    let entries = self.entries(value);
+                    let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
+                    match &self.sealer {
+                        // Sometimes the caller brings the seal.
+                        Some(sealer) if value.len() % 4 == 1 => {
+                            let draft = Draft { family: family.id(), kind: Kind::Put, key, value, entries: &entries };
+                            sealer.push_sealed_given(&mut batch, &draft, self.seal(key, value))?;
+                        }
+                        _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,
+                    }
                 }
                 Change::Delete(family, key) => {
                     let family = db.family(family).expect("family");
@@ -258,6 +323,14 @@ impl World {
             }
         }
         let outcome = db.commit(&mut batch, durability);
+        // A value whose time is over hides what was before it, and is not seen itself.
+        let changes: Vec<Change> = changes
+            .into_iter()
+            .map(|change| match change {
+                Change::Put(family, key, value) if self.is_over(&value) => Change::Delete(family, key),
+                change => change,
+            })
+            .collect();
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
                 // A store into the mapping was the last thing this process did: it never returned.
@@ -281,6 +354,37 @@ impl World {
                 Err(error)
             }
         }
+    }
+
+    /// What is kept beside a value besides its seal.
+    fn entries(&self, value: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        if self.sealer.is_some() && self.config.seals == Seals::Entries { beside::entries(value) } else { Vec::new() }
+    }
+
+    fn is_over(&self, value: &[u8]) -> bool {
+        self.sealer.is_some() && self.config.seals == Seals::Entries && beside::is_over(value)
+    }
+
+    /// The seal that a value must have.
+    pub fn seal(&self, key: &[u8], value: &[u8]) -> Seal {
+        beside::seal(key, value, &self.entries(value))
+    }
+
+    /// What a digest of the family must say, by the oracle.
+    pub fn expected_digest(&self, family: &str) -> Digest {
+        let mut digest = Digest::default();
+        self.oracle.now()[family].iter().for_each(|(key, value)| digest.add(self.seal(key, value)));
+        digest
+    }
+
+    /// The digest of every family is that of what it must hold.
+    pub fn check_digests(&self) -> Result<()> {
+        for family in self.db().families() {
+            let found = digest(self.db(), &family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
+            let name = family.name();
+            assert_eq!(found, self.expected_digest(name), "seed {}: the digest of {name}", self.seed);
+        }
+        Ok(())
     }
 
     /// After a failed commit: visible or not, but nothing in between.
@@ -399,6 +503,22 @@ impl World {
             let report = self.db().recovery();
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
+        self.check_fences();
+        if self.sealer.is_some()
+            && self.fences == Some(0)
+            && let Err(error) = self.check_digests()
+        {
+            assert!(self.sim.is_crashed(), "seed {}: the digest after recovery: {error}", self.seed);
+        }
+    }
+
+    /// Fences of an edit are all there or none, and reads answer by them.
+    fn check_fences(&self) {
+        let family = self.db().family("default").expect("the default family");
+        let found = self.db().fences(&family).len();
+        assert!(self.fences.map_or(found == 0 || found == 2, |expected| found == expected), "{found} fences");
+        let answer = self.db().get(&family, FENCED, At::Latest, &mut |_| {});
+        assert!(answer.is_err() == (found > 0) || self.sim.is_crashed(), "{found} fences, and {answer:?}");
     }
 
     pub fn below(&self, bound: u64) -> u64 {
@@ -440,6 +560,31 @@ impl World {
     }
 }
 
+/// Copies a family's records into another by way of an export, as one commit. The oracle is told.
+pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
+    let dir = PathBuf::from("/exchange");
+    for name in world.sim.files(&dir) {
+        world.sim.delete(dir.join(name)).expect("clearing an old export");
+    }
+    let family = |name: &str| world.db().family(name).expect("family");
+    let policy = match world.sealer {
+        Some(_) => Policy::Companion { allow: vec![EXPIRY, LABELS] },
+        None => Policy::Strip,
+    };
+    let env = world.env();
+    export(world.db(), &family(from), &env, &dir, &Export { policy, ..Export::default() })?;
+    let outcome = import(world.db(), &family(to), &env, &dir);
+    let rows = world.oracle.now()[from].clone();
+    let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
+    if outcome.is_ok() || world.sim.is_crashed() {
+        world.oracle.commit(changes); // else nothing was changed
+    }
+    if outcome.is_ok() && !world.sim.is_crashed() {
+        world.oracle.sync();
+    }
+    outcome.map(drop)
+}
+
 pub fn content_of(db: &Db) -> Result<Content> {
     db.families().into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
 }
@@ -447,13 +592,28 @@ pub fn content_of(db: &Db) -> Result<Content> {
 pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut rows = BTreeMap::new();
     let mut cursor = db.cursor(family, at, (Bound::Unbounded, Bound::Unbounded))?;
-    cursor.first()?;
-    while cursor.valid() {
+    let mut outcome = cursor.first();
+    loop {
+        match outcome {
+            Err(error) if is_nothing_lost(&error) => {
+                outcome = cursor.next();
+                continue;
+            }
+            outcome => outcome?,
+        }
+        if !cursor.valid() {
+            return Ok(rows);
+        }
         let before = rows.insert(cursor.key().to_vec(), cursor.value().to_vec());
         assert!(before.is_none(), "a key twice in a scan: {:?}", cursor.key());
-        cursor.next()?;
+        outcome = cursor.next();
     }
-    Ok(rows)
+}
+
+/// True for the fences of the sweep, behind which there is nothing.
+fn is_nothing_lost(error: &Error) -> bool {
+    let range = error.damage().and_then(|damage| damage.key_range.as_ref());
+    range.is_some_and(|(from, _)| &from[..] >= FENCED && from.len() == 2)
 }
 
 /// True for errors that a full or failing disk may give.

@@ -9,7 +9,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::options::{CfOptions, Durability};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::Source;
 
@@ -40,21 +40,21 @@ impl Cursor for List {
         Ok(())
     }
     fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn first(&mut self) -> Result<()> {
         self.1 = 0;
         Ok(())
     }
     fn last(&mut self) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn next(&mut self) -> Result<()> {
         self.1 += 1;
         Ok(())
     }
     fn prev(&mut self) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn valid(&self) -> bool {
         self.1 < self.0.len()
@@ -238,4 +238,48 @@ fn the_column_of_seals_is_an_option_that_stays() {
     let db = open(&sim, &dir);
     assert!(db.family("column").unwrap().options().seal_column);
     assert!(!default(&db).options().seal_column);
+}
+
+#[test]
+fn replaced_tables_are_kept_as_trash_up_to_a_budget() {
+    let (sim, dir) = sim(65);
+    let trash_bytes = 20_000;
+    let open =
+        |trash_bytes| Db::open(&dir, Settings { trash_bytes, ..settings() }, parts(sim.env(sim.steps()))).unwrap();
+    let trash = || {
+        let names = named(&sim, &dir, ".trash");
+        let bytes: usize = names.iter().map(|name| sim.read_all(dir.join(name)).unwrap().len()).sum();
+        (names, bytes as u64)
+    };
+    let db = open(trash_bytes);
+    let mut first = Vec::new();
+    for round in 0..12 {
+        fill(&db, 0..100, round);
+        db.compact(&default(&db), &ALL).unwrap();
+        if first.is_empty() {
+            first = trash().0;
+        }
+        assert!(trash().1 <= trash_bytes);
+    }
+    let (names, _) = trash();
+    assert!(names.len() > 1 && !first.is_empty() && first.iter().all(|name| !names.contains(name)), "{names:?}");
+    kill(&sim, db);
+    let db = open(trash_bytes);
+    assert_eq!(trash().0, names);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..100, 11));
+    fill(&db, 0..100, 12);
+    db.compact(&default(&db), &ALL).unwrap();
+    assert!(trash().1 <= trash_bytes && trash().0 != names);
+    db.close().unwrap();
+    drop(db);
+    open(0).close().unwrap();
+    assert_eq!(trash().0, Vec::<String>::new());
+    let db = open(trash_bytes);
+    fill(&db, 0..100, 13);
+    db.compact(&default(&db), &ALL).unwrap();
+    db.close().unwrap();
+    drop(db);
+    assert_ne!(trash().0, Vec::<String>::new());
+    Db::destroy(&dir, &sim.env(sim.steps())).unwrap();
+    assert_eq!(sim.files(&dir), Vec::<String>::new());
 }

@@ -2,6 +2,7 @@
 //! cannot be unpacked where it is. Whatever is hit, nothing wrong is shown and nothing is missing without a gap.
 
 use super::*;
+use crate::checksum::{Role, block_seed};
 use crate::error::Remedy;
 use crate::fence::Fence;
 use crate::record::MAX_SEQNO;
@@ -308,6 +309,27 @@ fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
     }
     assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Fence).count(), 1);
     assert_eq!(kinds.len(), 60);
+}
+
+#[test]
+fn a_block_with_a_sum_of_its_own_is_taken_for_another() {
+    // An older copy of the block, or one of another file, is whole in itself: its seals say nothing of what should stand here.
+    let stage = stage(records(60), &settings());
+    let handle = stage.table.index.handles()[0];
+    let (_, to) = entries(&stage, 0)[5];
+    let mut bytes = stage.bytes.clone();
+    for at in [to - 30, to - 40, to - 50] {
+        bytes[at] ^= 0x41;
+    }
+    let end = handle.end() as usize;
+    let seed = block_seed(&UID, handle.offset, Role::Data);
+    let sum = crc(seed, &[&bytes[handle.offset as usize..end - 4]]);
+    bytes[end - 4..end].copy_from_slice(&sum.to_le_bytes());
+    *stage.file.0.write().unwrap() = bytes;
+    let shown = examined(&stage.table, true);
+    let in_block = stage.table.read_block(1, true).unwrap().len();
+    let missing = stage.missing(&shown);
+    assert!(missing.len() + 2 >= in_block && missing[..6] == [0, 1, 2, 3, 4, 5], "{missing:?}");
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Records of the paper's size, in the order in which an experiment asks for them, made before the clock starts.
+
+use crate::workload::{Keys, Random, Values, Zipf};
+use std::time::{Duration, Instant};
+
+/// Key and value of the paper.
+pub(super) const KEY_BYTES: usize = 20;
+pub(super) const VALUE_BYTES: usize = 100;
+
+/// Keys that are all there, one behind the other.
+pub(super) struct Flat {
+    bytes: Vec<u8>,
+    each: usize,
+}
+
+impl Flat {
+    /// Every key of a store of `num` records, in order.
+    pub(super) fn all(num: u64) -> Flat {
+        Flat::of(num, 0..num)
+    }
+
+    fn of(num: u64, ranks: impl Iterator<Item = u64>) -> Flat {
+        let mut bytes = Vec::new();
+        if let Some(mut keys) = Keys::new(num, KEY_BYTES, 0) {
+            ranks.for_each(|rank| bytes.extend_from_slice(keys.ordered(rank)));
+        }
+        Flat { bytes, each: KEY_BYTES }
+    }
+
+    /// `count` keys drawn by the zipfian law, spread over the store.
+    pub(super) fn zipfian(num: u64, zipf: &Zipf, random: &mut Random, count: u64) -> Flat {
+        let draw = |_| crate::workload::fmix64(zipf.rank(random)) % num;
+        Flat::of(num, (0..count).map(draw).collect::<Vec<u64>>().into_iter())
+    }
+
+    /// `count` keys drawn evenly.
+    pub(super) fn even(num: u64, random: &mut Random, count: u64) -> Flat {
+        Flat::of(num, (0..count).map(|_| random.below(num)).collect::<Vec<u64>>().into_iter())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.chunks_exact(self.each)
+    }
+}
+
+/// Values of the paper's length.
+pub(super) fn values(seed: u64, stream: u64) -> Values {
+    Values::new(VALUE_BYTES, seed, stream)
+}
+
+/// How long operations took, each of them; room is made before the clock starts.
+pub(super) struct Laps {
+    nanos: Vec<u32>,
+}
+
+impl Laps {
+    pub(super) fn with_room(count: usize) -> Laps {
+        Laps { nanos: Vec::with_capacity(count) }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, time: Duration) {
+        self.nanos.push(u32::try_from(time.as_nanos()).unwrap_or(u32::MAX));
+    }
+
+    /// The mean without the slowest one in a hundred, as the paper leaves them out; 0 of nothing.
+    pub(super) fn trimmed_mean(&mut self) -> f64 {
+        let keep = self.nanos.len() - self.nanos.len() / 100;
+        if keep == 0 {
+            return 0.0;
+        }
+        if keep < self.nanos.len() {
+            self.nanos.select_nth_unstable(keep);
+        }
+        self.nanos[..keep].iter().map(|nanos| f64::from(*nanos)).sum::<f64>() / keep as f64
+    }
+
+    /// The middle one.
+    pub(super) fn median(&mut self) -> f64 {
+        let middle = self.nanos.len() / 2;
+        match self.nanos.is_empty() {
+            true => 0.0,
+            false => f64::from(*self.nanos.select_nth_unstable(middle).1),
+        }
+    }
+}
+
+/// What one reading of the clock between two operations costs.
+pub(super) fn clock_nanos() -> f64 {
+    let mut laps = Laps::with_room(10_000);
+    let mut last = Instant::now();
+    for _ in 0..10_000 {
+        let now = Instant::now();
+        laps.push(now - last);
+        last = now;
+    }
+    laps.trimmed_mean()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_of_a_hundred_is_left_out() {
+        let mut laps = Laps::with_room(100);
+        (0..99).for_each(|_| laps.push(Duration::from_nanos(50)));
+        laps.push(Duration::from_secs(1));
+        assert_eq!((laps.trimmed_mean(), laps.median()), (50.0, 50.0));
+        assert_eq!(Laps::with_room(0).trimmed_mean(), 0.0);
+    }
+
+    #[test]
+    fn keys_are_those_of_the_store() {
+        let all: Vec<Vec<u8>> = Flat::all(50).iter().map(<[u8]>::to_vec).collect();
+        assert_eq!((all.len(), all[7].as_slice()), (50, &b"00000000000000000007"[..]));
+        let zipf = Zipf::new(50);
+        assert!(Flat::zipfian(50, &zipf, &mut Random::new(1), 200).iter().all(|key| all.iter().any(|k| k == key)));
+    }
+}

@@ -1,0 +1,139 @@
+//! Question: do seals belong right behind their records, or in a column behind the block's entries, outside of the codec?
+//! Protocol: two sealed stores with the same records, one of each layout, under every codec; gets that verify, scans under their default
+//!           policy, compactions, in turn; bytes of the tables, counted.
+//! Passes:   a choice: for each codec it says which default it picks and why. The default layout must not be worse by more than 3 %
+//!           of a get, nor by a byte a record, than the other one: where it is, the default is to change.
+
+use super::content::{Flat, values};
+use super::node::{Node, Shape};
+use super::rounds::{LEAST, alternate, shown};
+use super::{Run, exactly};
+use crate::Outcome;
+use crate::gate::Gate;
+use crate::stats::Interval;
+use crate::workload::Random;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+use waxseal_lsm::env::work::Mode;
+use waxseal_lsm::options::{CfOptions, Compression};
+use waxseal_meta::Sealer;
+
+/// Records at scale 1.
+const FULL: u64 = 2_000_000;
+
+const CODECS: [(&str, Compression); 2] = [("none", Compression::None), ("lz4", Compression::Lz4)];
+const NAMES: [&str; 2] = ["following", "column"];
+
+pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
+    let num = run.size(FULL, 2_000);
+    let default = usize::from(CfOptions::default().seal_column);
+    let other = 1 - default;
+    let mut gates = Vec::new();
+    println!("zstd: not in this build");
+    for (name, codec) in CODECS {
+        let pair = [node(run, num, codec, false)?, node(run, num, codec, true)?];
+        let bytes = pair.each_ref().map(|node| node.tables().0 as f64 / num as f64);
+        let gets = gets(run, num, &pair)?;
+        let scans = alternate(run, 2, 2 * LEAST + 1, |side| scan(&pair[side]))?;
+        let compactions = alternate(run, 2, LEAST, |side| compaction(run, num / 8 + 500, codec, side == 1))?;
+        println!("{name}: {:.2} B a record following, {:.2} B in a column", bytes[0], bytes[1]);
+        for (what, rounds) in [("get", &gets), ("scan", &scans), ("compaction", &compactions)] {
+            println!(
+                "{name} {what}: {:.1} ns following, {:.1} ns in a column: {} ns, {} %",
+                rounds.of(0),
+                rounds.of(1),
+                shown(rounds.more(1, 0)),
+                shown(rounds.percent(1, 0, 0.0))
+            );
+        }
+        let get = gets.percent(1, 0, 0.0);
+        println!("{name}: the default to pick is {}", NAMES[pick(get, scans.percent(1, 0, 0.0), bytes)]);
+        let (worse, extra) = (gets.percent(default, other, 0.0), bytes[default] - bytes[other]);
+        let label = NAMES[default];
+        gates.push(run.at_most(&format!("{name}.get"), &format!("{label}_over_{}", NAMES[other]), "%", worse, 3.0));
+        let space = Some(exactly(extra, num));
+        gates.push(run.at_most(
+            &format!("{name}.space"),
+            &format!("{label}_over_{}", NAMES[other]),
+            "bytes",
+            space,
+            1.0,
+        ));
+    }
+    Ok(gates)
+}
+
+/// 0 following, 1 column: a decided difference of gets first, then of scans, then the bytes; where nothing is decided, following.
+fn pick(get: Option<Interval>, scan: Option<Interval>, bytes: [f64; 2]) -> usize {
+    for interval in [get, scan].into_iter().flatten() {
+        if interval.low > 1.0 {
+            return 0;
+        }
+        if interval.high < -1.0 {
+            return 1;
+        }
+    }
+    usize::from(bytes[1] < bytes[0] - 1.0)
+}
+
+fn node(run: &Run, num: u64, codec: Compression, column: bool) -> Outcome<Node> {
+    let mut shape = Shape::real();
+    shape.options.compression = codec;
+    shape.options.seal_column = column;
+    let mut node = Node::open(&run.fresh(NAMES[usize::from(column)])?, &shape, Arc::new(Sealer::new()))?;
+    let mut values = values(run.seed, 0);
+    for key in Flat::all(num).iter() {
+        node.put(key, values.value())?;
+    }
+    node.db.settle()?;
+    node.compact()?;
+    node.scan()?;
+    Ok(node)
+}
+
+fn gets(run: &Run, num: u64, pair: &[Node; 2]) -> Outcome<super::rounds::Rounds> {
+    let asked = run.size(1_000_000, 2_000).min(200_000);
+    let mut random = Random::stream(run.seed, 9);
+    let keys = Flat::even(num, &mut random, asked);
+    for node in pair {
+        get_all(node, &keys)?;
+    }
+    alternate(run, 2, 2 * LEAST + 1, |side| get_all(&pair[side], &keys).map(|time| time / asked as f64))
+}
+
+fn get_all(node: &Node, keys: &Flat) -> Outcome<f64> {
+    let start = Instant::now();
+    for key in keys.iter() {
+        black_box(node.touch(key)?);
+    }
+    Ok(start.elapsed().as_nanos() as f64)
+}
+
+fn scan(node: &Node) -> Outcome<f64> {
+    let start = Instant::now();
+    let (rows, sum) = node.scan()?;
+    black_box(sum);
+    Ok(start.elapsed().as_nanos() as f64 / rows.max(1) as f64)
+}
+
+/// Nanoseconds a record of a compaction of two overlapping tables into a level that is packed.
+fn compaction(run: &Run, num: u64, codec: Compression, column: bool) -> Outcome<f64> {
+    let mut shape = Shape::real();
+    shape.env.work = Mode::Stepped;
+    shape.options.compression = codec;
+    shape.options.seal_column = column;
+    let mut node = Node::open(&run.fresh("compaction")?, &shape, Arc::new(Sealer::new()))?;
+    let mut values = values(run.seed, 0);
+    for half in 0..2 {
+        for (place, key) in Flat::all(num).iter().enumerate() {
+            if place % 2 == half {
+                node.put(key, values.value())?;
+            }
+        }
+        node.db.flush()?;
+    }
+    let start = Instant::now();
+    node.compact()?;
+    Ok(start.elapsed().as_nanos() as f64 / num as f64)
+}

@@ -1,0 +1,128 @@
+//! A store without a face: the engine with one family and the keeper that an experiment chooses. Both engines of a comparison live
+//! in one process, on the same disk, each in a directory of its own.
+
+use crate::Outcome;
+use crate::workload::touch;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Bounds, Db, Family, Listener, Parts, Silent};
+use waxseal_lsm::env::Env;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::Companions;
+
+/// Everything.
+pub(super) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+
+/// How a store is made.
+#[derive(Clone)]
+pub(super) struct Shape {
+    pub(super) env: Env,
+    pub(super) options: CfOptions,
+    pub(super) settings: Settings,
+    pub(super) listener: Arc<dyn Listener>,
+}
+
+impl Shape {
+    /// As the published runs: 256 MiB of cache, memtables of 64 MiB, no compression.
+    pub(super) fn real() -> Shape {
+        let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
+        let settings = Settings { cache_bytes: 256 * MIB, memtable_bytes: 64 * MIB, ..Settings::default() };
+        Shape { env: Env::real(), options, settings, listener: Arc::new(Silent) }
+    }
+
+    /// So small that a few hundred records make several blocks, tables and levels.
+    pub(super) fn small(env: Env) -> Shape {
+        let options = CfOptions {
+            block_bytes: 256,
+            restart_interval: 4,
+            compression: Compression::None,
+            table_bytes: 2048,
+            level_base_bytes: 4096,
+            fanout: 3,
+            level0_tables: 2,
+            ..CfOptions::default()
+        };
+        let settings = Settings {
+            memtable_bytes: 8 * 1024,
+            cache_bytes: MIB,
+            segment_bytes: 64 * 1024,
+            ring_bytes: 16 * 1024,
+            drain_bytes: 4096,
+            ..Settings::default()
+        };
+        Shape { env, options, settings, listener: Arc::new(Silent) }
+    }
+}
+
+/// An open store.
+pub(super) struct Node {
+    pub(super) db: Db,
+    pub(super) family: Family,
+    batch: Batch,
+}
+
+impl Node {
+    pub(super) fn open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Outcome<Node> {
+        Ok(Node::try_open(dir, shape, companions)?)
+    }
+
+    /// The same, with the engine's own error.
+    pub(super) fn try_open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Result<Node> {
+        let parts = Parts {
+            env: shape.env.clone(),
+            companions,
+            listener: shape.listener.clone(),
+            families: vec![("default".to_owned(), shape.options.clone())],
+            orders: vec![shape.options.order.clone()],
+        };
+        let db = Db::open(dir, shape.settings.clone(), parts)?;
+        let family = db.family("default").ok_or_else(waxseal_lsm::error::Error::closed)?;
+        Ok(Node { db, family, batch: Batch::new() })
+    }
+
+    pub(super) fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.batch.clear();
+        self.batch.push(self.family.id(), kind, key, value, self.db.companions())?;
+        self.db.commit(&mut self.batch, durability)?;
+        Ok(())
+    }
+
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.apply(Kind::Put, key, value, Durability::Os)
+    }
+
+    /// A sum over all bytes of the value, as a reader would use them; none if there is none.
+    pub(super) fn touch(&self, key: &[u8]) -> Result<Option<u64>> {
+        let mut sum = 0;
+        let found = self.db.get(&self.family, key, At::Latest, &mut |record: &Record<'_>| sum = touch(record.value))?;
+        Ok(found.then_some(sum))
+    }
+
+    /// Passes every row and touches key and value; answers how many there were, and a sum.
+    pub(super) fn scan(&self) -> Result<(u64, u64)> {
+        let mut cursor = self.db.cursor(&self.family, At::Latest, ALL)?;
+        let (mut rows, mut sum) = (0, 0u64);
+        cursor.first()?;
+        while cursor.valid() {
+            sum = sum.wrapping_add(touch(cursor.key())).wrapping_add(touch(cursor.value()));
+            rows += 1;
+            cursor.next()?;
+        }
+        Ok((rows, sum))
+    }
+
+    /// Bytes of the table files, and the records in them.
+    pub(super) fn tables(&self) -> (u64, u64) {
+        let metrics = self.db.metrics();
+        let levels = metrics.families.iter().flat_map(|family| &family.levels);
+        levels.fold((0, 0), |(bytes, records), level| (bytes + level.bytes, records + level.records))
+    }
+
+    pub(super) fn compact(&self) -> Result<()> {
+        self.db.compact(&self.family, &ALL)
+    }
+}

@@ -1,0 +1,61 @@
+//! The plain engine of this run beside the row that was published: an overhead over a slow baseline is no claim.
+
+use crate::Outcome;
+use crate::engine::{Name, Settings};
+use crate::run::{Plan, Step, run};
+use std::path::Path;
+
+/// How far the baseline may be from the published row, either way.
+const NEAR: f64 = 0.05;
+
+/// Repeats the published steps on the plain engine and says how they compare; never a gate: machines differ.
+pub(super) fn beside(dir: &Path, num: u64) -> Outcome<()> {
+    let page = include_str!("../../../../docs/benchmarks.md");
+    let plan = Plan {
+        engine: Name::Plain,
+        steps: vec![Step::FillRandom, Step::Settle, Step::ReadRandom],
+        num,
+        ops: Some(num),
+        threads: 1,
+        key_bytes: 16,
+        value_bytes: 100,
+        batch: 100,
+        settings: Settings { cache_bytes: 256 << 20, memtable_bytes: 7 << 20, synced: false },
+        seed: 0,
+        dir: dir.to_path_buf(),
+        warm: true,
+    };
+    run(&plan, &mut |report| {
+        if let Some(row) = published(page, &report.bench) {
+            let share = report.micros() / row - 1.0;
+            let word = if share.abs() <= NEAR { "within 5 %" } else { "NOT within 5 %" };
+            println!(
+                "baseline {}: {:.3} us here at {num} records, {row:.2} us published at 200,000: {:+.0} %, {word}",
+                report.bench,
+                report.micros(),
+                share * 100.0
+            );
+        }
+        Ok(())
+    })
+}
+
+/// Microseconds of our own column in the quiet run beside fjall.
+fn published(page: &str, step: &str) -> Option<f64> {
+    let (_, quiet) = page.split_once("## Level with fjall")?;
+    let row = quiet.lines().find(|line| line.starts_with(&format!("| {step} |")))?;
+    row.split('|').nth(2)?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_the_rows_that_are_compared() {
+        let page = include_str!("../../../../docs/benchmarks.md");
+        for step in ["fillrandom", "readrandom"] {
+            assert!(published(page, step).is_some_and(|micros| micros > 0.0), "{step}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Question: how much of what was flipped on disk comes back, how fast, and does anything wrong ever come back?
+//! Protocol: sealed stores with blocks of 4 KiB, packed and not, seals following and in a column. One bit of a block is flipped on disk,
+//!           then two; nobody has a copy. A get of a record in that block is timed, past every cache, and every record of the block is
+//!           read. Then three bits, and bursts: what reads answer meanwhile, and what `repair` makes of it with a replica, with the
+//!           table that was compacted away, and with nothing.
+//! Passes:   one bit: all; two bits: 99.9 %; no wrong answer ever; at most 1 ms a block, the median; replica and trash bring
+//!           everything back; with nothing, a fence stands for what is lost, the handler was asked once for each loss, and nothing is
+//!           missing in silence, after opening again neither.
+
+use super::Run;
+use super::content::{Flat, Laps, values};
+use super::node::{ALL, Node, Shape};
+use crate::Outcome;
+use crate::gate::Gate;
+use crate::stats::median_interval;
+use crate::workload::Random;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+use waxseal_lsm::db::At;
+use waxseal_lsm::env::Fs;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{Compression, KIB};
+use waxseal_lsm::record::Kind;
+use waxseal_meta::care::{Candidate, Corrupted, Decision, ErrorHandler, RepairOptions, RepairSource, repair};
+use waxseal_meta::faults::anatomy::Anatomy;
+use waxseal_meta::{Seal, Sealer};
+
+/// Flips of one and of two bits, and worse damages, at scale 1.
+const FULL: u64 = 40_000;
+const WORSE: u64 = 4_000;
+
+const DIR: &str = "/store";
+const TRASH: &str = "/trash";
+const RECORDS: u64 = 240;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
+    let mut gates = Vec::new();
+    let (mut wrong, mut answers) = (0, 0);
+    let each = run.size(FULL, 200) / 8;
+    let mut medians = Vec::new();
+    for bits in [1, 2] {
+        let (mut tried, mut right) = (0, 0);
+        for shape in 0..4 {
+            let mut corrected = corrections(run, shape, bits, each)?;
+            tried += corrected.tried;
+            right += corrected.right;
+            wrong += corrected.wrong;
+            answers += corrected.answers;
+            medians.push(corrected.laps.median() / 1e6);
+            println!(
+                "{bits} bit(s), {}: {} of {} blocks right again, {:.3} ms a block (median)",
+                name(shape),
+                corrected.right,
+                corrected.tried,
+                corrected.laps.median() / 1e6
+            );
+        }
+        let least = if bits == 1 { 100.0 } else { 99.9 };
+        gates.push(run.counted_share(&format!("bits{bits}"), "blocks_right_again", right, tried, least));
+    }
+    // The slowest of the eight settings, each a median over its blocks.
+    let slowest = medians.iter().copied().fold(0.0, f64::max);
+    let time = median_interval(&vec![slowest; 11], run.seed);
+    gates.push(run.at_most("time", "slowest_median_a_block", "ms", time, 1.0));
+    let mut told = Worse::default();
+    let worse = run.size(WORSE, 24);
+    for trial in 0..worse {
+        if run.is_over() {
+            break;
+        }
+        worse_damage(run.seed ^ trial << 24, trial, &mut told)?;
+    }
+    println!(
+        "{} damages of three bits and bursts: {} losses, {} restored by a replica, {} by the trash, {} fenced; the handler was asked {} times",
+        told.trials, told.losses, told.by_source, told.by_trash, told.fenced, told.asked
+    );
+    wrong += told.wrong;
+    answers += told.answers;
+    gates.push(run.none("wrong", "wrong_answers", wrong, answers, 1));
+    gates.push(run.none("hidden", "records_missing_in_silence", told.hidden, told.answers, 1));
+    gates.push(run.counted_share("source", "stores_whole_again", told.by_source, told.source_trials, 100.0));
+    gates.push(run.counted_share("trash", "stores_whole_again", told.by_trash, told.trash_trials, 100.0));
+    gates.push(run.none("handler", "not_asked_just_once", told.asked.abs_diff(told.fenced), told.trials, 1));
+    Ok(gates)
+}
+
+fn name(shape: u64) -> &'static str {
+    ["stored, following", "stored, column", "packed, following", "packed, column"][shape as usize % 4]
+}
+
+fn shape_of(sim: &SimFs, shape: u64) -> Shape {
+    let mut made = Shape::small(sim.env(sim.steps() + 1));
+    made.options.block_bytes = 4 * KIB;
+    made.options.restart_interval = 16;
+    (made.options.table_bytes, made.options.level_base_bytes) = (1 << 20, 4 << 20);
+    made.options.compression = if shape >= 2 { Compression::Lz4 } else { Compression::None };
+    made.options.seal_column = shape % 2 == 1;
+    made.settings.memtable_bytes = 1 << 20;
+    made.settings.cache_bytes = 0;
+    made
+}
+
+/// A store of one table far down, and what it holds; with a copy of a table as it was before in the trash.
+fn store(seed: u64, shape: u64) -> Outcome<(SimFs, Model)> {
+    let sim = SimFs::new(seed);
+    let mut node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
+    let mut values = values(seed, shape);
+    let mut model = Model::new();
+    for half in 0..2 {
+        for (place, key) in Flat::all(RECORDS).iter().enumerate() {
+            if place % 2 == half {
+                let value = values.value();
+                node.put(key, value)?;
+                model.insert(key.to_vec(), value.to_vec());
+            }
+        }
+        node.db.flush()?;
+    }
+    node.compact()?;
+    node.db.close()?;
+    sim.create_dir_all(Path::new(TRASH))?;
+    for path in tables(&sim) {
+        sim.write_all(Path::new(TRASH).join(path.file_name().unwrap_or_default()), &sim.read_all(&path)?)?;
+    }
+    sim.settle();
+    Ok((sim, model))
+}
+
+fn tables(sim: &SimFs) -> Vec<PathBuf> {
+    sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| Path::new(DIR).join(name)).collect()
+}
+
+/// The framed blocks of a table and the keys in each.
+fn blocks(node: &Node, sim: &SimFs) -> Outcome<Vec<(std::ops::Range<usize>, Vec<Vec<u8>>)>> {
+    let path = tables(sim).pop().ok_or("a store without a table")?;
+    let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
+    let mut keys: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
+    let mut raw = node.db.raw(&node.family, At::Latest, ALL)?;
+    while let Some((record, source)) = raw.next()? {
+        keys.entry(source.offset).or_default().push(record.key.to_vec());
+    }
+    let block = |span: std::ops::Range<usize>| (span.clone(), keys.remove(&(span.start as u64)).unwrap_or_default());
+    Ok(anatomy.blocks.iter().map(|found| found.framed()).map(block).collect())
+}
+
+struct Corrected {
+    tried: u64,
+    right: u64,
+    wrong: u64,
+    answers: u64,
+    laps: Laps,
+}
+
+fn corrections(run: &Run, shape: u64, bits: u64, trials: u64) -> Outcome<Corrected> {
+    let (sim, model) = store(run.seed, shape)?;
+    let node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
+    let path = tables(&sim).pop().ok_or("a store without a table")?;
+    let blocks = blocks(&node, &sim)?;
+    let mut random = Random::stream(run.seed, shape << 8 | bits);
+    let mut told = Corrected { tried: 0, right: 0, wrong: 0, answers: 0, laps: Laps::with_room(trials as usize) };
+    for _ in 0..trials {
+        let (span, keys) = &blocks[random.below(blocks.len() as u64) as usize];
+        let Some(asked) = keys.get(random.below(keys.len().max(1) as u64) as usize) else { continue };
+        let flips = flips(span, bits, &mut random);
+        for bit in &flips {
+            sim.flip(&path, *bit)?;
+        }
+        let start = Instant::now();
+        let first = value_of(&node, asked);
+        told.laps.push(start.elapsed());
+        let mut right = true;
+        for (key, found) in keys.iter().map(|key| (key, value_of(&node, key))).chain([(asked, first)]) {
+            told.answers += 1;
+            match found {
+                Ok(found) if found.as_ref() == model.get(key) => {}
+                Ok(_) => {
+                    told.wrong += 1;
+                    right = false;
+                }
+                Err(_) => right = false,
+            }
+        }
+        for bit in &flips {
+            sim.flip(&path, *bit)?;
+        }
+        told.tried += 1;
+        told.right += u64::from(right);
+    }
+    Ok(told)
+}
+
+/// So many different bits of a span of a file.
+fn flips(span: &std::ops::Range<usize>, bits: u64, random: &mut Random) -> Vec<u64> {
+    let mut flips = Vec::new();
+    while (flips.len() as u64) < bits {
+        let bit = span.start as u64 * 8 + random.below(span.len() as u64 * 8);
+        if !flips.contains(&bit) {
+            flips.push(bit);
+        }
+    }
+    flips
+}
+
+fn value_of(node: &Node, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut value = None;
+    node.db.get(&node.family, key, At::Latest, &mut |record| value = Some(record.value.to_vec()))?;
+    Ok(value)
+}
+
+#[derive(Default)]
+struct Worse {
+    trials: u64,
+    losses: u64,
+    source_trials: u64,
+    by_source: u64,
+    trash_trials: u64,
+    by_trash: u64,
+    fenced: u64,
+    asked: u64,
+    wrong: u64,
+    hidden: u64,
+    answers: u64,
+}
+
+/// A replica.
+struct Replica<'a>(&'a Model);
+
+impl RepairSource for Replica<'_> {
+    fn by_seal(&self, _: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        let found = self.0.get(key).filter(|value| Seal::of(key, value) == seal);
+        Ok(found.map(|value| Candidate { kind: Kind::Put, key: key.to_vec(), value: value.clone() }))
+    }
+    fn by_range(&self, _: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()> {
+        let within = self.0.iter().filter(|(key, _)| (low..=high).contains(&key.as_slice()));
+        within.for_each(|(key, value)| visit(Candidate { kind: Kind::Put, key: key.clone(), value: value.clone() }));
+        Ok(())
+    }
+}
+
+/// Counts how often it is asked.
+#[derive(Default)]
+struct Asked(AtomicU64);
+
+impl ErrorHandler for Asked {
+    fn on_corruption(&self, _: &Corrupted) -> Decision {
+        self.0.fetch_add(1, Relaxed);
+        Decision::Quarantine
+    }
+}
+
+fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
+    let shape = trial % 4;
+    let (sim, model) = store(seed, shape)?;
+    let path = tables(&sim).pop().ok_or("a store without a table")?;
+    let mut random = Random::new(seed);
+    let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
+    let block = &anatomy.blocks[random.below(anatomy.blocks.len() as u64) as usize];
+    let span = block.framed();
+    let damaged = match random.below(2) {
+        0 => flips(&span, 3, &mut random),
+        _ => {
+            // Up to 64 bytes of noise.
+            let length = (8 + random.below(56) as usize).min(span.len());
+            let start = span.start + random.below((span.len() - length) as u64 + 1) as usize;
+            (start as u64 * 8..(start + length) as u64 * 8).filter(|_| random.below(2) == 0).collect()
+        }
+    };
+    for bit in &damaged {
+        sim.flip(&path, *bit)?;
+    }
+    let node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
+    told.trials += 1;
+    look(&node, &model, told)?;
+    let (replica, asked) = (Replica(&model), Asked::default());
+    let helper = trial / 4 % 3;
+    let options = RepairOptions {
+        source: (helper == 0).then_some(&replica as &dyn RepairSource),
+        trash: (helper == 1).then(|| PathBuf::from(TRASH)),
+        handler: Some(&asked),
+        ..RepairOptions::default()
+    };
+    let report = repair(&node.db, options)?;
+    told.losses += report.damage.len() as u64;
+    let fenced = |finding: &&waxseal_meta::care::Finding| finding.outcome == waxseal_meta::care::Outcome::Fenced;
+    told.fenced += report.damage.iter().filter(fenced).count() as u64;
+    told.asked += asked.0.load(Relaxed);
+    let whole = look(&node, &model, told)?;
+    node.db.close()?;
+    drop(node);
+    let node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
+    let again = look(&node, &model, told)?;
+    match helper {
+        0 => {
+            told.source_trials += 1;
+            told.by_source += u64::from(whole && again);
+        }
+        1 => {
+            told.trash_trials += 1;
+            told.by_trash += u64::from(whole && again);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads everything by key; true if it is all there.
+fn look(node: &Node, model: &Model, told: &mut Worse) -> Outcome<bool> {
+    let mut whole = true;
+    for (key, value) in model {
+        told.answers += 1;
+        match value_of(node, key) {
+            Ok(Some(found)) if found == *value => {}
+            Ok(Some(_)) => told.wrong += 1,
+            Ok(None) => told.hidden += 1,
+            Err(_) => whole = false,
+        }
+    }
+    Ok(whole)
+}

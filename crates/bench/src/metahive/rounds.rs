@@ -1,0 +1,137 @@
+//! Sides in turn: what is compared is measured within moments, forwards and backwards, so that a drift of the machine hits all alike.
+//!
+//! A round measures every side once, in order in even rounds and in reverse in odd ones (A B B A). What is judged is the median
+//! over rounds of what one side took more than another within the round, by its bootstrap bounds.
+
+use super::Run;
+use crate::Outcome;
+use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval};
+
+/// Nanoseconds an operation, by round and side.
+pub(super) struct Rounds {
+    times: Vec<Vec<f64>>,
+    seed: u64,
+}
+
+/// Rounds at least, for an interval to be given.
+pub(super) const LEAST: usize = MEDIAN_SAMPLES;
+
+/// Measures `sides` sides in turn, `rounds` times or until the run is over. `measure` answers nanoseconds an operation.
+pub(super) fn alternate(
+    run: &Run,
+    sides: usize,
+    rounds: usize,
+    mut measure: impl FnMut(usize) -> Outcome<f64>,
+) -> Outcome<Rounds> {
+    let several = alternate_many(run, sides, rounds, |side| Ok([measure(side)?]))?;
+    let [rounds] = several;
+    Ok(rounds)
+}
+
+/// The same where one measurement gives several numbers.
+pub(super) fn alternate_many<const N: usize>(
+    run: &Run,
+    sides: usize,
+    rounds: usize,
+    mut measure: impl FnMut(usize) -> Outcome<[f64; N]>,
+) -> Outcome<[Rounds; N]> {
+    let mut all: [Rounds; N] = std::array::from_fn(|_| Rounds { times: Vec::new(), seed: run.seed });
+    for round in 0..rounds {
+        if run.is_over() {
+            break;
+        }
+        let mut times = [const { Vec::new() }; N];
+        times.iter_mut().for_each(|times| times.resize(sides, 0.0));
+        for turn in 0..sides {
+            let side = if round % 2 == 0 { turn } else { sides - 1 - turn };
+            for (times, time) in times.iter_mut().zip(measure(side)?) {
+                times[side] = time;
+            }
+        }
+        for (rounds, times) in all.iter_mut().zip(times) {
+            rounds.times.push(times);
+        }
+    }
+    Ok(all)
+}
+
+impl Rounds {
+    /// Rounds done.
+    pub(super) fn count(&self) -> usize {
+        self.times.len()
+    }
+
+    /// What a side took, the median.
+    pub(super) fn of(&self, side: usize) -> f64 {
+        median(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>())
+    }
+
+    /// The bounds of what a side took.
+    pub(super) fn interval_of(&self, side: usize) -> Option<Interval> {
+        median_interval(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>(), self.seed)
+    }
+
+    /// What `side` took more than `base`, in nanoseconds.
+    pub(super) fn more(&self, side: usize, base: usize) -> Option<Interval> {
+        let more: Vec<f64> = self.times.iter().map(|round| round[side] - round[base]).collect();
+        median_interval(&more, self.seed)
+    }
+
+    /// What `side` took more than `base`, in percent of `base` less what the driver itself takes.
+    pub(super) fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
+        let more: Vec<f64> = self
+            .times
+            .iter()
+            .map(|round| (round[side] - round[base]) / (round[base] - driver).max(1.0) * 100.0)
+            .collect();
+        median_interval(&more, self.seed)
+    }
+}
+
+/// An interval as people read it.
+pub(super) fn shown(interval: Option<Interval>) -> String {
+    match interval {
+        Some(Interval { mean, low, high, .. }) => format!("{mean:+.2} ({low:+.2} .. {high:+.2})"),
+        None => "undecided".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    fn run() -> Run {
+        let until = Instant::now() + Duration::from_secs(60);
+        Run { id: "test", scale: 1.0, seed: 1, dir: PathBuf::new(), until, regime: None, plain_node: None, state: None }
+    }
+
+    #[test]
+    fn sides_take_turns_forwards_and_backwards() {
+        let mut order = Vec::new();
+        let rounds = alternate(&run(), 3, 2, |side| {
+            order.push(side);
+            Ok(side as f64)
+        });
+        assert_eq!(order, [0, 1, 2, 2, 1, 0]);
+        assert_eq!(rounds.expect("measured").more(2, 0), None, "two rounds say nothing");
+    }
+
+    #[test]
+    fn a_drift_of_the_machine_cancels_and_a_cost_does_not() {
+        let mut clock = 0.0;
+        let rounds = alternate(&run(), 2, 12, |side| {
+            clock += 100.0;
+            Ok(clock + if side == 1 { 7.0 } else { 0.0 })
+        });
+        let more = rounds.expect("measured").more(1, 0).expect("twelve rounds");
+        assert!((more.mean - 7.0).abs() < 1e-9 && more.low <= more.mean && more.mean <= more.high, "{more:?}");
+    }
+
+    #[test]
+    fn a_run_that_is_over_measures_no_further() {
+        let over = Run { until: Instant::now(), ..run() };
+        assert_eq!(alternate(&over, 2, 12, |_| Ok(1.0)).expect("measured").count(), 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! Question: what does a seal cost in bytes, on disk under every codec, and in memory while many versions are compacted?
+//! Protocol: the same records, 20 B keys and 100 B values, every key once, written to a plain and a sealed store, compacted to one
+//!           level; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
+//!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
+//!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
+//!           The paper's own store stands beside in both.
+//! Passes:   at most 9 B a record more under every codec, and at most 16 B a version of memory (the paper's map) more than plain; the
+//!           paper's store is printed, not judged.
+//! Gaps:     no zstd in this build.
+
+use super::content::{Flat, values};
+use super::node::{Node, Shape};
+use super::{Run, exactly};
+use crate::gate::Gate;
+use crate::{Outcome, heap};
+use std::sync::Arc;
+use waxseal_lsm::db::Snapshot;
+use waxseal_lsm::env::work::Mode;
+use waxseal_lsm::options::Compression;
+use waxseal_lsm::seam::{Companions, Plain};
+use waxseal_meta::Sealer;
+use waxseal_meta::paper::Paper;
+
+/// Records, and versions of one key, at scale 1.
+const FULL: u64 = 2_000_000;
+const VERSIONS: u64 = 50_000;
+
+/// What the paper's compaction keeps in memory for a version.
+const PAPER_BYTES: f64 = 16.0;
+
+const CODECS: [(&str, Compression); 2] = [("none", Compression::None), ("lz4", Compression::Lz4)];
+
+pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
+    let num = run.size(FULL, 2_000);
+    let mut gates = Vec::new();
+    println!("zstd: not in this build");
+    for (name, codec) in CODECS {
+        let plain = bytes(run, num, codec, Arc::new(Plain), false)?;
+        let paper = bytes(run, num, codec, Arc::new(Paper::default()), false)?;
+        println!(
+            "{name} the paper's rows: {paper:.2} B a record, {:+.2} B, {:+.1} %",
+            paper - plain,
+            (paper / plain - 1.0) * 100.0
+        );
+        for (layout, column) in [("following", false), ("column", true)] {
+            let sealed = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
+            let more = sealed - plain;
+            println!(
+                "{name} {layout}: plain {plain:.2} B a record, sealed {sealed:.2}: {more:+.2} B, {:+.1} %",
+                more / plain * 100.0
+            );
+            let what = format!("{name}.{layout}");
+            gates.push(run.at_most(&what, "more_a_record", "bytes", Some(exactly(more, num)), 9.0));
+        }
+    }
+    gates.push(memory(run)?);
+    Ok(gates)
+}
+
+/// Bytes of table files a record.
+fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, column: bool) -> Outcome<f64> {
+    let mut shape = Shape::real();
+    shape.options.compression = codec;
+    shape.options.seal_column = column;
+    let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
+    let mut values = values(run.seed, 0);
+    for key in Flat::all(num).iter() {
+        node.put(key, values.value())?;
+    }
+    node.db.settle()?;
+    node.compact()?;
+    let (bytes, records) = node.tables();
+    // The paper's store has a row for each.
+    if records != num && records != 2 * num {
+        return Err(format!("{records} records in tables, not {num}").into());
+    }
+    Ok(bytes as f64 / num as f64)
+}
+
+fn memory(run: &Run) -> Outcome<Gate> {
+    let most = run.size(VERSIONS, 20_000);
+    let few = most / 5;
+    let slope = |keeper: fn() -> Arc<dyn Companions>| -> Outcome<(f64, f64)> {
+        let low = peak_of_compaction(run, few, keeper())?;
+        let high = peak_of_compaction(run, most, keeper())?;
+        Ok(((high - low) / (most - few) as f64, high))
+    };
+    let plain = slope(|| Arc::new(Plain))?;
+    let sealed = slope(|| Arc::new(Sealer::new()))?;
+    let paper = slope(|| Arc::new(Paper::default()))?;
+    println!(
+        "compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map):"
+    );
+    for (name, (slope, peak)) in [("plain", plain), ("sealed", sealed), ("the paper's store", paper)] {
+        println!("    {name}: {:.2} MB, {slope:.2} B a version", peak / 1e6);
+    }
+    let more = exactly(sealed.0 - plain.0, most);
+    Ok(run.at_most("memory", "more_a_version", "bytes", Some(more), PAPER_BYTES))
+}
+
+/// By how much the heap grows while the versions of one key are compacted.
+fn peak_of_compaction(run: &Run, versions: u64, keeper: Arc<dyn Companions>) -> Outcome<f64> {
+    let mut shape = Shape::real();
+    // One thread, so that nothing else is on the heap.
+    shape.env.work = Mode::Stepped;
+    // A block that was read stays counted: none does.
+    shape.settings.cache_bytes = 0;
+    let mut node = Node::open(&run.fresh("versions")?, &shape, keeper)?;
+    let mut values = values(run.seed, 1);
+    let mut alive: Vec<Snapshot> = Vec::with_capacity(versions as usize);
+    for half in 0..2 {
+        for _ in 0..versions / 2 {
+            node.put(b"one key of many versions", values.value())?;
+            alive.push(node.db.snapshot()?);
+        }
+        if half == 0 {
+            node.db.flush()?;
+        }
+    }
+    node.db.flush()?;
+    let (_, before) = node.tables();
+    let (peak, outcome) = heap::peak(|| node.compact());
+    outcome?;
+    let (_, after) = node.tables();
+    if before < versions / 2 * 2 || after < versions / 2 * 2 {
+        return Err(format!("{before} versions before the compaction, {after} behind it").into());
+    }
+    Ok(peak as f64)
+}

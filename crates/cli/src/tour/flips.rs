@@ -1,0 +1,371 @@
+//! Flipped bits: a copy of the store is damaged, looked at, read, and repaired.
+//!
+//! In rounds, each of which flips one bit at a random place of each table file of the copy. Then `verify` must name the file;
+//! every record is read by key and by scan, and each answer must be exact or an error; then `repair` mends what it can, and the
+//! next round goes on with what it left. A wrong value, an older version, a record that is missing and a row too many are *silent*
+//! if no error stands in their place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use waxseal::care::Outcome;
+use waxseal::env::SeededRandom;
+use waxseal::{ColumnFamily, Db, RepairOptions, Report as Findings, VerifyOptions};
+
+use super::kill;
+use super::report::Report;
+use super::seconds;
+use super::steps::{Content, NOTES, Tour, open};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress;
+use crate::text::{count, counted};
+
+/// Rounds go on until so many bits were flipped.
+const LEAST_FLIPS: u64 = 16;
+const MOST_ROUNDS: u64 = 8;
+/// Gaps printed by name.
+const PRINTED: usize = 3;
+
+/// What came of the flipped bits.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Flips {
+    pub(super) injected: u64,
+    /// Those whose file `verify` named.
+    pub(super) detected: u64,
+    /// Those that `repair` made right again.
+    pub(super) repaired: u64,
+    /// Answers that were wrong without an error.
+    pub(super) silent: u64,
+}
+
+/// How a store answered.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
+struct Answers {
+    exact: u64,
+    errors: u64,
+    silent: u64,
+}
+
+impl Answers {
+    fn add(&mut self, other: Answers) {
+        self.exact += other.exact;
+        self.errors += other.errors;
+        self.silent += other.silent;
+    }
+}
+
+/// A bit of a file that was flipped.
+struct Flip {
+    file: String,
+}
+
+impl Tour {
+    /// Copies the closed store, damages the copy, and holds it to the promise.
+    pub(super) fn flip_bits(
+        &self,
+        dir: &Path,
+        outcome: &kill::Outcome,
+        seed: u64,
+        report: &mut Report,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let start = Instant::now();
+        let random = SeededRandom::new(seed ^ 0xF11F_0F11);
+        copy_store(self.dir(), dir).map_err(|error| Failure::io(dir.display(), error))?;
+        let (mut flips, mut answers, mut printed) = (Flips::default(), Answers::default(), 0);
+        let mut told = Told::default();
+        let mut round = 0;
+        while round < MOST_ROUNDS && flips.injected < LEAST_FLIPS {
+            let made = flip_tables(dir, &random).map_err(|error| Failure::io(dir.display(), error))?;
+            if made.is_empty() {
+                break;
+            }
+            round += 1;
+            flips.injected += made.len() as u64;
+            let db = open(dir)?;
+            let found =
+                db.verify(VerifyOptions { progress: Some(&mut progress::watch("verify")), ..Default::default() })?;
+            flips.detected += made.iter().filter(|flip| names(&found, &flip.file)).count() as u64;
+            for finding in found.damage.iter().take(PRINTED - printed) {
+                told.found.push(finding.to_string());
+                printed += 1;
+            }
+            let meanwhile = self.read_all(&db, outcome)?;
+            flips.silent += meanwhile.silent;
+            answers.add(meanwhile);
+            let mended =
+                db.repair(RepairOptions { progress: Some(&mut progress::watch("repair")), ..Default::default() })?;
+            flips.repaired += made.iter().filter(|flip| is_repaired(&mended, &flip.file)).count() as u64;
+            told.note(&mended);
+            db.close()?;
+        }
+        // What was repaired must read right as well, and after reopening.
+        let db = open(dir)?;
+        let after = self.read_all(&db, outcome)?;
+        flips.silent += after.silent;
+        db.close()?;
+        drop(db);
+        report.flips = flips;
+        say(flips, round, answers, after, &told, start, report, output)
+    }
+
+    /// Reads every record by key and by scan, both ways.
+    fn read_all(&self, db: &Db, outcome: &kill::Outcome) -> Result<Answers, Failure> {
+        let mut answers = Answers::default();
+        let (cf, notes) = (db.column_family("default")?, db.column_family(NOTES)?);
+        answers.add(read_family(&cf, self.expected_or_none())?);
+        answers.add(read_family(&notes, self.expected_notes())?);
+        match kill::check(db, outcome) {
+            Ok(verdict) => {
+                answers.add(Answers { exact: verdict.keys, silent: verdict.lost + verdict.wrong, errors: 0 })
+            }
+            Err(failure) if failure.is_corruption() => answers.errors += 1,
+            Err(failure) => return Err(failure),
+        }
+        Ok(answers)
+    }
+}
+
+/// Every key by `get`, then all of them by scan, forwards and backwards. What must not be there comes with no content.
+fn read_family<'a>(
+    cf: &ColumnFamily,
+    expected: impl DoubleEndedIterator<Item = (&'a [u8], Option<Content>)> + Clone,
+) -> Result<Answers, Failure> {
+    let mut answers = Answers::default();
+    for (key, content) in expected.clone() {
+        match cf.get_with(key, Content::of) {
+            Ok(found) if found == content => answers.exact += 1,
+            Ok(_) => answers.silent += 1,
+            Err(error) if error.is_corruption() => answers.errors += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let rows = expected.filter_map(|(key, content)| Some((key, content?)));
+    answers.add(scan(cf, rows.clone(), true)?);
+    answers.add(scan(cf, rows.rev(), false)?);
+    Ok(answers)
+}
+
+/// Walks beside what must be there. A row may be missing only between the keys of which an error was told.
+fn scan<'a>(
+    cf: &ColumnFamily,
+    expected: impl Iterator<Item = (&'a [u8], Content)>,
+    forward: bool,
+) -> Result<Answers, Failure> {
+    let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
+    let (mut answers, mut gaps) = (Answers::default(), Gaps::default());
+    let mut expected = expected.peekable();
+    let mut cursor = cf.cursor();
+    let mut step = if forward { cursor.first() } else { cursor.last() };
+    loop {
+        match step {
+            Err(error) if error.is_corruption() => {
+                answers.errors += 1;
+                gaps.note(&error);
+            }
+            Err(error) => return Err(error.into()),
+            Ok(()) if !cursor.valid() => break,
+            Ok(()) => {
+                while let Some((missing, _)) = expected.next_if(|(key, _)| is_ahead(key, cursor.key())) {
+                    answers.silent += u64::from(!gaps.excuse(missing));
+                }
+                gaps.open = false;
+                match expected.next_if(|(key, _)| *key == cursor.key()) {
+                    Some((_, content)) if content == Content::of(cursor.value()) => answers.exact += 1,
+                    _ => answers.silent += 1, // another value, or a row too many
+                }
+            }
+        }
+        step = if forward { cursor.next() } else { cursor.prev() };
+    }
+    answers.silent += expected.filter(|(missing, _)| !gaps.excuse(missing)).count() as u64;
+    Ok(answers)
+}
+
+/// The gaps of which a scan was told.
+#[derive(Default)]
+struct Gaps {
+    spans: Vec<(Vec<u8>, Vec<u8>)>,
+    /// An error was the last answer: it stands between the rows around it, whatever keys it names.
+    open: bool,
+}
+
+impl Gaps {
+    fn note(&mut self, error: &waxseal::Error) {
+        self.open = true;
+        let span = error.damage().and_then(|damage| damage.key_range.clone());
+        self.spans.extend(span.filter(|span| !self.spans.contains(span)));
+    }
+
+    /// True if a row with this key may be missing.
+    fn excuse(&self, key: &[u8]) -> bool {
+        self.open || self.spans.iter().any(|(from, to)| &from[..] <= key && key <= &to[..])
+    }
+}
+
+/// What is worth telling of the rounds.
+#[derive(Default)]
+struct Told {
+    found: Vec<String>,
+    ladder: BTreeSet<String>,
+    fenced: u64,
+}
+
+impl Told {
+    fn note(&mut self, mended: &Findings) {
+        for finding in &mended.damage {
+            match finding.outcome {
+                Outcome::Repaired(rung) => drop(self.ladder.insert(rung.to_string())),
+                _ => self.fenced += 1,
+            }
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "it prints them")]
+fn say(
+    flips: Flips,
+    rounds: u64,
+    meanwhile: Answers,
+    after: Answers,
+    told: &Told,
+    start: Instant,
+    report: &mut Report,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let text = format!(
+        "{} flipped in the tables of a copy, in {}: verify names {}",
+        counted(flips.injected, "bit", "bits"),
+        counted(rounds, "round", "rounds"),
+        count(flips.detected)
+    );
+    report.step("flip", text, output)?;
+    for found in &told.found {
+        report.note(found, output)?;
+    }
+    let text = format!(
+        "{} exact meanwhile, {} corruption, {} wrong",
+        counted(meanwhile.exact, "answer", "answers"),
+        count(meanwhile.errors),
+        count(meanwhile.silent)
+    );
+    report.step("read", text, output)?;
+    let ladder: Vec<&str> = told.ladder.iter().map(String::as_str).collect();
+    let by = if ladder.is_empty() { String::new() } else { format!(" ({})", ladder.join(", ")) };
+    let text = format!(
+        "{} of {} made right again{by}, {} fenced ({})",
+        count(flips.repaired),
+        count(flips.injected),
+        counted(told.fenced, "place", "places"),
+        seconds(start)
+    );
+    report.step("repair", text, output)?;
+    let text = format!(
+        "{} exact, {} corruption, {} wrong after that",
+        counted(after.exact, "answer", "answers"),
+        count(after.errors),
+        count(after.silent)
+    );
+    report.note(text, output)
+}
+
+/// True if a report names the file as damaged.
+fn names(report: &Findings, file: &str) -> bool {
+    report.damage.iter().any(|finding| finding.file == file)
+}
+
+/// True if the file was damaged and nothing of it is left unrepaired.
+fn is_repaired(report: &Findings, file: &str) -> bool {
+    let mut found = report.damage.iter().filter(|finding| finding.file == file).peekable();
+    found.peek().is_some() && found.all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
+}
+
+/// Copies every file; nothing is linked, so that the original stays whole.
+fn copy_store(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Flips one bit in each table file.
+fn flip_tables(dir: &Path, random: &SeededRandom) -> io::Result<Vec<Flip>> {
+    let mut tables: Vec<PathBuf> = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    tables.retain(|path| path.extension().is_some_and(|extension| extension == "tbl"));
+    tables.sort();
+    let mut flips = Vec::new();
+    for path in tables {
+        let file = fs::OpenOptions::new().read(true).write(true).open(&path)?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            continue;
+        }
+        let (offset, bit) = (random.below(length), random.below(8));
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset)?;
+        file.write_all_at(&[byte[0] ^ 1 << bit], offset)?;
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        flips.push(Flip { file });
+    }
+    Ok(flips)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(written: &[(&str, &str)], expected: &[(&str, Option<&str>)]) -> Answers {
+        let db = Db::memory().unwrap();
+        let cf = db.column_family("default").unwrap();
+        for (key, value) in written {
+            cf.put(key, value).unwrap();
+        }
+        let expected =
+            expected.iter().map(|(key, value)| (key.as_bytes(), value.map(|value| Content::of(value.as_bytes()))));
+        read_family(&cf, expected).unwrap()
+    }
+
+    #[test]
+    fn every_kind_of_wrong_answer_is_silent() {
+        let whole = [("a", "1"), ("b", "2"), ("c", "3")];
+        let all = [("a", Some("1")), ("aa", None), ("b", Some("2")), ("c", Some("3"))];
+        assert_eq!(answers(&whole, &all), Answers { exact: 4 + 2 * 3, errors: 0, silent: 0 });
+        assert_eq!(answers(&whole[1..], &all).silent, 3, "missing");
+        assert_eq!(answers(&whole[..2], &all).silent, 3, "missing at the end");
+        assert_eq!(answers(&[("a", "1"), ("b", "old"), ("c", "3")], &all).silent, 3, "another value");
+        assert_eq!(answers(&[("a", "1"), ("aa", "back"), ("b", "2"), ("c", "3")], &all).silent, 3, "a row too many");
+    }
+
+    #[test]
+    fn an_error_excuses_what_it_names() {
+        let mut gaps = Gaps::default();
+        assert!(!gaps.excuse(b"b"));
+        let damage = waxseal::Damage { key_range: Some((b"b".to_vec(), b"d".to_vec())), ..waxseal::Damage::default() };
+        gaps.note(&waxseal::Error::corruption(damage, "here"));
+        assert!(gaps.excuse(b"z"), "before the next row");
+        gaps.open = false;
+        assert_eq!(["a", "b", "c", "d", "e"].map(|key| gaps.excuse(key.as_bytes())), [false, true, true, true, false]);
+    }
+
+    #[test]
+    fn one_bit_of_each_table_is_flipped() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["000001.tbl", "000002.tbl", "000003.log"] {
+            fs::write(dir.path().join(name), [0; 100]).unwrap();
+        }
+        let flips = flip_tables(dir.path(), &SeededRandom::new(1)).unwrap();
+        assert_eq!(flips.iter().map(|flip| &flip.file[..]).collect::<Vec<_>>(), ["000001.tbl", "000002.tbl"]);
+        let ones =
+            |name: &str| fs::read(dir.path().join(name)).unwrap().iter().map(|byte| byte.count_ones()).sum::<u32>();
+        assert_eq!(["000001.tbl", "000002.tbl", "000003.log"].map(ones), [1, 1, 0]);
+    }
+}

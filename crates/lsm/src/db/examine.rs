@@ -1,0 +1,227 @@
+//! Examine: a store looked at piece by piece, for whoever verifies, scrubs or repairs it. Nothing is changed here.
+//!
+//! Out: the tables of a family, each kept alive while it is looked at; its memtables; the log as far as it is still there; the
+//!      manifest read once more. What is damaged is an error of the piece that is hit, and of no other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::family::Family;
+use super::recover::facts_of;
+use super::{Db, TableHandle};
+use crate::batch::Operations;
+use crate::cursor::Cursor;
+use crate::env::work::lock;
+use crate::env::{Clock, Env, Open};
+use crate::error::{Error, IoContext, Result};
+use crate::names::Name;
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::{Check, bind_written};
+use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
+use crate::version::{State, TableMeta, recover};
+use crate::wal::{self, Beside, Replayed};
+
+/// How often the log is read anew when it goes on under the reader.
+const ATTEMPTS: usize = 16;
+
+/// One table of a family. Its file is not removed while this lives.
+#[derive(Clone)]
+pub struct TableRef {
+    family: Family,
+    level: usize,
+    handle: Arc<TableHandle>,
+}
+
+impl TableRef {
+    /// The family.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// The level it is in.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// What the manifest says of it.
+    pub fn meta(&self) -> &TableMeta {
+        self.handle.meta()
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        Name::Table(self.meta().number).to_string()
+    }
+
+    /// The table, opened as for any reader.
+    pub fn table(&self) -> Result<Arc<Table>> {
+        self.handle.table().cloned()
+    }
+}
+
+impl fmt::Debug for TableRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} in level {}", self.handle, self.level)
+    }
+}
+
+/// A record that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRecord {
+    /// The key.
+    pub key: Vec<u8>,
+    /// The seqno.
+    pub seqno: Seqno,
+    /// The kind.
+    pub kind: Kind,
+    /// The value.
+    pub value: Vec<u8>,
+    /// The companions.
+    pub companion: Vec<u8>,
+}
+
+impl OwnedRecord {
+    /// A copy.
+    pub fn of(record: &Record<'_>) -> OwnedRecord {
+        OwnedRecord {
+            key: record.key.to_vec(),
+            seqno: record.seqno,
+            kind: record.kind,
+            value: record.value.to_vec(),
+            companion: record.companion.to_vec(),
+        }
+    }
+
+    /// The record, borrowed.
+    pub fn borrow(&self) -> Record<'_> {
+        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
+    }
+}
+
+impl Db {
+    /// The tables of a family as they are now, the upper levels first.
+    pub fn tables(&self, family: &Family) -> Result<Vec<TableRef>> {
+        self.open_inner()?;
+        let view = family.pinned_view();
+        let held = |level: usize, handle: &Arc<TableHandle>| TableRef {
+            family: family.clone(),
+            level,
+            handle: handle.clone(),
+        };
+        let levels = view.levels.iter().enumerate();
+        Ok(levels.flat_map(|(level, tables)| tables.tables().iter().map(move |table| held(level, table))).collect())
+    }
+
+    /// A table opened anew from its file; what memory holds of its index does not help.
+    pub fn open_anew(&self, table: &TableRef) -> Result<Arc<Table>> {
+        let inner = self.open_inner()?;
+        let meta = table.meta();
+        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
+        let (name, order) = (table.name(), table.family.order().clone());
+        let file = inner.env.fs.open(&inner.path(Name::Table(meta.number)), Open::Read);
+        let file = file.during(|| format!("opening {name}"))?;
+        Table::open(name, file, expected, order, inner.cache.clone(), inner.companions.clone())
+    }
+
+    /// A table opened by its data and by what the manifest says of it, whatever else of it is damaged.
+    pub fn rebuild_table(&self, table: &TableRef) -> Result<Rebuilt> {
+        let inner = self.open_inner()?;
+        let meta = table.meta();
+        let known = Known {
+            uid: Some(meta.uid),
+            family: table.family.id(),
+            keys: Some((meta.smallest.clone(), meta.largest.clone())),
+            seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
+            ledger: Some(meta.ledger),
+        };
+        let name = table.name();
+        let file = inner.env.fs.open(&inner.path(Name::Table(meta.number)), Open::Read);
+        let file = file.during(|| format!("opening {name}"))?;
+        rebuild(&name, file, &known, table.family.order(), inner.cache.clone(), inner.companions.clone())
+    }
+
+    /// Shows every record that a family has in memory, and what its companion says of it.
+    pub fn visit_memtables(
+        &self,
+        family: &Family,
+        visit: &mut dyn FnMut(&Record<'_>, Check) -> Result<()>,
+    ) -> Result<()> {
+        let inner = self.open_inner()?;
+        let view = family.pinned_view();
+        for generation in [&view.active].into_iter().chain(&view.frozen) {
+            let mut cursor = generation.memtable.cursor();
+            cursor.first()?;
+            while cursor.valid() {
+                let record = cursor.record();
+                let key_hash = crate::checksum::hash_key(record.key);
+                visit(&record, inner.companions.verify(&record, key_hash, cursor.source().protection))?;
+                cursor.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family. Errors: `Corruption`
+    /// where the log is damaged.
+    pub fn read_log(&self, wanted: &mut dyn FnMut(u32, &Record<'_>) -> bool) -> Result<Vec<(u32, OwnedRecord)>> {
+        let inner = self.open_inner()?;
+        let (env, dir) = (&inner.env, &inner.dir);
+        for _ in 0..ATTEMPTS {
+            let first = self.state()?;
+            let Some(log) = &first.log else { return Ok(Vec::new()) };
+            let marks = wal::read_marks(env, dir, log)?;
+            let state = self.state()?;
+            if state.log != first.log {
+                continue;
+            }
+            let mut found = Vec::new();
+            let mut companion = Vec::new();
+            let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
+            let visit = &mut |frame: Replayed<'_>| {
+                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+                    let operation = operation?;
+                    bind_written(&*inner.companions, operation.companion, seqno, &mut companion);
+                    let (key, kind, value) = (operation.key, operation.kind, operation.value);
+                    let record = Record { key, seqno, kind, value, companion: &companion };
+                    if wanted(operation.family, &record) {
+                        found.push((operation.family, OwnedRecord::of(&record)));
+                    }
+                }
+                Ok(())
+            };
+            if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, marks, visit)? {
+                return Ok(found);
+            }
+        }
+        let busy = std::io::Error::new(std::io::ErrorKind::ResourceBusy, "it keeps changing");
+        Err(Error::io("reading the log", busy))
+    }
+
+    /// Reads the manifest once more, as an open would. Errors: `Corruption` if an open would refuse it.
+    pub fn check_manifest(&self) -> Result<()> {
+        let inner = self.open_inner()?;
+        let _no_edit_meanwhile = lock(&inner.manifest);
+        let missing = || Error::structural("the store has no manifest any more");
+        recover(&inner.env, &inner.dir)?.map(drop).ok_or_else(missing)
+    }
+
+    /// The clock that the store goes by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner().env.clock
+    }
+
+    /// The outside that the store was opened with.
+    pub fn env(&self) -> &Env {
+        &self.inner().env
+    }
+
+    /// What the manifest says now.
+    fn state(&self) -> Result<State> {
+        let inner = self.open_inner()?;
+        if let Some(manifest) = &*lock(&inner.manifest) {
+            return Ok(manifest.state().clone());
+        }
+        let found = recover(&inner.env, &inner.dir)?;
+        found.map(|found| found.state).ok_or_else(|| Error::structural("the store has no manifest any more"))
+    }
+}

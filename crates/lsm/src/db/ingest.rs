@@ -1,0 +1,406 @@
+//! Ingestion: records of other files become records of a family, all under one new seqno; and the way out, raw records for an
+//! export.
+//!
+//! In:     a way to open a cursor over records in internal order, which is walked twice.
+//! Out:    one table of level 0 with the newest record of each key, as if all of them had been written at one moment.
+//! Path:   walk and check everything (nothing is changed yet) -> a frame of the log takes a seqno, and the family's memtable is
+//!         frozen at just that place in the order of commits -> memtables up to there to tables -> the records copied with
+//!         their companions bound to the seqno -> one edit.
+//! Holds:  what was committed before is older, what is committed later is newer, in every table and memtable (the first
+//!         answer of a read decides, so no memtable or table may hold records from both sides of the seqno). Whoever takes a
+//!         snapshot between seqno and edit holds its views, so that it does not see the records come (I13).
+//! Crash:  before the edit nothing is there but a seqno that no record has; after it, everything.
+//!
+//! The records are copied, not linked: every one of them is checked on the way in, twice, and the tables of this store hold
+//! no seqno that another store gave out.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::background::Lane;
+use super::family::{Family, View};
+use super::install::Replaced;
+use super::reads::{Bounds, LevelPart};
+use super::snapshot::{At, Snapshot};
+use super::{Db, Families, Inner};
+use crate::batch::Batch;
+use crate::checksum::hash_key;
+use crate::codec::{Reader, put_varint};
+use crate::compaction::output::{Job, write_tables};
+use crate::compaction::{Rules, Splitter};
+use crate::cursor::Cursor;
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::fence::Fence;
+use crate::ledger::Ledger;
+use crate::merge::{ConcatCursor, MergeCursor};
+use crate::options::Compression;
+use crate::order::Order;
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::seam::{Check, Companions, Protection, Source};
+use crate::version::{Edit, TableMeta};
+
+/// The id that no family ever has: an operation that names it takes a seqno and holds nothing. docs/format.md, section 5.2.
+pub(super) const NO_FAMILY: u32 = u32::MAX;
+
+/// What an ingestion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ingested {
+    /// The seqno of every record that came in; 0 if there was none.
+    pub seqno: Seqno,
+    /// Records that came in.
+    pub records: u64,
+    /// Versions that a newer one of the same key, from the same source, took the place of.
+    pub superseded: u64,
+    /// The number of the table that holds them.
+    pub table: Option<u64>,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// All versions of a family's records within bounds, up to a seqno, in internal order, front to back.
+pub struct Raw {
+    cursor: Box<dyn Cursor>,
+    order: Order,
+    seqno: Seqno,
+    bounds: Bounds,
+    started: bool,
+    /// Pins what it sees.
+    _snapshot: Snapshot,
+}
+
+impl Db {
+    /// The keeper of companions, to be shared.
+    pub fn keeper(&self) -> &Arc<dyn Companions> {
+        &self.inner().companions
+    }
+
+    /// Every version within bounds that `at` sees, or older, with its companions and where it stands. Nothing that it reads is
+    /// kept in the cache. Errors: `Corruption` if records were lost within the bounds; what cannot be read, while walking.
+    pub fn raw(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<Raw> {
+        let inner = self.open_inner()?;
+        let snapshot = match at {
+            At::Snapshot(snapshot) => snapshot.clone(),
+            At::Latest => self.snapshot()?,
+        };
+        let seqno = inner.seqno(At::Snapshot(&snapshot))?;
+        let view = snapshot.view(family.id()).cloned().unwrap_or_else(|| family.pinned_view());
+        if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
+            return Err(fence.error());
+        }
+        let cursor = raw_cursor(family, &view)?;
+        Ok(Raw { cursor, order: family.order().clone(), seqno, bounds, started: false, _snapshot: snapshot })
+    }
+
+    /// Puts the newest record of each key that `open` gives into the family, tombstones too, in one commit that is durable when
+    /// this returns. `open` is called twice and must give the same both times. Readers and writers go on meanwhile.
+    ///
+    /// Errors: `Corruption` with file and offset for a record that is not what its companion says, that has none where its
+    /// file promised one, or that is out of order: then nothing was changed. `Invalid` for kinds that this version does
+    /// not write. A companion of an algorithm unknown here, or any on a node without a keeper, is left behind.
+    pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
+        let (inner, _) = self.writable()?;
+        let order = family.order();
+        let mut first = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), MAX_SEQNO);
+        let mut expected = Ledger::default();
+        first.first()?;
+        while first.valid() {
+            let record = first.record();
+            expected.add(record.kind, inner.companions.term(&record));
+            first.next()?;
+        }
+        if expected.count() == 0 {
+            return Ok(Ingested::default());
+        }
+        let superseded = first.superseded;
+        let _job = inner.job()?;
+        if family.is_dropped() {
+            return Err(Error::invalid("the family was dropped"));
+        }
+        inner.ingesting.fetch_add(1, Ordering::SeqCst);
+        let _shown_at_the_end = Shown(inner);
+        let seqno = inner.take_seqno(family)?;
+        inner.flush_frozen(&|other| other == family, seqno)?;
+        let second = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), seqno);
+        let meta = inner.write_ingested(family, second, seqno, expected)?;
+        let (table, bytes) = (meta.number, meta.size);
+        inner.install_ingested(family, meta)?;
+        Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
+    }
+}
+
+impl Inner {
+    /// A snapshot taken between an ingestion's seqno and its edit holds its views: in them the records are there or not, for ever.
+    /// One taken before the ingestion counted itself has a lower seqno than its records.
+    pub(super) fn held_while_ingesting(&self, snapshot: Snapshot) -> Snapshot {
+        if self.ingesting.load(Ordering::SeqCst) == 0 {
+            return snapshot;
+        }
+        let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
+        snapshot.holding(views)
+    }
+
+    /// A seqno that no record has, durable in the log; the family's memtable ends with it.
+    fn take_seqno(&self, family: &Family) -> Result<Seqno> {
+        let Some(log) = &self.log else { return Err(Error::invalid("the store has no log")) };
+        let mut id = Vec::new();
+        put_varint(&mut id, family.id().into());
+        let mut batch = Batch::new();
+        batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
+        let body = batch.seal();
+        let ticket = log.wal().order(&body, body.clone())?;
+        log.wal().copy(&ticket, &body)?;
+        self.apply_through(log, ticket.end)?;
+        Ok(ticket.seqno)
+    }
+
+    fn write_ingested(
+        &self,
+        family: &Family,
+        mut records: NewestOnly,
+        seqno: Seqno,
+        expected: Ledger,
+    ) -> Result<TableMeta> {
+        let job = Job {
+            env: &self.env,
+            dir: &self.dir,
+            companions: &self.companions,
+            family: family.id(),
+            options: family.options(),
+            compression: Compression::None,
+            base_seqno: seqno,
+            next_file: &|| self.new_file_number(),
+            cancelled: &self.background.stopping,
+            expected,
+            summed: true,
+        };
+        let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false);
+        let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
+        let tables = write_tables(&job, &mut records, rules, splitter)?;
+        self.sync_dir_before_edit()?;
+        tables.into_iter().next().ok_or_else(|| Error::invalid("what was to be ingested is not there any more"))
+    }
+
+    fn install_ingested(&self, family: &Family, meta: TableMeta) -> Result<()> {
+        let moment = self.sync_log()?; // I15
+        let mut edit = Edit::default();
+        let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
+        edit.changes.extend(replaced.changes());
+        let retirable = self.log_changes(&mut edit, moment, None);
+        self.install(edit, Some(replaced))?;
+        self.retire_log(retirable);
+        self.revise_stall();
+        self.background.kick(Lane::Compact);
+        Ok(())
+    }
+}
+
+/// Counts the ingestion out, whatever came of it.
+struct Shown<'a>(&'a Inner);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.ingesting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in the order of commits.
+pub(super) fn freeze_named(families: &Families, key: &[u8], seqno: Seqno) {
+    let id = Reader::new(key).varint().ok().and_then(|id| u32::try_from(id).ok());
+    if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
+        family.freeze(seqno);
+    }
+}
+
+/// All records of a view in internal order. What cannot be read is an error, not a fence; the cache is left as it is.
+fn raw_cursor(family: &Family, view: &View) -> Result<Box<dyn Cursor>> {
+    let order = family.order();
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for generation in [&view.active].into_iter().chain(&view.frozen) {
+        if !generation.memtable.is_empty() {
+            sources.push(Box::new(generation.memtable.cursor()));
+        }
+    }
+    for table in view.levels.level(0).tables() {
+        sources.push(Box::new(table.table()?.cursor(false)));
+    }
+    for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
+        let parts = level.tables().iter().map(|table| LevelPart { table: table.clone(), fill_cache: false });
+        sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
+    }
+    Ok(match sources.len() {
+        1 => sources.remove(0),
+        _ => Box::new(MergeCursor::new(order.clone(), sources)),
+    })
+}
+
+/// True if records may have been lost within bounds.
+fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
+    let begins = match high {
+        Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
+        Bound::Excluded(high) => order.compare(&fence.from.0, high).is_lt(),
+        Bound::Unbounded => true,
+    };
+    let ends = match low {
+        Bound::Included(low) => order.compare(&fence.to.0, low).is_ge(),
+        Bound::Excluded(low) => order.compare(&fence.to.0, low).is_gt(),
+        Bound::Unbounded => true,
+    };
+    begins && ends
+}
+
+impl Raw {
+    /// To the next record, or the first; none behind the last.
+    #[allow(clippy::should_implement_trait, reason = "it lends what an iterator would have to own, and may fail")]
+    pub fn next(&mut self) -> Result<Option<(Record<'_>, Source<'_>)>> {
+        if !self.started {
+            self.started = true;
+            match &self.bounds.0 {
+                Bound::Included(low) | Bound::Excluded(low) => self.cursor.seek(low, MAX_SEQNO)?,
+                Bound::Unbounded => self.cursor.first()?,
+            }
+        } else if self.cursor.valid() {
+            self.cursor.next()?;
+        }
+        while self.cursor.valid() && self.is_passed_over() {
+            self.cursor.next()?;
+        }
+        if !self.cursor.valid() || self.is_behind() {
+            return Ok(None);
+        }
+        let record = self.cursor.record();
+        if record.kind == Kind::Fence {
+            return Err(Fence::decode(&mut Reader::new(record.value)).map_or_else(|error| error, |fence| fence.error()));
+        }
+        Ok(Some((record, self.cursor.source())))
+    }
+
+    fn is_passed_over(&self) -> bool {
+        let record = self.cursor.record();
+        let at_the_bound =
+            matches!(&self.bounds.0, Bound::Excluded(low) if self.order.compare(low, record.key).is_eq());
+        record.seqno > self.seqno || at_the_bound
+    }
+
+    fn is_behind(&self) -> bool {
+        let key = self.cursor.record().key;
+        match &self.bounds.1 {
+            Bound::Included(high) => self.order.compare(key, high).is_gt(),
+            Bound::Excluded(high) => self.order.compare(key, high).is_ge(),
+            Bound::Unbounded => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Raw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Raw").field("seqno", &self.seqno).finish_non_exhaustive()
+    }
+}
+
+/// The newest record of each key, checked where it lies, under another seqno; front to back only.
+struct NewestOnly {
+    inner: Box<dyn Cursor>,
+    order: Order,
+    keeper: Arc<dyn Companions>,
+    seqno: Seqno,
+    /// Place of the record under the inner cursor, once it was checked.
+    key: Vec<u8>,
+    old: Seqno,
+    has_key: bool,
+    companion: Vec<u8>,
+    superseded: u64,
+}
+
+impl NewestOnly {
+    fn new(inner: Box<dyn Cursor>, order: Order, keeper: Arc<dyn Companions>, seqno: Seqno) -> NewestOnly {
+        let (key, companion) = (Vec::new(), Vec::new());
+        NewestOnly { inner, order, keeper, seqno, key, old: 0, has_key: false, companion, superseded: 0 }
+    }
+
+    /// Checks what the inner cursor stands on, and goes on to the next key's newest record.
+    fn settle(&mut self) -> Result<()> {
+        while self.inner.valid() {
+            let (record, source) = (self.inner.record(), self.inner.source());
+            let step = if self.has_key { self.order.compare(&self.key, record.key) } else { std::cmp::Ordering::Less };
+            let ordered = step.is_lt() || (step.is_eq() && record.seqno < self.old);
+            check(&*self.keeper, &record, source, ordered)?;
+            self.old = record.seqno;
+            if step.is_lt() {
+                self.key.clear();
+                self.key.extend_from_slice(record.key);
+                self.has_key = true;
+                self.companion.clear();
+                let known = self.keeper.protection() != Protection::None && source.protection != Protection::Foreign;
+                if known && !record.companion.is_empty() {
+                    self.companion.extend_from_slice(record.companion);
+                    self.keeper.bind(&mut self.companion, Some(record.seqno), self.seqno);
+                }
+                return Ok(());
+            }
+            self.superseded += 1;
+            self.inner.next()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a record may come in.
+fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>, ordered: bool) -> Result<()> {
+    let refused = |verdict, message: &str| {
+        let key_range = Some((record.key.to_vec(), record.key.to_vec()));
+        let damage = Damage { verdict, key_range, ..Damage::default() };
+        Err(Error::corruption(damage, message).in_file(source.file, source.offset))
+    };
+    if !ordered {
+        return refused(Verdict::Structural, "records of another store are out of order");
+    }
+    if !record.kind.is_supported() {
+        let what = format!("a record of kind {:?}, which this version does not write", record.kind);
+        return Err(Error::of(ErrorKind::FormatTooNew, what));
+    }
+    match keeper.verify(record, hash_key(record.key), source.protection) {
+        Check::Validated | Check::Unverified => Ok(()),
+        Check::Missing => refused(Verdict::Missing, "a record has no companion, and its file promises one"),
+        Check::CompanionDamaged | Check::Corrupted => refused(Verdict::Seal, "a record does not match its companion"),
+    }
+}
+
+fn front_to_back() -> Error {
+    Error::invalid("what is ingested is read front to back")
+}
+
+impl Cursor for NewestOnly {
+    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(front_to_back())
+    }
+    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(front_to_back())
+    }
+    fn first(&mut self) -> Result<()> {
+        self.inner.first()?;
+        self.settle()
+    }
+    fn last(&mut self) -> Result<()> {
+        Err(front_to_back())
+    }
+    fn next(&mut self) -> Result<()> {
+        self.inner.next()?;
+        self.settle()
+    }
+    fn prev(&mut self) -> Result<()> {
+        Err(front_to_back())
+    }
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn record(&self) -> Record<'_> {
+        Record { seqno: self.seqno, companion: &self.companion, ..self.inner.record() }
+    }
+    fn source(&self) -> Source<'_> {
+        let source = self.inner.source();
+        // What was left behind is no promise any more.
+        let protection = if self.companion.is_empty() { Protection::None } else { source.protection };
+        Source { protection, ..source }
+    }
+}

@@ -1,0 +1,93 @@
+//! Redo: a flush that met damage, or did not add up, is done again from the log.
+//!
+//! In:     what was frozen, and the log, which holds every record of it: nothing is retired before a flush is durable.
+//! Out:    the same records, read back from segments and ring, as a table of level 0. Nothing in memory is believed any more
+//!         but how many records there were.
+//! Fails:  then the flush has failed: nothing was named, nothing retired; it is tried again later, and writers are held back
+//!         once memory is full.
+
+use std::sync::Arc;
+
+use super::commit::Moment;
+use super::compact::is_of_the_pass;
+use super::family::Family;
+use super::flush::{Flushed, Level0, write_level0};
+use super::recover::facts_of;
+use super::{Event, Inner, Remedy};
+use crate::batch::Operations;
+use crate::env::work::lock;
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::memtable::Memtable;
+use crate::names::Name;
+use crate::record::{Record, Seqno};
+use crate::seam::bind_written;
+use crate::wal::{self, Beside, LogStart};
+
+/// How often the log is read anew when its files are used again meanwhile.
+const ATTEMPTS: usize = 16;
+
+impl Inner {
+    /// Flushes what the log holds in the place of `memtables`, whose flush met `damage`: everything of the family up to `through`.
+    pub(super) fn flush_from_log(
+        &self,
+        level0: &Level0<'_>,
+        family: &Family,
+        memtables: &[Arc<Memtable>],
+        (through, moment): (Seqno, Moment),
+        damage: Error,
+    ) -> Result<Flushed> {
+        if !is_of_the_pass(&damage) {
+            return Err(damage.in_family(family.name(), None));
+        }
+        let (fresh, start) = self.read_back(family, through, moment)?;
+        let taken: usize = memtables.iter().map(|memtable| memtable.len()).sum();
+        if fresh.len() != taken {
+            let what = format!(
+                "the log holds {} records where {taken} were taken, and their flush failed: {damage}",
+                fresh.len()
+            );
+            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+            return Err(Error::corruption(damage, what).in_family(family.name(), None));
+        }
+        let flushed = write_level0(level0, family, &[Arc::new(fresh)]);
+        let flushed = flushed.map_err(|error| error.in_family(family.name(), None))?;
+        let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
+        self.listener.on_event(&Event::Healed { file, offset, by: Remedy::Log });
+        Ok(flushed)
+    }
+
+    /// The family's records that are in no table yet, up to `through`, as the log has them; and where it begins.
+    fn read_back(&self, family: &Family, through: Seqno, moment: Moment) -> Result<(Memtable, LogStart)> {
+        let (log, facts, flushed) = {
+            let manifest = lock(&self.manifest);
+            let state = manifest.as_ref().ok_or_else(Error::closed)?.state();
+            let log = state.log.ok_or_else(|| Error::invalid("the store has no log"))?;
+            let flushed = state.families.get(&family.id()).map_or(0, |family| family.flushed);
+            (log, facts_of(state), flushed)
+        };
+        let machine = self.env.fs.machine(&self.dir).during(|| "asking for the device of the store")?;
+        for _ in 0..ATTEMPTS {
+            let fresh = Memtable::new(family.order().clone());
+            let mut companion = Vec::new();
+            let marks = wal::read_marks(&self.env, &self.dir, &log)?;
+            let visit = &mut |frame: wal::Replayed<'_>| {
+                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+                    let operation = operation?;
+                    if operation.family != family.id() || !(flushed + 1..=through).contains(&seqno) {
+                        continue;
+                    }
+                    bind_written(&*self.companions, operation.companion, seqno, &mut companion);
+                    let (key, kind, value) = (operation.key, operation.kind, operation.value);
+                    let record = Record { key, seqno, kind, value, companion: &companion };
+                    fresh.insert(&record, self.companions.term(&record));
+                }
+                Ok(())
+            };
+            match wal::recover_beside(&self.env, &self.dir, &log, &facts, machine, marks, visit)? {
+                Beside::Read(end) if end.place.offset >= moment.offset => return Ok((fresh, log)),
+                Beside::Read(_) | Beside::Moved => {}
+            }
+        }
+        Err(Error::structural("the log cannot be read back to where it was synced"))
+    }
+}

@@ -1,0 +1,119 @@
+//! What else there is of a damaged block: its copy in the cache, and entries that can be read although nothing speaks for them.
+//!
+//! Nothing here is believed by itself: a copy is taken only if every record of it is confirmed, and a suspect only tells a repair
+//! what to ask for.
+
+use super::entry::{Entry, Keys, walk};
+use super::format::{Stored, check, companion_of};
+use super::heal::mismatch;
+use super::table::{Table, promised, read_framed};
+use crate::checksum::{Role, hash_key};
+use crate::codec::Reader;
+use crate::error::{Error, Result};
+use crate::ledger::Ledger;
+use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
+use crate::seam::{Check, Companions};
+
+/// What one block was found to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedBlock {
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// Records that match their companions.
+    pub validated: u64,
+    /// Records that have none and were promised none.
+    pub unverified: u64,
+    /// Counts and sums.
+    pub ledger: Ledger,
+}
+
+impl Table {
+    /// Looks at one block from its file: sums, format, order, companions, and that the filter has its keys. Errors: `Corruption` for
+    /// whatever is not right.
+    pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
+        let Some(handle) = self.index.handle(number) else {
+            return Err(Error::structural("a block that the index does not name"));
+        };
+        let protection = promised(&self.properties, keeper);
+        let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
+        let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
+            let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, handle)?;
+            let stored = Stored::split(stored, codec)?;
+            let mut scratch = Vec::new();
+            let body = stored.body(handle.raw_len, &mut scratch)?;
+            walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
+                let key_hash = hash_key(record.key);
+                if !self.may_contain(key_hash) {
+                    return Err(Error::structural("the filter denies a key of the table"));
+                }
+                match keeper.verify(record, key_hash, protection) {
+                    Check::Validated => checked.validated += 1,
+                    Check::Unverified => checked.unverified += 1,
+                    found => return Err(mismatch(record, found)),
+                }
+                checked.ledger.add(record.kind, keeper.term(record));
+                Ok(())
+            })
+        });
+        looked.map(|_| checked).map_err(|error| error.in_file(&self.name, handle.offset))
+    }
+
+    /// Shows the records of the block at `offset` from the copy in the cache, if there is one and the companions of all of them
+    /// confirm it; false if not.
+    pub fn cached_copy(
+        &self,
+        offset: u64,
+        keeper: &dyn Companions,
+        visit: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(number) = self.index.handles().iter().position(|handle| handle.offset == offset) else {
+            return Ok(false);
+        };
+        let cached = self.slots.slot(number).load();
+        let Some(block) = &*cached else { return Ok(false) };
+        let protection = promised(&self.properties, keeper);
+        let mut confirmed = true;
+        let mut key = Vec::new();
+        let looked = block.each(&mut key, |record| {
+            confirmed &= keeper.verify(record, hash_key(record.key), protection) == Check::Validated;
+            Ok(())
+        });
+        if looked.is_err() || !confirmed {
+            return Ok(false);
+        }
+        block.each(&mut key, visit)?;
+        Ok(true)
+    }
+
+    /// Shows what seem to be entries of the block at `offset`, each with its companions as they stand there, whether or not they
+    /// fit. Packed blocks that do not unpack have none.
+    pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
+        let handle = self.index.handles().iter().find(|handle| handle.offset == offset);
+        let Some(handle) = handle else { return };
+        let Ok(framed) = read_framed(&self.name, &*self.file, handle) else { return };
+        let (stored, behind) = framed.split_at(handle.stored_len as usize);
+        let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
+        let mut scratch = Vec::new();
+        let Ok(body) = stored.body(handle.raw_len, &mut scratch) else { return };
+        let (mut at, mut index, mut restart) = (0, 0, Vec::new());
+        while let Ok(entry) = Entry::read(body, at) {
+            let suffix = &body[entry.suffix_at..entry.value_at];
+            if entry.shared == 0 {
+                restart = suffix.to_vec();
+            }
+            let mut reader = Reader::starting_at(body, entry.value_end);
+            let Ok(inline) = companion::take(&mut reader) else { return };
+            let from_column = stored.column.and_then(|column| column.get(index * 8..)?.get(..8)).map(companion_of);
+            let companion = from_column.as_ref().map_or(inline, |word| &word[..]);
+            let seqno = entry.seqno(self.base);
+            if let Some(start) = restart.get(..entry.shared)
+                && start.len() + suffix.len() <= MAX_KEY_BYTES
+                && seqno <= MAX_SEQNO
+            {
+                let value = &body[entry.value_at..entry.value_end];
+                visit(&Record { key: &[start, suffix].concat(), seqno, kind: entry.kind, value, companion });
+            }
+            (at, index) = (reader.position(), index + 1);
+        }
+    }
+}

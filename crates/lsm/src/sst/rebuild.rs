@@ -1,0 +1,501 @@
+//! Rebuild: a table whose footer, index, filter or properties are damaged, opened by its data alone. docs/format.md, section 4.
+//!
+//! In:    a file, and what somebody else knows of it (the manifest, or its own ends as far as they are whole).
+//! Out:   a table without a filter that answers as ever; what lies between the blocks that were found is one more block, which
+//!        does not fit its CRC, so that whoever reads it treats it as any damaged one.
+//! Holds: data blocks stand back to back, and the CRC of each is seeded with its place: no other bytes pass, but for one chance
+//!        in 2^32 a byte, and what passes must unpack and walk whole. Nothing is written.
+//! Costs: one pass, a few pieces of the file in memory. Behind damage a pair of ends is looked for: the CRC from `a` to `b` is a
+//!        word of `a` against a word of `b` (it is linear), so one look-up a byte finds the next whole block, whatever stands
+//!        between.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cache::Cache;
+use super::entry::{Keys, walk};
+use super::format::{FOOTER_BYTES, Footer, Handle, Stored, TRAILER_BYTES, check};
+use super::index::{self, Index};
+use super::properties::Properties;
+use super::table::{Assembly, Expected, Table, read_error};
+use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
+use crate::env::{File, read_exact, read_into};
+use crate::error::{Error, Result};
+use crate::frame::PAGE_BYTES;
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::ledger::Ledger;
+use crate::options::KIB;
+use crate::order::Order;
+use crate::record::{MAX_SEQNO, Seqno};
+use crate::seam::{Check, Companions, Protection};
+
+/// A block that is looked for in the dark is at most so long; the first one behind a whole block may be longer.
+const WINDOW: u64 = 1088 * KIB as u64;
+
+/// Bytes read in one piece.
+const PIECE: u64 = 256 * KIB as u64;
+
+/// The least a data block takes: an entry, a restart, the tail, codec and CRC.
+const LEAST_BLOCK_BYTES: u64 = 22;
+
+/// What is known of a table besides its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The file's own name; none: as its header says.
+    pub uid: Option<Uid>,
+    /// The family's id.
+    pub family: u32,
+    /// Smallest and largest user key.
+    pub keys: Option<(Vec<u8>, Vec<u8>)>,
+    /// Least and greatest seqno.
+    pub seqnos: Option<(Seqno, Seqno)>,
+    /// Counts and sums of its records.
+    pub ledger: Option<Ledger>,
+}
+
+/// A table opened by what is left of it.
+#[derive(Clone, Debug)]
+pub struct Rebuilt {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Stretches of the data in which no block was found.
+    pub gaps: Vec<Range<u64>>,
+    /// What else was damaged, each by its name.
+    pub damaged: Vec<&'static str>,
+}
+
+/// Opens a table that `Table::open` refuses. Errors: `Corruption` if not even one block can be found, or nothing says where its
+/// seqnos begin; `Io`.
+pub fn rebuild(
+    name: &str,
+    file: Arc<dyn File>,
+    known: &Known,
+    order: &Order,
+    cache: Arc<Cache>,
+    keeper: Arc<dyn Companions>,
+) -> Result<Rebuilt> {
+    let size = file.len().map_err(|error| read_error(name, 0, error))?;
+    let mut ends = Ends::read(name, &*file, size, known, order)?;
+    let mut scan = Scan { file: &*file, uid: ends.uid, end: ends.data_end, order };
+    if ends.base.is_none() {
+        ends.find_index(&scan);
+        scan.end = ends.data_end;
+    }
+    let found = match ends.index.take() {
+        Some(index) => {
+            if ends.base.is_none() {
+                let blocks = scan.named(&index);
+                ends.find_base(&blocks, known, &scan, size, &*keeper)?;
+            }
+            Found { index, gaps: Vec::new() }
+        }
+        None => {
+            let blocks = scan.blocks();
+            if ends.base.is_none() {
+                scan.end = ends.find_data_end(&blocks, &scan);
+                ends.find_base(&blocks, known, &scan, size, &*keeper)?;
+            }
+            Found::of(&blocks, scan.end, order)?
+        }
+    };
+    let damaged = std::mem::take(&mut ends.damaged);
+    let base = ends.base.unwrap_or(0);
+    let uid = ends.uid;
+    let properties = ends.properties.unwrap_or_else(|| Properties {
+        family: known.family,
+        comparator: order.name().to_owned(),
+        ledger: known.ledger.unwrap_or_default(),
+        smallest: known.keys.as_ref().map_or_else(Vec::new, |keys| keys.0.clone()),
+        largest: known.keys.as_ref().map_or_else(Vec::new, |keys| keys.1.clone()),
+        least_seqno: known.seqnos.map_or(base, |seqnos| seqnos.0),
+        greatest_seqno: known.seqnos.map_or(MAX_SEQNO, |seqnos| seqnos.1),
+        data_blocks: found.index.len() as u64,
+        // What was promised is not known: a seal that is missing shows in the ledger alone.
+        protection: Protection::Partial as u8,
+        seal_algorithm: keeper.algorithm(),
+        ..Properties::default()
+    });
+    let expected = Expected { uid, size, digest: 0 };
+    let (name, index, order) = (name.to_owned(), found.index, order.clone());
+    let table = Table::assemble(Assembly { name, file, order, index, expected, base, properties, keeper, cache });
+    Ok(Rebuilt { table, gaps: found.gaps, damaged })
+}
+
+/// The ends of a file, as far as they are whole.
+struct Ends {
+    uid: Uid,
+    base: Option<Seqno>,
+    properties: Option<Properties>,
+    index: Option<Index>,
+    /// No data block reaches beyond.
+    data_end: u64,
+    damaged: Vec<&'static str>,
+}
+
+impl Ends {
+    fn read(name: &str, file: &dyn File, size: u64, known: &Known, order: &Order) -> Result<Ends> {
+        let mut damaged = Vec::new();
+        let header = part(file, 0, HEADER_BYTES as u64, size);
+        let header = header.and_then(|bytes| Header::decode(&bytes, FileKind::Table)).ok();
+        if header.as_ref().is_none_or(|header| known.uid.is_some_and(|uid| uid != header.uid)) {
+            damaged.push("header");
+        }
+        let Some(uid) = known.uid.or(header.map(|header| header.uid)) else {
+            return Err(Error::structural("nothing says which file this is").in_file(name, 0));
+        };
+        let footer_at = size.saturating_sub(FOOTER_BYTES as u64);
+        let footer = part(file, footer_at, FOOTER_BYTES as u64, size);
+        let footer = footer.and_then(|bytes| Footer::decode(&bytes, &uid)).ok();
+        let Some(footer) = footer else {
+            damaged.push("footer");
+            return Ok(Ends { uid, base: None, properties: None, index: None, data_end: size, damaged });
+        };
+        let sides = [&footer.index, &footer.filter, &footer.properties].map(|handle| handle.offset).into_iter();
+        let data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
+        let side = |handle: &Handle, role: Role| -> Result<Vec<u8>> {
+            handle.check_within(footer_at)?;
+            let block = part(file, handle.offset, handle.bytes() as u64, size)?;
+            let (stored, codec) = check(&block, &uid, role, handle)?;
+            Ok(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new())?.to_vec())
+        };
+        let properties = side(&footer.properties, Role::Properties).and_then(|body| Properties::decode(&body)).ok();
+        let index = side(&footer.index, Role::Index).and_then(|body| Index::decode(&body, order, data_end)).ok();
+        let index = index.filter(|index| index.data_end() == data_end);
+        if properties.is_none() {
+            damaged.push("properties");
+        }
+        if index.is_none() {
+            damaged.push("index");
+        }
+        if !footer.filter.is_absent() && side(&footer.filter, Role::Filter).is_err() {
+            damaged.push("filter");
+        }
+        Ok(Ends { uid, base: Some(footer.base_seqno), properties, index, data_end, damaged })
+    }
+
+    /// Looks for the index, which ends where the footer begins.
+    fn find_index(&mut self, scan: &Scan<'_>) {
+        let Some(end) = scan.end.checked_sub(FOOTER_BYTES as u64) else { return };
+        let from = end.saturating_sub(WINDOW).max(HEADER_BYTES as u64);
+        scan.within(end).begins_behind(Role::Index, from, &mut |at, bytes| {
+            let body = &bytes[..bytes.len() - TRAILER_BYTES];
+            self.index = Index::decode(body, scan.order, at).ok().filter(|_| at + bytes.len() as u64 == end);
+            self.index.is_some()
+        });
+        if let Some(index) = &self.index {
+            self.data_end = index.data_end();
+            self.damaged.retain(|part| *part != "index");
+        }
+    }
+
+    /// Where the data ends if no footer says so: where a block of another role follows the last one. If none can be found there
+    /// everything up to the footer may have been data.
+    fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> u64 {
+        let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
+        let sides = [Role::Filter, Role::Properties, Role::Index];
+        let follows = sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some());
+        if follows { at } else { scan.end.saturating_sub(FOOTER_BYTES as u64).max(at) }
+    }
+
+    /// Where the seqnos of the blocks begin: bounds that somebody knows against those that were found. If they disagree (what
+    /// bore one of them is damaged) the companions say which is right.
+    fn find_base(
+        &mut self,
+        blocks: &[Block],
+        known: &Known,
+        scan: &Scan<'_>,
+        size: u64,
+        keeper: &dyn Companions,
+    ) -> Result<()> {
+        if self.properties.is_none() && known.seqnos.is_none() {
+            let from = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
+            let accept = &mut |_: u64, bytes: &[u8]| {
+                self.properties = Properties::decode(&bytes[..bytes.len() - TRAILER_BYTES]).ok();
+                self.properties.is_some()
+            };
+            scan.within(size).next(Role::Properties, from, accept);
+        }
+        let own = self.properties.as_ref().map(|properties| (properties.least_seqno, properties.greatest_seqno));
+        let unknown = || Error::structural("nothing says where the seqnos of the table begin");
+        let seqs = blocks.iter().filter_map(|block| block.seqs);
+        let Some((least, greatest)) = seqs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
+            self.base = Some(0);
+            return Ok(());
+        };
+        let (known_least, known_greatest) = known.seqnos.or(own).ok_or_else(unknown)?;
+        let by_greatest = known_greatest.checked_sub(greatest);
+        let by_least = known_least.checked_sub(least).filter(|_| known_least > 0);
+        let mut bases = [by_least, by_greatest].into_iter().flatten();
+        self.base = match (by_least, by_greatest) {
+            (Some(a), Some(b)) if a == b => Some(a),
+            _ => bases.find(|base| scan.speaks_for(blocks, *base, keeper)),
+        };
+        self.base.map(drop).ok_or_else(unknown)
+    }
+}
+
+/// A data block that was found, and what a look at it told. Seqnos are relative.
+struct Block {
+    handle: Handle,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+    /// Least and greatest of those that are not zero; none: all are.
+    seqs: Option<(Seqno, Seqno)>,
+}
+
+/// The data blocks of a table, gaps among them.
+struct Found {
+    index: Index,
+    gaps: Vec<Range<u64>>,
+}
+
+impl Found {
+    /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have.
+    fn of(blocks: &[Block], data_end: u64, order: &Order) -> Result<Found> {
+        let mut builder = index::Builder::new();
+        let mut gaps = Vec::new();
+        let mut at = HEADER_BYTES as u64;
+        let longest = blocks.iter().map(|block| block.handle.raw_len).max().unwrap_or(0);
+        let mut gap = |builder: &mut index::Builder, from: u64, to: u64, separator: &[u8]| {
+            let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
+            // One block, most likely; how long it was before it was packed nobody says.
+            let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
+            builder.add(separator, &Handle { offset: from, stored_len, raw_len, crc: 0 });
+            gaps.push(from..to);
+        };
+        for block in blocks {
+            if block.handle.offset > at {
+                gap(&mut builder, at, block.handle.offset, &block.first_key);
+            }
+            builder.add(&block.last_key, &block.handle);
+            at = block.handle.end();
+        }
+        let Some(last) = blocks.last() else {
+            return Err(Error::structural("no block of the table can be found"));
+        };
+        if data_end.saturating_sub(at) >= LEAST_BLOCK_BYTES {
+            gap(&mut builder, at, data_end, &last.last_key);
+            at = data_end;
+        }
+        Ok(Found { index: Index::decode(&builder.finish(), order, at)?, gaps })
+    }
+}
+
+/// The part of a file in which blocks are looked for.
+#[derive(Clone, Copy)]
+struct Scan<'a> {
+    file: &'a dyn File,
+    uid: Uid,
+    end: u64,
+    order: &'a Order,
+}
+
+impl Scan<'_> {
+    /// The same up to another end.
+    fn within(self, end: u64) -> Self {
+        Scan { end, ..self }
+    }
+
+    /// All data blocks there are.
+    fn blocks(&self) -> Vec<Block> {
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut from = HEADER_BYTES as u64;
+        loop {
+            let mut found = None;
+            let follows = |block: &Block| {
+                blocks.last().is_none_or(|before| self.order.compare(&before.last_key, &block.first_key).is_le())
+            };
+            self.next(Role::Data, from, &mut |at, bytes| {
+                found = self.look(at, bytes).filter(follows);
+                found.is_some()
+            });
+            let Some(block) = found else { return blocks };
+            from = block.handle.end();
+            blocks.push(block);
+        }
+    }
+
+    /// The blocks that an index names, as far as they are whole.
+    fn named(&self, index: &Index) -> Vec<Block> {
+        let framed = |handle: &Handle| read_what_can_be(self.file, handle.offset, handle.bytes());
+        index.handles().iter().filter_map(|handle| self.look(handle.offset, &framed(handle))).collect()
+    }
+
+    /// Shows `accept` framed blocks of a role whose CRC fits, the first one first, until it takes one.
+    fn next(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
+        self.begins_at(role, from, accept).or_else(|| self.begins_behind(role, from, accept))
+    }
+
+    /// A block that begins at `from`.
+    fn begins_at(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
+        let mut register = !block_seed(&self.uid, from, role);
+        self.positions(from, self.end.min(from.saturating_add(WINDOW)), &mut |at, byte, next| {
+            register = step(register, byte);
+            !register == next && self.show(from, at + 5, accept)
+        })
+    }
+
+    /// A block that begins anywhere behind `from` and is no longer than the window, or begins there and is of any length.
+    fn begins_behind(&self, role: Role, from: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> Option<()> {
+        let mut here = !block_seed(&self.uid, from, role);
+        let (mut prefix, mut back) = (0u32, ONE);
+        let mut starts = [HashMap::new(), HashMap::new()];
+        self.positions(from, self.end, &mut |at, byte, next| {
+            if starts[0].len() as u64 >= WINDOW {
+                starts.swap(0, 1);
+                starts[0].clear();
+            }
+            starts[0].insert(times(back, !block_seed(&self.uid, at, role) ^ prefix), at);
+            (here, prefix) = (step(here, byte), step(prefix, byte));
+            (0..8).for_each(|_| back = divided(back));
+            if !here == next && self.show(from, at + 5, accept) {
+                return true;
+            }
+            let wanted = times(back, !next ^ prefix);
+            starts.iter().any(|starts| starts.get(&wanted).is_some_and(|start| self.show(*start, at + 5, accept)))
+        })
+    }
+
+    /// Visits every byte with its offset and the four that follow it, as a number, until one answers true.
+    fn positions(&self, from: u64, to: u64, visit: &mut dyn FnMut(u64, u8, u32) -> bool) -> Option<()> {
+        let mut at = from;
+        while at + 5 <= to {
+            let piece = read_what_can_be(self.file, at, PIECE.min(to - at) as usize);
+            for (offset, window) in (at..).zip(piece.windows(5)) {
+                let [byte, a, b, c, d] = *window else { continue };
+                if visit(offset, byte, u32::from_le_bytes([a, b, c, d])) {
+                    return Some(());
+                }
+            }
+            at += piece.len() as u64 - 4;
+        }
+        None
+    }
+
+    fn show(&self, from: u64, to: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> bool {
+        let length = to.saturating_sub(from);
+        length >= TRAILER_BYTES as u64 && length <= u32::MAX.into() && {
+            let bytes = read_what_can_be(self.file, from, length as usize);
+            accept(from, &bytes)
+        }
+    }
+
+    /// A framed data block, if it unpacks and walks whole.
+    fn look(&self, at: u64, framed: &[u8]) -> Option<Block> {
+        let (covered, own) = framed.split_last_chunk::<4>()?;
+        let own = u32::from_le_bytes(*own);
+        let (codec, stored) = covered.split_last()?;
+        if own != crc(block_seed(&self.uid, at, Role::Data), &[covered]) {
+            return None;
+        }
+        let parts = Stored::split(stored, *codec).ok()?;
+        let mut scratch = Vec::new();
+        let body = parts.body_of_any_length(&mut scratch).ok()?;
+        let (mut first_key, mut seqs) = (None, None::<(Seqno, Seqno)>);
+        let mut keys = Keys::default();
+        walk(body, parts.column, 1, self.order, &mut keys, |_, record| {
+            first_key.get_or_insert_with(|| record.key.to_vec());
+            if let Some(seq) = record.seqno.checked_sub(1) {
+                seqs = Some(seqs.map_or((seq, seq), |(least, greatest)| (least.min(seq), greatest.max(seq))));
+            }
+            Ok(())
+        })
+        .ok()?;
+        let handle =
+            Handle { offset: at, stored_len: stored.len() as u32, raw_len: u32::try_from(body.len()).ok()?, crc: own };
+        Some(Block { handle, first_key: first_key?, last_key: keys.last, seqs })
+    }
+
+    /// Whether the companions of some block fit their records if seqnos begin at `base`.
+    fn speaks_for(&self, blocks: &[Block], base: Seqno, keeper: &dyn Companions) -> bool {
+        blocks.iter().any(|block| {
+            let bytes = read_what_can_be(self.file, block.handle.offset, block.handle.bytes());
+            let (stored, behind) = bytes.split_at(block.handle.stored_len as usize);
+            let Ok(parts) = Stored::split(stored, behind[0]) else { return false };
+            let mut scratch = Vec::new();
+            let Ok(body) = parts.body(block.handle.raw_len, &mut scratch) else { return false };
+            let mut fits = false;
+            let _ = walk(body, parts.column, base, self.order, &mut Keys::default(), |_, record| {
+                let check = keeper.verify(record, hash_key(record.key), Protection::Partial);
+                fits |= record.seqno > 0 && check == Check::Validated;
+                Ok(())
+            });
+            fits
+        })
+    }
+}
+
+/// Part of a file that must lie within it.
+fn part(file: &dyn File, at: u64, length: u64, size: u64) -> Result<Vec<u8>> {
+    if at.checked_add(length).is_none_or(|end| end > size) {
+        return Err(Error::structural("the file ends too early"));
+    }
+    read_exact(file, at, length as usize).map_err(|error| Error::io("reading a table", error))
+}
+
+/// Bytes of a file, with zeros where a page cannot be read. The range was checked against the file's length.
+fn read_what_can_be(file: &dyn File, at: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    if read_into(file, at, &mut bytes).is_err() {
+        for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {
+            if read_into(file, at + number * PAGE_BYTES as u64, page).is_err() {
+                page.fill(0);
+            }
+        }
+    }
+    bytes
+}
+
+/// CRC-32 of zlib, reflected: x^32 modulo the polynomial.
+const POLYNOMIAL: u32 = 0xEDB8_8320;
+
+/// x^0.
+const ONE: u32 = 1 << 31;
+
+const STEPS: [u32; 256] = steps();
+
+const fn steps() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut register = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            register = multiplied(register);
+            bit += 1;
+        }
+        table[byte] = register;
+        byte += 1;
+    }
+    table
+}
+
+/// The CRC's register after one more byte.
+#[inline]
+fn step(register: u32, byte: u8) -> u32 {
+    STEPS[(register as u8 ^ byte) as usize] ^ (register >> 8)
+}
+
+/// Times x.
+#[inline]
+const fn multiplied(word: u32) -> u32 {
+    (word >> 1) ^ (POLYNOMIAL & (word & 1).wrapping_neg())
+}
+
+/// Times the inverse of x.
+#[inline]
+fn divided(word: u32) -> u32 {
+    if word & ONE == 0 { word << 1 } else { (word ^ POLYNOMIAL) << 1 | 1 }
+}
+
+/// The product of two polynomials.
+#[inline]
+fn times(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    for bit in (0..32).rev() {
+        product ^= b & (a >> bit & 1).wrapping_neg();
+        b = multiplied(b);
+    }
+    product
+}

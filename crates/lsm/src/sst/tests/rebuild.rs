@@ -1,0 +1,173 @@
+//! Rebuilding: whatever is damaged besides the data, all records come back.
+
+use super::*;
+use crate::cursor::Cursor;
+use proptest::prelude::*;
+
+fn records(count: u32, bytes: usize, base: Seqno) -> Vec<Owned> {
+    let value = |n: u32| {
+        (0..bytes).map(|i| (hash(&[n.to_le_bytes(), (i as u32 / 3).to_le_bytes()].concat())) as u8).collect::<Vec<u8>>()
+    };
+    (0..count).map(|n| Owned::put(&numbered(n), base + u64::from(n * 7 % count), &value(n)).sealed()).collect()
+}
+
+fn known(finished: &Finished) -> Known {
+    Known {
+        uid: Some(UID),
+        family: 3,
+        keys: Some((finished.smallest.clone(), finished.largest.clone())),
+        seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
+        ledger: Some(finished.ledger),
+    }
+}
+
+fn rebuilt(bytes: Vec<u8>, known: &Known) -> Result<Rebuilt> {
+    rebuild(NAME, Memory::of(bytes), known, &Order::bytewise(), Arc::new(Cache::new(1 << 20)), Arc::new(Sealer))
+}
+
+/// All records that can be read, block by block, and how many blocks cannot.
+fn readable(table: &Arc<Table>) -> (Vec<Owned>, usize) {
+    let (mut records, mut damaged) = (Vec::new(), 0);
+    for number in 0..table.blocks() {
+        let Ok(block) = table.read_block(number, false) else {
+            damaged += 1;
+            continue;
+        };
+        for at in 0..block.len() {
+            let mut key = Vec::new();
+            block.key_into(at, &mut key).unwrap();
+            records.push(Owned::of(&block.record(at, &block.entry(at).unwrap(), &key)));
+        }
+    }
+    (records, damaged)
+}
+
+fn codecs() -> impl Strategy<Value = Compression> {
+    let codecs =
+        if cfg!(feature = "lz4") { vec![Compression::None, Compression::Lz4] } else { vec![Compression::None] };
+    proptest::sample::select(codecs)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn all_records_come_back_without_index_filter_properties_or_footer(
+        count in 1u32..200,
+        bytes in 0usize..60,
+        codec in codecs(),
+        seal_column: bool,
+        base in 0u64..1000,
+        zeroed in 0usize..4,
+        flips in proptest::collection::vec((0.0f64..1.0, 0u32..8), 1..6),
+        without_manifest: bool,
+    ) {
+        let records = records(count, bytes, base + 1);
+        let settings = WriterSettings { block_bytes: 300, compression: codec, seal_column, base_seqno: base, ..settings() };
+        let (file, finished) = written(&records, &settings);
+        let mut damaged = file.bytes();
+        let sides = {
+            let table = opened(file, &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
+            table.index.data_end() as usize
+        };
+        let length = damaged.len();
+        // Flips anywhere behind the data, or a part of it all zeros.
+        for (at, bit) in flips {
+            let at = sides + ((length - sides) as f64 * at) as usize;
+            damaged[at.min(length - 1)] ^= 1 << bit;
+        }
+        let quarter = (length - sides) / 4;
+        damaged[sides + quarter * zeroed..][..quarter].fill(0);
+        let known = if without_manifest { Known::default() } else { known(&finished) };
+        match rebuilt(damaged, &known) {
+            Ok(rebuilt) => {
+                // Without footer, index and filter nobody can tell where the data ends: the rest may be called a gap.
+                let (found, gaps) = readable(&rebuilt.table);
+                prop_assert_eq!(found, records);
+                prop_assert!(gaps <= 1 && gaps == rebuilt.gaps.len());
+            }
+            // Only the footer and the properties say where seqnos begin.
+            Err(error) => prop_assert!(without_manifest, "{}", error),
+        }
+    }
+
+    #[test]
+    fn whole_blocks_are_found_between_damaged_ones(
+        count in 30u32..200,
+        codec in codecs(),
+        hits in proptest::collection::vec(0.0f64..1.0, 1..4),
+    ) {
+        let records = records(count, 30, 5);
+        let settings = WriterSettings { block_bytes: 300, compression: codec, base_seqno: 5, ..settings() };
+        let (file, finished) = written(&records, &settings);
+        let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
+        let (handles, mut bytes) = (table.index.handles().to_vec(), file.bytes());
+        let data = table.index.data_end();
+        let mut hit = std::collections::BTreeSet::new();
+        for at in hits {
+            let at = 64 + ((data - 64) as f64 * at) as u64;
+            hit.insert(handles.iter().position(|handle| handle.end() > at).unwrap());
+            bytes[at as usize] ^= 0x10;
+        }
+        let length = bytes.len();
+        bytes[length - 136..].fill(0xee);
+        bytes[data as usize..length - 136].fill(0); // no index, no filter, no properties
+        let expected: Vec<Owned> = {
+            let whole = (0..handles.len()).filter(|number| !hit.contains(number));
+            whole.flat_map(|number| readable_block(&table, number)).collect()
+        };
+        match rebuilt(bytes, &known(&finished)) {
+            Ok(rebuilt) => prop_assert_eq!(readable(&rebuilt.table).0, expected),
+            Err(error) => prop_assert!(expected.is_empty() || hit.len() > 1, "{}", error),
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_table_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2000), uid: bool) {
+        let known = Known { uid: uid.then_some(UID), seqnos: Some((1, 9)), ..Known::default() };
+        let _ = rebuilt(bytes, &known);
+    }
+}
+
+fn readable_block(table: &Arc<Table>, number: usize) -> Vec<Owned> {
+    let block = table.read_block(number, false).unwrap();
+    let record = |at| {
+        let mut key = Vec::new();
+        block.key_into(at, &mut key).unwrap();
+        Owned::of(&block.record(at, &block.entry(at).unwrap(), &key))
+    };
+    (0..block.len()).map(record).collect()
+}
+
+#[test]
+fn a_rebuilt_table_reads_like_the_one_it_was() {
+    let records = records(500, 40, 9);
+    let settings = WriterSettings { base_seqno: 9, block_bytes: 512, ..settings() };
+    let (file, finished) = written(&records, &settings);
+    let mut bytes = file.bytes();
+    let length = bytes.len();
+    bytes[0] ^= 1; // the header too
+    bytes[length - 700..].fill(0x5a);
+    let rebuilt = rebuilt(bytes, &known(&finished)).unwrap();
+    assert_eq!(rebuilt.damaged, ["header", "footer"]);
+    let table = rebuilt.table;
+    for record in &records {
+        assert_eq!(got(&table, &record.key, record.seqno).unwrap().as_ref(), Some(record));
+    }
+    let mut cursor = table.cursor(true);
+    cursor.seek(&numbered(250), crate::record::MAX_SEQNO).unwrap();
+    assert_eq!(cursor.record().key, numbered(250));
+}
+
+#[test]
+fn a_block_longer_than_the_window_is_found() {
+    let long =
+        Owned::put(b"b", 8, &(0..1_300_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect::<Vec<u8>>()).sealed();
+    let records = [Owned::put(b"a", 7, b"v").sealed(), long, Owned::put(b"c", 9, b"w").sealed()];
+    let (file, finished) = written(&records, &WriterSettings { base_seqno: 7, ..settings() });
+    let mut bytes = file.bytes();
+    let length = bytes.len();
+    bytes[length - 300..].fill(0);
+    let (found, _) = readable(&rebuilt(bytes, &known(&finished)).unwrap().table);
+    assert_eq!(found, records);
+}

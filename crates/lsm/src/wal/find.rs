@@ -1,0 +1,57 @@
+//! The log without a manifest, for salvage: which segments there are, and what can be read from each on as far as it links.
+//!
+//! Nothing is judged here: nobody is left who could say where the log must end.
+
+use std::path::Path;
+
+use super::LogStart;
+use super::recover::{Facts, Reading, Replayed};
+use super::ring::RingHeader;
+use super::segment::{Place, SegmentHeader};
+use crate::env::{Env, Open, read_exact};
+use crate::error::{IoContext, Result};
+use crate::frame::PAGE_BYTES;
+use crate::names::Name;
+
+/// Every segment whose first page is whole, by the offset at which it begins; each with the newest ring.
+pub fn find(env: &Env, dir: &Path) -> Result<Vec<LogStart>> {
+    let names = env.fs.list(dir).during(|| "listing the store's directory")?;
+    let page = |name: Name| -> Option<Vec<u8>> {
+        let file = env.fs.open(&dir.join(name.to_string()), Open::Read).ok()?;
+        read_exact(&*file, 0, PAGE_BYTES).ok()
+    };
+    let (mut starts, mut ring) = (Vec::new(), (0, 0));
+    for name in names.iter().filter_map(|name| Name::parse(name)) {
+        match name {
+            Name::Segment(number) => {
+                let header = page(name).and_then(|page| SegmentHeader::decode(&page).ok());
+                if let Some(SegmentHeader { nonce, first, .. }) = header.filter(|header| header.number == number) {
+                    let place = Place { segment: number, nonce, offset: first, link: nonce };
+                    starts.push(LogStart { place, ..LogStart::default() });
+                }
+            }
+            Name::Ring(number) => {
+                let header = page(name).and_then(|page| RingHeader::decode(&page).ok());
+                if let Some(header) = header.filter(|header| header.number == number) {
+                    ring = ring.max((number, header.nonce));
+                }
+            }
+            _ => {}
+        }
+    }
+    starts.sort_by_key(|start| start.place.offset);
+    Ok(starts.into_iter().map(|start| LogStart { ring: ring.0, ring_nonce: ring.1, ..start }).collect())
+}
+
+/// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
+pub fn read_linked(
+    env: &Env,
+    dir: &Path,
+    from: &LogStart,
+    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+) -> Result<Vec<u64>> {
+    let facts = Facts::default();
+    let mut reading = Reading::begin(env, dir, from, &facts, None)?;
+    reading.run(env, dir, visit)?;
+    Ok(reading.segments.iter().map(|segment| segment.header.number).collect())
+}

@@ -1,0 +1,51 @@
+//! What stands beside the records of a sealed world: which entries a value is given, and which seal it must have. Both follow
+//! from key and value alone, so that the oracle need not keep them.
+
+use std::sync::{Arc, LazyLock};
+
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_meta::builtin::{Expiry, Labels, standard};
+use waxseal_meta::provider::{EXPIRY, LABELS};
+use waxseal_meta::{Seal, Sealer};
+
+use crate::world::Seals;
+
+static WITH_ENTRIES: LazyLock<Sealer> = LazyLock::new(|| Sealer::new().with(standard()));
+
+/// A keeper as such a world has it.
+pub fn sealer(seals: Seals) -> Arc<Sealer> {
+    Arc::new(match seals {
+        Seals::Entries => Sealer::new().with(standard()),
+        _ => Sealer::new(),
+    })
+}
+
+/// Labels, a time long over, a time that never comes, or nothing.
+pub fn entries(value: &[u8]) -> Vec<(u16, Vec<u8>)> {
+    match value.len() % 5 {
+        1 => vec![(EXPIRY, Expiry::at(if is_over(value) { 0 } else { u64::MAX }).to_vec())],
+        2 => vec![(LABELS, Labels::of(&[("colour", "green"), ("sort", "b")]).expect("labels"))],
+        _ => Vec::new(),
+    }
+}
+
+/// True if the value counts as absent from the moment it is written.
+pub fn is_over(value: &[u8]) -> bool {
+    value.len() % 15 == 1
+}
+
+/// The seal of a value that is written with these entries.
+pub fn seal(key: &[u8], value: &[u8], entries: &[(u16, Vec<u8>)]) -> Seal {
+    if entries.is_empty() {
+        return Seal::of(key, value);
+    }
+    let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
+    let keeper = &*WITH_ENTRIES;
+    let mut companion = Vec::new();
+    let draft = Draft { family: 0, kind: Kind::Put, key, value, entries: &entries };
+    keeper.on_write(&draft, &mut companion).expect("entries of providers that are there");
+    keeper.bind(&mut companion, None, 1);
+    let record = Record { key, seqno: 1, kind: Kind::Put, value, companion: &companion };
+    Sealer::seal_of(&record).expect("companions").expect("a seal")
+}

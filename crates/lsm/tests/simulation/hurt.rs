@@ -1,0 +1,260 @@
+//! Damage in a world: bits of its tables are flipped, and whatever reads them must be right, or say where something was lost.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use waxseal_lsm::db::{At, Db, Family, TableRef};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::options::Durability;
+use waxseal_lsm::order::Order;
+use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
+
+use crate::oracle::{Change, Content};
+use crate::sweep::LOSSES;
+use crate::world::{CONFIGS, Config, Seals, World};
+
+/// No store of these tests gives more errors in one scan.
+const MOST_ERRORS: usize = 10_000;
+
+/// What reading everything gave, besides right answers.
+#[derive(Default, Debug)]
+pub struct Seen {
+    pub errors: Vec<Error>,
+    /// Keys that a point read could not answer.
+    pub keys: usize,
+}
+
+/// Reads all that a store holds, by key and along cursors. Panics at an answer that is wrong, or short without an error.
+pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
+    let mut seen = Seen::default();
+    let names: Vec<String> = db.families().iter().map(|family| family.name().to_owned()).collect();
+    assert_eq!(names.len(), content.len(), "{at}: families {names:?}");
+    for (name, rows) in content {
+        let family = db.family(name).unwrap_or_else(|| panic!("{at}: family {name} is gone"));
+        let absent: [&[u8]; 4] = [b"user", b"user0305", &[7, 0, 9], &[0xff; 9]];
+        for key in rows.keys().map(Vec::as_slice).chain(absent) {
+            let mut found = None;
+            match db.get(&family, key, At::Latest, &mut |record| found = Some(record.value.to_vec())) {
+                Ok(_) => assert_eq!(found.as_ref(), rows.get(key), "{at}: get {name} {key:?}"),
+                Err(error) => {
+                    if let Some((from, to)) = range(&error) {
+                        assert!(is_within(family.order(), key, from, to), "{at}: {key:?} in {name}: {error}");
+                    }
+                    seen.keys += 1;
+                    seen.errors.push(error);
+                }
+            }
+        }
+        for backwards in [false, true] {
+            scan(db, &family, rows, backwards, &mut seen.errors, at);
+        }
+    }
+    seen
+}
+
+/// A scan that goes on behind each error: what it does not show lies where an error said so.
+fn scan(
+    db: &Db,
+    family: &Family,
+    rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+    backwards: bool,
+    errors: &mut Vec<Error>,
+    at: &str,
+) {
+    let name = family.name();
+    let mut missing = rows.clone();
+    let before = errors.len();
+    let mut cursor = match db.cursor(family, At::Latest, (Bound::Unbounded, Bound::Unbounded)) {
+        Ok(cursor) => cursor,
+        Err(error) => return errors.push(error),
+    };
+    let mut outcome = if backwards { cursor.last() } else { cursor.first() };
+    let mut last: Option<Vec<u8>> = None;
+    loop {
+        match outcome {
+            Err(error) => {
+                errors.push(error);
+                assert!(errors.len() - before < MOST_ERRORS, "{at}: a scan of {name} never ends");
+            }
+            Ok(()) if !cursor.valid() => break,
+            Ok(()) => {
+                let key = cursor.key();
+                let expected = missing.remove(key);
+                assert_eq!(Some(cursor.value()), expected.as_deref(), "{at}: a scan of {name} shows {key:?}");
+                let turned = last.as_ref().is_some_and(|last| {
+                    let order = family.order().compare(last, key);
+                    if backwards { order.is_le() } else { order.is_ge() }
+                });
+                assert!(!turned, "{at}: a scan of {name} shows {key:?} after {last:?}");
+                last = Some(key.to_vec());
+            }
+        }
+        outcome = if backwards { cursor.prev() } else { cursor.next() };
+    }
+    for key in missing.keys() {
+        let is_told = |error: &Error| range(error).is_none_or(|(from, to)| is_within(family.order(), key, from, to));
+        assert!(errors[before..].iter().any(is_told), "{at}: a scan of {name}, backwards {backwards}, hides {key:?}");
+    }
+}
+
+fn range(error: &Error) -> Option<(&[u8], &[u8])> {
+    let range = error.damage().and_then(|damage| damage.key_range.as_ref());
+    range.map(|(from, to)| (&from[..], &to[..]))
+}
+
+fn is_within(order: &Order, key: &[u8], from: &[u8], to: &[u8]) -> bool {
+    order.compare(from, key).is_le() && order.compare(key, to).is_le()
+}
+
+/// Flips a bit, or some that are near each other, of a table. None if there is no table. Says what was done.
+pub fn strike(world: &World) -> Option<String> {
+    let mut tables = Vec::new();
+    for family in world.db().families() {
+        for table in world.db().tables(&family).expect("tables") {
+            tables.push((table.name(), table.meta().size, data_end(&table)));
+        }
+    }
+    if tables.is_empty() {
+        return None;
+    }
+    let (name, size, data) = tables.swap_remove(world.below(tables.len() as u64) as usize);
+    let path = world.dir.join(&name);
+    // Mostly the records; now and then index, filter, properties, header, footer.
+    let byte = if world.one_in(4) || data <= 64 { world.below(size - 8) } else { 64 + world.below(data - 64) };
+    // Beyond the help of sums, an entry that no seal covers cannot be had again: its table is barred, and no loss is there to accept.
+    let ways = if world.config.seals == Seals::Entries { 2 } else { 3 };
+    let bits: &[u64] = match world.below(ways) {
+        0 => &[0],
+        1 => &[0, 9],
+        _ => &[1, 7, 19, 34, 50],
+    };
+    for bit in bits {
+        world.sim.flip(&path, byte * 8 + bit).expect("a byte of the table");
+    }
+    Some(format!("{} bits from byte {byte} of {name}", bits.len()))
+}
+
+/// Where the data blocks of a table end; of one that cannot be opened, the file.
+pub fn data_end(table: &TableRef) -> u64 {
+    let mut beyond = table.meta().largest.clone();
+    match table.family().order().is_bytewise() {
+        true => beyond.push(0xff),
+        false => beyond.clear(), // orders backwards
+    }
+    table.table().map_or(table.meta().size, |open| open.approximate_offset(&beyond))
+}
+
+/// Hurts a table, and sees that reads are right or say so: before and after a repair, after a reopen, and once what was lost is
+/// given up. The oracle goes on with what is left.
+pub fn hurt_and_mend(world: &mut World) -> Result<()> {
+    world.db().flush()?;
+    world.oracle.sync();
+    let Some(at) = strike(world) else { return Ok(()) };
+    let reopen = |world: &mut World| {
+        world.kill(waxseal_lsm::env::sim::Crash::Process);
+        world.open()
+    };
+    if world.one_in(3) {
+        reopen(world)?;
+    }
+    if world.one_in(2) {
+        read_all(world.db(), world.oracle.now(), &format!("{at}, struck"));
+    }
+    mend(world, &at, true).map(drop)
+}
+
+/// Repairs, looks, and gives up what cannot be had. With `reopens`, the store is sometimes killed and opened in between.
+pub fn mend(world: &mut World, at: &str, reopens: bool) -> Result<Report> {
+    let report = repair(world.db(), RepairOptions::default())?;
+    let seen = read_all(world.db(), world.oracle.now(), &format!("{at}, repaired: {report}"));
+    assert!(!report.is_clean() || seen.errors.is_empty(), "{at}: a clean repair, and {:?}\n{report}", seen.errors);
+    if reopens && world.one_in(3) {
+        world.kill(waxseal_lsm::env::sim::Crash::Process);
+        world.open()?;
+        let again = read_all(world.db(), world.oracle.now(), &format!("{at}, reopened"));
+        assert_eq!(again.keys, seen.keys, "{at}: repaired {:?}, reopened {:?}\n{report}", seen.errors, again.errors);
+    }
+    world.tally.add(if report.is_clean() { "mended" } else { "given up" }, 1);
+    let given_up = if report.is_clean() { None } else { Some(give_up(world, at)?) };
+    let look = verify(world.db(), VerifyOptions::default())?;
+    assert!(look.damage.is_empty(), "{at}: {report}\ngiven up: {given_up:?}\nand {look}");
+    Ok(report)
+}
+
+/// Accepts the loss: what lies outside of the fences is as it was, and the oracle goes on with what is left inside.
+fn give_up(world: &mut World, at: &str) -> Result<Report> {
+    let mut lost: BTreeMap<String, Vec<(Vec<u8>, Vec<u8>)>> = BTreeMap::new();
+    for family in world.db().families() {
+        for (_, fence) in world.db().fences(&family) {
+            lost.entry(family.name().to_owned()).or_default().push((fence.from.0, fence.to.0));
+        }
+    }
+    let report = repair(world.db(), RepairOptions { accept_loss: true, ..RepairOptions::default() })?;
+    for finding in &report.damage {
+        if let (Outcome::Accepted, Some(family), Some(range)) = (finding.outcome, &finding.family, &finding.key_range) {
+            lost.entry(family.clone()).or_default().push(range.clone());
+        }
+    }
+    let found = world.content().unwrap_or_else(|error| panic!("{at}: given up, and {error}\n{report}"));
+    for (name, rows) in world.oracle.now() {
+        let family = world.db().family(name).expect("family");
+        for key in rows.keys().chain(found[name].keys()) {
+            let is_lost = |(from, to): &(Vec<u8>, Vec<u8>)| is_within(family.order(), key, from, to);
+            if !lost.get(name).is_some_and(|spans| spans.iter().any(is_lost)) {
+                assert_eq!(found[name].get(key), rows.get(key), "{at}: {key:?} of {name} after giving up\n{report}");
+            }
+        }
+    }
+    world.oracle.adopt(found);
+    Ok(report)
+}
+
+/// A repair that is stopped at any of its steps leaves each table as it was, or replaced, and can be done again.
+pub fn stopped_repairs(config: Config, most: usize) -> u64 {
+    let mut points = 0;
+    for seed in 0..4 {
+        let begin = || {
+            let mut world = World::new(900 + seed, config);
+            world.open().expect("a new store");
+            for n in 0..60u8 {
+                let change = Change::Put("default".into(), world.key(), vec![n; 40]);
+                world.commit(vec![change], Durability::Os).expect("put");
+            }
+            world.db().flush().expect("flush");
+            world.oracle.sync();
+            let at = strike(&world).expect("a table");
+            (world, at)
+        };
+        let (mut whole, at) = begin();
+        let start = whole.sim.steps();
+        mend(&mut whole, &at, false).expect("a repair");
+        let end = whole.sim.steps();
+        let stride = ((end - start) as usize).div_ceil(most).max(1);
+        for (n, step) in (start..end).step_by(stride).enumerate() {
+            for loss in LOSSES {
+                let (mut world, at) = begin();
+                world.sim.crash_at(step);
+                let _ = repair(world.db(), RepairOptions::default());
+                world.kill(loss(seed ^ n as u64));
+                world.open().unwrap_or_else(|error| panic!("{at}, stopped at {step}: {error}"));
+                let at = format!("{at}, {}, repair stopped at step {step}", config.name);
+                read_all(world.db(), world.oracle.now(), &at);
+                let family = world.db().family("default").expect("family");
+                let fenced = !world.db().fences(&family).is_empty();
+                let look = verify(world.db(), VerifyOptions::default()).expect("verify");
+                let torn = fenced && look.structural + look.corrupted > 0;
+                assert!(!torn, "{at}: a fence, and the table that it stands for: {look}");
+                mend(&mut world, &at, false).expect("the repair again");
+                points += 1;
+            }
+        }
+    }
+    points
+}
+
+#[test]
+fn stopped_repairs_leave_a_table_or_what_replaces_it() {
+    let points: u64 = [1, 4, 5].iter().map(|config| stopped_repairs(CONFIGS[*config], 12)).sum();
+    println!("{points} crash points in repairs");
+    assert!(points >= 100);
+}

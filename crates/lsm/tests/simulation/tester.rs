@@ -1,0 +1,90 @@
+//! A keeper for tests: one word beside each record, and faults of its own that are switched on and off.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use waxseal_lsm::checksum::{hash, mix};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::record::{Kind, Record, Seqno, companion};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+
+/// The family that receives rows.
+pub const ROWS: u32 = 1;
+
+#[derive(Default)]
+pub struct Tester {
+    /// Give a row for each put of the default family.
+    pub emits: AtomicBool,
+    /// So many checks fail, whatever is checked.
+    pub failing: AtomicU64,
+    /// The record of this key is damaged, wherever it stands.
+    pub rotten: Mutex<Option<Vec<u8>>>,
+    /// The record of this key loses its word on the way into a table.
+    pub losing: Mutex<Option<Vec<u8>>>,
+}
+
+fn is(of: &Mutex<Option<Vec<u8>>>, key: &[u8]) -> bool {
+    of.lock().unwrap().as_deref() == Some(key)
+}
+
+fn word(kind: Kind, key: &[u8], value: &[u8]) -> u64 {
+    mix(hash(key) ^ mix(hash(value) ^ kind as u64))
+}
+
+fn stamp(kind: Kind, key: &[u8], value: &[u8]) -> Vec<u8> {
+    [&[companion::WORD8][..], &word(kind, key, value).to_le_bytes()].concat()
+}
+
+impl Companions for Tester {
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.extend(stamp(draft.kind, draft.key, draft.value));
+        Ok(())
+    }
+    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn on_build(&self, record: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
+        if is(&self.losing, record.key) { Build::Set } else { Build::Keep }
+    }
+    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn verify(&self, record: &Record<'_>, _: u64, source: Protection) -> Check {
+        if self.failing.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+            || is(&self.rotten, record.key)
+        {
+            return Check::Corrupted;
+        }
+        match (record.companion, source) {
+            ([], Protection::Complete) => Check::Missing,
+            ([], _) => Check::Unverified,
+            (held, _) if held == stamp(record.kind, record.key, record.value) => Check::Validated,
+            _ => Check::Corrupted,
+        }
+    }
+    fn term(&self, record: &Record<'_>) -> u64 {
+        let word = record.companion.get(1..9).and_then(|bytes| bytes.try_into().ok());
+        word.map_or(0, u64::from_le_bytes)
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        None
+    }
+    fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>) {
+        if self.emits.load(Relaxed) && family == 0 && record.kind == Kind::Put {
+            let (key, value) = (format!("row of {}", record.seqno).into_bytes(), record.key.to_vec());
+            let companion = stamp(Kind::Put, &key, &value);
+            rows.push(Emitted { family: ROWS, key, seqno: record.seqno, value, companion });
+        }
+    }
+    fn protection(&self) -> Protection {
+        Protection::Complete
+    }
+    fn algorithm(&self) -> u64 {
+        77
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        b"a word".to_vec()
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
+    }
+}

@@ -1,0 +1,192 @@
+//! Decisions of repair, over values alone: what fills a loss, and what a loss comes down to.
+
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::{Entry, Ledger};
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+
+/// Up to so many candidates pairs are tried.
+const PAIRED: usize = 1024;
+
+/// What a table counts, less what was found of it. None if more was found than it counts: then it counts something else.
+pub(super) fn deficit(counted: &Ledger, found: &Ledger) -> Option<Ledger> {
+    let less =
+        |a: Entry, b: Entry| Some(Entry { count: a.count.checked_sub(b.count)?, sum: a.sum.wrapping_sub(b.sum) });
+    Some(Ledger {
+        puts: less(counted.puts, found.puts)?,
+        deletes: less(counted.deletes, found.deletes)?,
+        others: less(counted.others, found.others)?,
+    })
+}
+
+/// True if a table has lost nothing.
+pub(super) fn is_whole(deficit: &Ledger, summed: bool) -> bool {
+    if summed { *deficit == Ledger::default() } else { deficit.count() == 0 }
+}
+
+/// Which of the candidates (kind and term of each) are those that were lost: as many of each kind, and with that sum. None if
+/// none are, or if more than one choice would do: two candidates are no repair.
+pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<usize>> {
+    let mut chosen = Vec::new();
+    for (of, lost) in [(Some(Kind::Put), deficit.puts), (Some(Kind::Delete), deficit.deletes), (None, deficit.others)] {
+        let is_of = |kind: Kind| match of {
+            Some(of) => kind == of,
+            None => !matches!(kind, Kind::Put | Kind::Delete),
+        };
+        let those: Vec<(usize, u64)> = (candidates.iter().enumerate())
+            .filter(|(_, (kind, _))| is_of(*kind))
+            .map(|(at, (_, term))| (at, *term))
+            .collect();
+        chosen.extend(choose(&lost, &those)?);
+    }
+    chosen.sort_unstable();
+    Some(chosen)
+}
+
+/// The one subset of so many terms with that sum. Looked for where few are wanted or few are too many.
+fn choose(lost: &Entry, terms: &[(usize, u64)]) -> Option<Vec<usize>> {
+    let wanted = usize::try_from(lost.count).ok().filter(|wanted| *wanted <= terms.len())?;
+    let all = terms.iter().fold(0u64, |sum, (_, term)| sum.wrapping_add(*term));
+    let left_out = terms.len() - wanted;
+    if left_out == 0 {
+        return (all == lost.sum).then(|| terms.iter().map(|(at, _)| *at).collect());
+    }
+    if wanted <= left_out {
+        return few(terms, wanted, lost.sum);
+    }
+    let out = few(terms, left_out, all.wrapping_sub(lost.sum))?;
+    Some(terms.iter().map(|(at, _)| *at).filter(|at| !out.contains(at)).collect())
+}
+
+/// The only set of none, one or two terms with a sum.
+fn few(terms: &[(usize, u64)], count: usize, sum: u64) -> Option<Vec<usize>> {
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    match count {
+        0 if sum == 0 => sets.push(Vec::new()),
+        1 => sets.extend(terms.iter().filter(|(_, term)| *term == sum).map(|(at, _)| vec![*at])),
+        2 if terms.len() <= PAIRED => {
+            for (i, (a, x)) in terms.iter().enumerate() {
+                sets.extend(
+                    terms[i + 1..].iter().filter(|(_, y)| x.wrapping_add(*y) == sum).map(|(b, _)| vec![*a, *b]),
+                );
+            }
+        }
+        _ => {}
+    }
+    match &mut sets[..] {
+        [only] => Some(std::mem::take(only)),
+        _ => None,
+    }
+}
+
+/// What was found of a table, in internal order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece<R> {
+    /// A record, and its place.
+    Record(R),
+    /// A loss.
+    Gap(Fence),
+}
+
+/// A place in internal order.
+pub(super) type Place = (Vec<u8>, Seqno);
+
+/// The span between two records, exclusive of both; none where nothing fits between them.
+pub(super) fn between(order: &Order, left: Option<&Place>, right: Option<&Place>, span: &Fence) -> Option<Fence> {
+    let mut fence = span.clone();
+    if let Some((key, seqno)) = left {
+        let behind = match seqno.checked_sub(1) {
+            Some(seqno) => (key.clone(), seqno),
+            // No older version can be: the next key there is, in bytewise order.
+            None if order.is_bytewise() => ([&key[..], &[0]].concat(), MAX_SEQNO),
+            None => (key.clone(), 0),
+        };
+        fence.from = later(order, fence.from, behind);
+    }
+    if let Some((key, seqno)) = right {
+        let before = (key.clone(), seqno.saturating_add(1).min(MAX_SEQNO));
+        fence.to = earlier(order, fence.to, before);
+    }
+    let is_span = order.compare_internal((&fence.from.0, fence.from.1), (&fence.to.0, fence.to.1)).is_le();
+    is_span.then_some(fence)
+}
+
+fn later(order: &Order, a: Place, b: Place) -> Place {
+    if order.compare_internal((&a.0, a.1), (&b.0, b.1)).is_lt() { b } else { a }
+}
+
+fn earlier(order: &Order, a: Place, b: Place) -> Place {
+    if order.compare_internal((&a.0, a.1), (&b.0, b.1)).is_gt() { b } else { a }
+}
+
+/// True if a record can have stood in a gap.
+pub(super) fn stands_in(order: &Order, gap: &Fence, key: &[u8], seqno: Seqno) -> bool {
+    seqno <= gap.bound
+        && order.compare_internal((&gap.from.0, gap.from.1), (key, seqno)).is_le()
+        && order.compare_internal((key, seqno), (&gap.to.0, gap.to.1)).is_le()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use waxseal_lsm::checksum::mix;
+    use waxseal_lsm::error::Verdict;
+
+    fn gap(from: (&str, Seqno), to: (&str, Seqno)) -> Fence {
+        let place = |(key, seqno): (&str, Seqno)| (key.as_bytes().to_vec(), seqno);
+        Fence { from: place(from), to: place(to), bound: 90, file: String::new(), offset: 0, verdict: Verdict::Seal }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_lost_is_chosen_and_nothing_else(seed: u64, lost in 0usize..5, others in 0usize..3, deletes in 0usize..3) {
+            let term = |n: usize| mix(seed ^ mix(n as u64 + 1));
+            let kind = |n: usize| if n < deletes { Kind::Delete } else { Kind::Put };
+            let candidates: Vec<(Kind, u64)> = (0..lost + others).map(|n| (kind(n), term(n))).collect();
+            let mut deficit = Ledger::default();
+            candidates[others..].iter().for_each(|(kind, term)| deficit.add(*kind, *term));
+            let expected: Vec<usize> = (others..others + lost).collect();
+            prop_assert_eq!(fill(&deficit, &candidates), Some(expected));
+            deficit.add(Kind::Put, 77);
+            prop_assert_eq!(fill(&deficit, &candidates), None);
+        }
+    }
+
+    #[test]
+    fn two_candidates_are_no_repair() {
+        let mut deficit = Ledger::default();
+        deficit.add(Kind::Put, 5);
+        assert_eq!(fill(&deficit, &[(Kind::Put, 4), (Kind::Put, 5)]), Some(vec![1]));
+        assert_eq!(fill(&deficit, &[(Kind::Put, 5), (Kind::Put, 5)]), None);
+        assert_eq!(fill(&deficit, &[(Kind::Delete, 5)]), None);
+        deficit.add(Kind::Put, 5);
+        assert_eq!(fill(&deficit, &[(Kind::Put, 4), (Kind::Put, 6), (Kind::Put, 3), (Kind::Put, 7)]), None);
+    }
+
+    #[test]
+    fn a_fence_stands_between_its_neighbours() {
+        let order = Order::bytewise();
+        let place = |key: &str, seqno| (key.as_bytes().to_vec(), seqno);
+        let wide = gap(("a", 50), ("m", 0));
+        let fence = between(&order, Some(&place("c", 7)), Some(&place("f", 3)), &wide).unwrap();
+        assert_eq!((fence.from, fence.to), (place("c", 6), place("f", 4)));
+        assert_eq!(between(&order, None, None, &wide), Some(wide.clone()));
+        // Nothing fits between two versions that follow each other.
+        assert_eq!(between(&order, Some(&place("c", 7)), Some(&place("c", 6)), &wide), None);
+        assert!(stands_in(&order, &wide, b"a", 50) && !stands_in(&order, &wide, b"a", 51));
+        assert!(!stands_in(&order, &wide, b"b", 91) && !stands_in(&order, &wide, b"n", 1));
+    }
+
+    #[test]
+    fn a_deficit_is_what_is_missing() {
+        let (mut counted, mut found) = (Ledger::default(), Ledger::default());
+        counted.add(Kind::Put, 3);
+        counted.add(Kind::Put, 4);
+        found.add(Kind::Put, 3);
+        let missing = deficit(&counted, &found).unwrap();
+        assert_eq!((missing.puts.count, missing.puts.sum, is_whole(&missing, true)), (1, 4, false));
+        assert_eq!(deficit(&found, &counted), None);
+        assert!(is_whole(&deficit(&found, &found).unwrap(), true));
+    }
+}

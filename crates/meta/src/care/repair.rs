@@ -1,0 +1,632 @@
+//! Repair: what is damaged goes up the ladder, and what nothing helps becomes a fence.
+//!
+//! In:     an open store, and whoever may still have what it has lost.
+//! Out:    each damaged table replaced by one of its records, in one edit with the fences for what is lost for good; a report that
+//!         names every step.
+//! Holds:  a record is taken only if its seal says so, or if the table's own ledger (counts and sums by kind, kept in the manifest)
+//!         says that it, and nothing else, is what is missing. Never from an older version; never one of two.
+//! Crash:  a table is as it was, or replaced.
+//!
+//! ```text
+//! read again, correction   the walk over the table does both
+//! rebuild                  index, filter, properties and footer anew from the data
+//! memory, log, trash, source, handler
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
+use waxseal_lsm::env::Open;
+use waxseal_lsm::error::{IoContext, Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_lsm::sst::{Cache, Found, Table};
+
+use super::options::{Candidate, Corrupted, Decision, Progress, RepairOptions, goes_on};
+use super::plan::{self, Piece, Place};
+use super::report::{Finding, Outcome, Report, Rung, Step, rung_of};
+use super::verify::look_at;
+use crate::keeper::Sealer;
+
+/// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
+/// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
+pub fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> {
+    let mut report = Report::default();
+    let families = db.families();
+    let mut progress = Progress::default();
+    for family in &families {
+        progress.total += db.tables(family)?.iter().map(|table| table.meta().size).sum::<u64>();
+    }
+    for family in &families {
+        let barred = db.barred_tables(family);
+        for table in db.tables(family)? {
+            let ended = repair_table(db, &table, barred.contains(&table.meta().number), &options, &mut report)?;
+            progress.done += table.meta().size;
+            progress.found = report.damage.len() as u64;
+            if ended || !goes_on(&mut options.progress, progress) {
+                report.cancelled = true;
+                return Ok(report);
+            }
+        }
+        if options.accept_loss {
+            lift_fences(db, family, &mut report)?;
+        }
+    }
+    Ok(report)
+}
+
+fn lift_fences(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
+    let fences = db.fences(family);
+    if fences.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<u64> = fences.iter().map(|(number, _)| *number).collect();
+    db.lift_fences(family, &numbers)?;
+    for (_, fence) in &fences {
+        report.damage.push(Finding { outcome: Outcome::Accepted, ..finding_of(family, fence) });
+    }
+    Ok(())
+}
+
+/// Looks at a table and mends it if it is damaged; true if repair is to end.
+pub(super) fn repair_table(
+    db: &Db,
+    table: &TableRef,
+    is_barred: bool,
+    options: &RepairOptions<'_>,
+    report: &mut Report,
+) -> Result<bool> {
+    let (found, lost) = (report.damage.len(), report.lost);
+    look_at(db, table, report, &mut |_| Ok(()))?;
+    let family = table.family();
+    let number = table.meta().number;
+    if report.damage.len() == found {
+        if is_barred {
+            db.lift_fences(family, &own_fences(db, table))?;
+            db.free_tables(family, &[number])?;
+        }
+        return Ok(false);
+    }
+    // No compaction works on it from now on; one that did has mended it, or not.
+    let Some(held) = db.hold_tables(family, &[number])? else { return Ok(false) };
+    // What the look found is told by the repair, place by place.
+    let told = report.damage.split_off(found);
+    report.lost = lost;
+    Mending::begin(db, table, options, told).and_then(|mending| mending.finish(held, report))
+}
+
+/// A fence over all that a table holds: something is lost of it, and nobody knows where.
+fn fence_over(table: &TableRef) -> Fence {
+    let meta = table.meta();
+    Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Ledger)
+}
+
+/// The numbers of the fences that stand over all of a table.
+fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
+    let own = fence_over(table);
+    let fences = db.fences(table.family());
+    fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
+}
+
+/// A damaged table on its way to another.
+struct Mending<'a, 'o> {
+    db: &'a Db,
+    keeper: &'a dyn Companions,
+    table: &'a TableRef,
+    open: Arc<Table>,
+    options: &'a RepairOptions<'o>,
+    pieces: Vec<Piece<OwnedRecord>>,
+    findings: Vec<Finding>,
+    /// Steps that were tried for what is still lost.
+    steps: Vec<Step>,
+    ledger: Ledger,
+}
+
+impl<'a, 'o> Mending<'a, 'o> {
+    /// Reads what can be read of a table.
+    fn begin(
+        db: &'a Db,
+        table: &'a TableRef,
+        options: &'a RepairOptions<'o>,
+        told: Vec<Finding>,
+    ) -> Result<Mending<'a, 'o>> {
+        let family = table.family().name();
+        let keeper = db.companions();
+        let mut findings = Vec::new();
+        let open = match db.open_anew(table) {
+            Ok(open) => open,
+            Err(error) if error.is_corruption() => match db.rebuild_table(table) {
+                Ok(rebuilt) => {
+                    let mut finding = Finding::of(&error, Some(family));
+                    if !rebuilt.damaged.is_empty() {
+                        finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
+                    }
+                    finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
+                    finding.outcome = Outcome::Repaired(Rung::Rebuild);
+                    findings.push(finding);
+                    rebuilt.table
+                }
+                // The picture in memory may be whole still.
+                Err(_) => table.table()?,
+            },
+            Err(error) => return Err(error),
+        };
+        let (ledger, steps, pieces) = (Ledger::default(), Vec::new(), Vec::new());
+        let mut mending = Mending { db, keeper, table, open: open.clone(), options, pieces, findings, steps, ledger };
+        open.examine(keeper, true, &mut |found| {
+            match found {
+                Found::Record(record, check, source) => mending.take(record, check, source.offset),
+                Found::Gap(fence) => mending.pieces.push(Piece::Gap(fence.clone())),
+                Found::Healed { offset, by } => {
+                    let rung = rung_of(by);
+                    let at = told.iter().find(|finding| finding.offset == offset);
+                    let message =
+                        at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
+                    mending.findings.push(Finding {
+                        file: mending.table.name(),
+                        offset,
+                        family: Some(family.to_owned()),
+                        verdict: at.map(|told| told.verdict).unwrap_or(Verdict::Checksum),
+                        message,
+                        steps: ladder_up_to(rung),
+                        outcome: Outcome::Repaired(rung),
+                        ..Finding::default()
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
+        let mut met: Vec<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
+        met.extend(mending.findings.iter().map(|finding| finding.offset));
+        mending.findings.extend(told.into_iter().filter(|finding| !met.contains(&finding.offset)).map(
+            |mut finding| {
+                finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
+                Finding { outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
+            },
+        ));
+        Ok(mending)
+    }
+
+    /// A record that may be given out; a seal that was hit is mended.
+    fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
+        let mut owned = OwnedRecord::of(record);
+        if check == Check::CompanionDamaged {
+            let mut companion = Vec::new();
+            if self.keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep {
+                owned.companion = companion;
+                self.findings.push(Finding {
+                    file: self.table.name(),
+                    offset,
+                    family: Some(self.table.family().name().to_owned()),
+                    key_range: Some((record.key.to_vec(), record.key.to_vec())),
+                    verdict: Verdict::Seal,
+                    message: "the seal of a record was hit, its record is right".to_owned(),
+                    steps: vec![Step { rung: Rung::Correction, helped: true }],
+                    outcome: Outcome::Repaired(Rung::Correction),
+                });
+            }
+        }
+        self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
+        self.pieces.push(Piece::Record(owned));
+    }
+
+    /// Whether the sums of the table speak of its companions.
+    fn summed(&self) -> bool {
+        self.keeper.protection() != Protection::None && self.table.meta().ledger.has_sums()
+    }
+
+    fn deficit(&self) -> Option<Ledger> {
+        plan::deficit(&self.table.meta().ledger, &self.ledger)
+    }
+
+    fn gaps(&self) -> Vec<Fence> {
+        let gap = |piece: &Piece<OwnedRecord>| match piece {
+            Piece::Gap(fence) => Some(fence.clone()),
+            Piece::Record(_) => None,
+        };
+        self.pieces.iter().filter_map(gap).collect()
+    }
+
+    /// True once the table's own count closes: then nothing is lost, whatever seemed to be.
+    fn is_whole(&mut self) -> bool {
+        let whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
+        if whole {
+            self.pieces.retain(|piece| matches!(piece, Piece::Record(_)));
+        }
+        whole
+    }
+
+    /// Climbs the rungs that look elsewhere.
+    fn climb(&mut self) -> Result<()> {
+        let lost = self.gaps();
+        if self.is_whole() {
+            self.healed(&lost, Rung::Correction); // what seemed lost was never there
+            return Ok(());
+        }
+        if lost.is_empty() {
+            return Ok(()); // nothing says where to look
+        }
+        self.steps =
+            vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
+        for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
+            let found = match rung {
+                Rung::Memory => self.in_memory()?,
+                Rung::Log => self.in_log(),
+                Rung::Trash => match &self.options.trash {
+                    Some(dir) => self.in_trash(dir)?,
+                    None => continue,
+                },
+                _ => match self.options.source {
+                    Some(_) => self.at_source(),
+                    None => continue,
+                },
+            };
+            let before = self.gaps();
+            self.fill(found);
+            let whole = self.is_whole();
+            let left = self.gaps();
+            let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
+            let helped = whole || !healed.is_empty();
+            self.healed(&healed, rung);
+            self.steps.push(Step { rung, helped });
+            if whole {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn healed(&mut self, gaps: &[Fence], rung: Rung) {
+        for gap in gaps {
+            let steps = self.steps.iter().copied().chain([Step { rung, helped: true }]).collect();
+            let outcome = Outcome::Repaired(rung);
+            self.findings.push(Finding { steps, outcome, ..finding_of(self.table.family(), gap) });
+        }
+    }
+
+    /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
+    /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
+    /// else stood in it, until the counts agree.
+    fn fill(&mut self, mut found: Vec<OwnedRecord>) {
+        let order = self.table.family().order();
+        let gaps = self.gaps();
+        found.retain(|record| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno)));
+        found.sort_by(|a, b| {
+            order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
+        });
+        found.dedup();
+        // Two that claim one place are none.
+        let same = |a: &OwnedRecord, b: &OwnedRecord| (&a.key, a.seqno) == (&b.key, b.seqno);
+        let alone = |at: usize| {
+            let twin = |other: Option<&OwnedRecord>| other.is_some_and(|other| same(other, &found[at]));
+            !twin(at.checked_sub(1).and_then(|at| found.get(at))) && !twin(found.get(at + 1))
+        };
+        let found: Vec<OwnedRecord> = (0..found.len()).filter(|at| alone(*at)).map(|at| found[at].clone()).collect();
+        let Some(deficit) = self.deficit() else { return };
+        let terms: Vec<(Kind, u64)> =
+            found.iter().map(|record| (record.kind, self.keeper.term(&record.borrow()))).collect();
+        let chosen = if self.summed() {
+            plan::fill(&deficit, &terms)
+        } else {
+            (deficit.count() == found.len() as u64).then(|| (0..found.len()).collect())
+        };
+        let chosen = chosen.unwrap_or_else(|| self.spoken_for(&found));
+        let records: Vec<OwnedRecord> = chosen.into_iter().map(|at| found[at].clone()).collect();
+        records.into_iter().for_each(|record| self.insert(record));
+    }
+
+    /// Those whose own seal stands in a damaged block, at the same key and seqno.
+    fn spoken_for(&self, found: &[OwnedRecord]) -> Vec<usize> {
+        let suspects = self.suspects();
+        let is_spoken_for = |record: &OwnedRecord| {
+            suspects.iter().any(|suspect| {
+                let claimed = Record { companion: &suspect.companion, ..record.borrow() };
+                (&suspect.key, suspect.seqno) == (&record.key, record.seqno)
+                    && self.keeper.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
+            })
+        };
+        (0..found.len()).filter(|at| is_spoken_for(&found[*at])).collect()
+    }
+
+    /// Puts a record where it belongs: its gap becomes the gaps around it.
+    fn insert(&mut self, record: OwnedRecord) {
+        let order = self.table.family().order().clone();
+        let holds = |piece: &Piece<OwnedRecord>| match piece {
+            Piece::Gap(gap) => plan::stands_in(&order, gap, &record.key, record.seqno),
+            Piece::Record(_) => false,
+        };
+        let Some(at) = self.pieces.iter().position(holds) else { return };
+        let Piece::Gap(gap) = self.pieces[at].clone() else { return };
+        let place: Place = (record.key.clone(), record.seqno);
+        self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
+        let left = plan::between(&order, None, Some(&place), &gap).map(Piece::Gap);
+        let right = plan::between(&order, Some(&place), None, &gap).map(Piece::Gap);
+        self.pieces.splice(at..=at, left.into_iter().chain([Piece::Record(record)]).chain(right));
+    }
+
+    /// Entries of the damaged blocks that can be read, though nothing speaks for them.
+    fn suspects(&self) -> Vec<OwnedRecord> {
+        let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
+        offsets.dedup();
+        offsets.into_iter().flat_map(|offset| self.suspects_at(offset)).collect()
+    }
+
+    fn suspects_at(&self, offset: u64) -> Vec<OwnedRecord> {
+        let mut suspects = Vec::new();
+        self.open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
+        suspects.retain(|suspect| {
+            let is_kept = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(record) if (&record.key, record.seqno) == (&suspect.key, suspect.seqno));
+            !self.pieces.iter().any(is_kept)
+        });
+        suspects
+    }
+
+    fn in_memory(&self) -> Result<Vec<OwnedRecord>> {
+        let mut found = Vec::new();
+        let Ok(shared) = self.table.table() else { return Ok(found) };
+        let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
+        offsets.dedup();
+        for offset in offsets {
+            shared.cached_copy(offset, self.keeper, &mut |record| {
+                found.push(OwnedRecord::of(record));
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Whether a record may be one of those that were lost here.
+    fn is_wanted(&self, gaps: &[Fence], record: &Record<'_>) -> bool {
+        let meta = self.table.meta();
+        let order = self.table.family().order();
+        (meta.least_seqno..=meta.greatest_seqno).contains(&record.seqno)
+            && gaps.iter().any(|gap| plan::stands_in(order, gap, record.key, record.seqno))
+            && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
+    }
+
+    fn in_log(&self) -> Vec<OwnedRecord> {
+        let (id, gaps) = (self.table.family().id(), self.gaps());
+        let found = self.db.read_log(&mut |family, record| family == id && self.is_wanted(&gaps, record));
+        // A log that is damaged itself has nothing to say.
+        found.map_or_else(|_| Vec::new(), |found| found.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// Tables that compaction had replaced, as far as each can be opened and is of this family.
+    fn in_trash(&self, dir: &Path) -> Result<Vec<OwnedRecord>> {
+        let fs = &self.db.env().fs;
+        let gaps = self.gaps();
+        let order = self.table.family().order();
+        let keeper = self.db.keeper().clone();
+        let mut found = Vec::new();
+        for name in fs.list(dir).during(|| "listing the trash")? {
+            let Ok(file) = fs.open(&dir.join(&name), Open::Read) else { continue };
+            let cache = Arc::new(Cache::new(0));
+            let opened = Table::identify(&name, &*file)
+                .and_then(|expected| Table::open(name, file, expected, order.clone(), cache, keeper.clone()));
+            let Ok(trash) = opened else { continue };
+            if trash.properties().family != self.table.family().id() {
+                continue;
+            }
+            trash.examine(self.keeper, true, &mut |piece| {
+                if let Found::Record(record, Check::Validated, _) = piece
+                    && self.is_wanted(&gaps, record)
+                {
+                    found.push(OwnedRecord::of(record));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the
+    /// seqno and seal of the suspect that it fits.
+    fn at_source(&self) -> Vec<OwnedRecord> {
+        let Some(source) = self.options.source else { return Vec::new() };
+        let family = self.table.family().name();
+        let suspects = self.suspects();
+        let mut offered: Vec<Candidate> = Vec::new();
+        for suspect in &suspects {
+            let Ok(Some(seal)) = Sealer::seal_of(&suspect.borrow()) else { continue };
+            if let Some(answer) = self.patiently(|| source.by_seal(family, &suspect.key, seal)) {
+                offered.extend(answer);
+            }
+        }
+        for gap in self.gaps() {
+            let answer = self.patiently(|| {
+                let mut all = Vec::new();
+                source.by_range(family, &gap.from.0, &gap.to.0, &mut |candidate| all.push(candidate))?;
+                Ok(all)
+            });
+            offered.extend(answer.unwrap_or_default());
+        }
+        let mut found = Vec::new();
+        for candidate in &offered {
+            for suspect in &suspects {
+                let claimed = Record {
+                    key: &candidate.key,
+                    seqno: suspect.seqno,
+                    kind: candidate.kind,
+                    value: &candidate.value,
+                    companion: &suspect.companion,
+                };
+                if self.keeper.verify(&claimed, hash_key(&candidate.key), Protection::Complete) == Check::Validated {
+                    found.push(OwnedRecord::of(&claimed));
+                }
+            }
+        }
+        found
+    }
+
+    /// Asks as often as the caller allows.
+    fn patiently<T>(&self, ask: impl Fn() -> Result<T>) -> Option<T> {
+        (0..self.options.retries()).find_map(|_| ask().ok())
+    }
+
+    /// Replaces the table; true if repair is to end.
+    fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
+        self.climb()?;
+        let family = self.table.family().clone();
+        let gaps = self.gaps();
+        if let Some(finding) = self.unexplained(&gaps) {
+            // Who accepts a loss accepts one that nobody can place; but a table that counts something else is none of that.
+            let accepted = self.options.accept_loss && self.deficit().is_some();
+            if !accepted {
+                report.lost += self.deficit().map_or(0, |deficit| deficit.count());
+                drop(held);
+                return self.fence_all(finding, report);
+            }
+            self.findings.push(Finding { outcome: Outcome::Accepted, ..finding });
+        }
+        let mut decision = Decision::Quarantine;
+        for gap in &gaps {
+            let mut finding = finding_of(&family, gap);
+            finding.steps = self.steps.clone();
+            if let (Some(handler), false) = (self.options.handler, self.options.accept_loss) {
+                for event in self.events(gap) {
+                    let decided = handler.on_corruption(&event);
+                    finding.steps.push(Step { rung: Rung::Handler, helped: decided == Decision::Quarantine });
+                    decision = decision.max(decided);
+                }
+            }
+            finding.outcome = if self.options.accept_loss { Outcome::Accepted } else { Outcome::Fenced };
+            self.findings.push(finding);
+        }
+        if decision != Decision::Quarantine {
+            return self.leave(held, report, decision);
+        }
+        let lost = self.deficit().map_or(0, |deficit| deficit.count());
+        if !gaps.is_empty() || lost > 0 {
+            self.db.keep_damaged(self.table)?;
+        }
+        let records: Vec<OwnedRecord> = std::mem::take(&mut self.pieces)
+            .into_iter()
+            .filter_map(|piece| match piece {
+                Piece::Record(record) => Some(record),
+                Piece::Gap(_) => None,
+            })
+            .collect();
+        let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
+        let protection = self.open.protection();
+        let mut cursor = ListCursor::new(family.order().clone(), records, protection);
+        let replacement = Replacement {
+            expected: self.ledger,
+            summed: self.summed(),
+            base_seqno,
+            fenced: if self.options.accept_loss || active(Bug::LossNotFencedByRepair) { Vec::new() } else { gaps },
+            lifted: own_fences(self.db, self.table),
+            records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
+        };
+        match held.replace(replacement) {
+            Ok(_) => {
+                let repaired = self.findings.iter().filter(|finding| matches!(finding.outcome, Outcome::Repaired(_)));
+                report.repaired += repaired.count() as u64;
+                report.lost += lost;
+                report.damage.append(&mut self.findings);
+                Ok(false)
+            }
+            // The table is as it was: it is told, barred, and the others are mended.
+            Err(error) if error.is_corruption() => {
+                report.damage.push(Finding {
+                    outcome: Outcome::Barred,
+                    ..Finding::of(&error.in_file(&self.table.name(), 0), Some(family.name()))
+                });
+                self.db.bar_tables(&family, &[self.table.meta().number])?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The table does not hold what the manifest counts, and no gap says where: an older copy of the file, or a fault of our own.
+    /// A new table of what was found would close over the loss and hide it; so none is written unless the loss is accepted.
+    fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
+        let deficit = self.deficit();
+        let explained = match &deficit {
+            Some(deficit) => !gaps.is_empty() || plan::is_whole(deficit, self.summed()),
+            None => false,
+        };
+        let meta = self.table.meta();
+        (!explained).then(|| Finding {
+            file: self.table.name(),
+            family: Some(self.table.family().name().to_owned()),
+            key_range: Some((meta.smallest.clone(), meta.largest.clone())),
+            verdict: Verdict::Ledger,
+            message: "the records of the table are not those the manifest counts, and nothing says which".to_owned(),
+            steps: self.steps.clone(),
+            ..Finding::default()
+        })
+    }
+
+    /// What the handler is asked about a gap: each record of it that can be read, else the gap.
+    fn events(&self, gap: &Fence) -> Vec<Corrupted> {
+        let order = self.table.family().order();
+        let event = |span: (Place, Place)| Corrupted {
+            file: gap.file.clone(),
+            offset: gap.offset,
+            family: self.table.family().name().to_owned(),
+            span,
+            verdict: gap.verdict,
+        };
+        let suspects = self.suspects_at(gap.offset).into_iter();
+        let mut places: Vec<Place> = suspects.map(|suspect| (suspect.key, suspect.seqno)).collect();
+        places.retain(|(key, seqno)| plan::stands_in(order, gap, key, *seqno));
+        places.dedup();
+        match places.is_empty() {
+            true => vec![event((gap.from.clone(), gap.to.clone()))],
+            false => places.into_iter().map(|place| event((place.clone(), place))).collect(),
+        }
+    }
+
+    /// Leaves the table as it is, barred and under one fence: within it only newer records decide.
+    fn fence_all(mut self, finding: Finding, report: &mut Report) -> Result<bool> {
+        let family = self.table.family();
+        let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
+        if outcome == Outcome::Fenced && own_fences(self.db, self.table).is_empty() {
+            self.db.add_fences(family, vec![fence_over(self.table)])?;
+        }
+        self.db.bar_tables(family, &[self.table.meta().number])?;
+        self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Barred);
+        self.findings.push(Finding { outcome, ..finding });
+        report.damage.append(&mut self.findings);
+        Ok(false)
+    }
+
+    /// Leaves the table as it is, barred.
+    fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<bool> {
+        drop(held);
+        self.db.bar_tables(self.table.family(), &[self.table.meta().number])?;
+        for finding in &mut self.findings {
+            finding.outcome = Outcome::Barred;
+        }
+        report.damage.append(&mut self.findings);
+        if decision == Decision::ReadOnly {
+            self.db.refuse_writes();
+        }
+        Ok(decision == Decision::ReadOnly)
+    }
+}
+
+fn ladder_up_to(rung: Rung) -> Vec<Step> {
+    let below = [Rung::ReadAgain].into_iter().filter(|lower| *lower < rung);
+    below.map(|rung| Step { rung, helped: false }).chain([Step { rung, helped: true }]).collect()
+}
+
+/// A loss, as it is told.
+pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
+    Finding {
+        file: fence.file.clone(),
+        offset: fence.offset,
+        family: Some(family.name().to_owned()),
+        key_range: Some((fence.from.0.clone(), fence.to.0.clone())),
+        verdict: fence.verdict,
+        message: "records may have been lost between these keys".to_owned(),
+        ..Finding::default()
+    }
+}

@@ -1,0 +1,244 @@
+//! Verify: every byte of a store looked at, and nothing changed.
+//!
+//! In:     an open store, beside readers and writers, or a closed one, opened for reading.
+//! Out:    what every record's seal says, and every place of damage. Tables are read from their files, past what memory holds:
+//!         sums, order, seals, index and filter and properties against the data. Then what is in memory, the log and the manifest.
+//! Holds:  nothing is written; damage is reported, not an error.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use waxseal_lsm::db::{Db, Family, Parts, TableRef};
+use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
+use waxseal_lsm::options::Settings;
+use waxseal_lsm::record::Record;
+use waxseal_lsm::seam::{Check, Protection};
+use waxseal_lsm::sst::{Found, Table};
+
+use super::options::{Progress, VerifyOptions, cancelled, goes_on};
+use super::repair::finding_of;
+use super::report::{Finding, Outcome, Report};
+
+/// Looks at every table, block and record of an open store, at its memtables and at what its log and manifest say, beside readers
+/// and writers. Errors: `Invalid` for a family that is not there, `Closed`.
+pub fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
+    let mut report = Report::default();
+    let families = chosen(db, options.families.as_deref())?;
+    let mut tables = Vec::new();
+    for family in &families {
+        tables.extend(db.tables(family)?);
+    }
+    let total = tables.iter().map(|table| table.meta().size).sum();
+    let mut progress = Progress { total, ..Progress::default() };
+    for table in &tables {
+        let found = report.damage.len() as u64;
+        let outcome = look_at(db, table, &mut report, &mut |bytes| {
+            progress = Progress { done: progress.done + bytes, found, ..progress };
+            if goes_on(&mut options.progress, progress) { Ok(()) } else { Err(cancelled()) }
+        });
+        match outcome {
+            Err(error) if *error.kind() == ErrorKind::Invalid => {
+                report.cancelled = true;
+                return Ok(report);
+            }
+            outcome => outcome?,
+        }
+    }
+    for family in &families {
+        look_at_memory(db, family, &mut report)?;
+        for (_, fence) in db.fences(family) {
+            report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &fence) });
+        }
+    }
+    // Of the log and the manifest an open would believe the same.
+    for outcome in [db.check_manifest(), db.read_log(&mut |_, _| false).map(drop)] {
+        if let Err(error) = outcome {
+            report.structural += 1;
+            report.damage.push(Finding::of(&bearable(error)?, None));
+        }
+    }
+    Ok(report)
+}
+
+/// The same for a store that nobody has open; one that does not open is reported as damaged. Writes nothing.
+pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: VerifyOptions<'_>) -> Result<Report> {
+    match Db::open_read_only(dir, settings, parts) {
+        Ok(db) => {
+            let report = verify(&db, options);
+            db.close()?;
+            report
+        }
+        Err(error) if error.is_corruption() => {
+            Ok(Report { structural: 1, damage: vec![Finding::of(&error, None)], ..Report::default() })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
+    let Some(names) = names else { return Ok(db.families()) };
+    let named = |name: &String| db.family(name).ok_or_else(|| Error::invalid(format!("there is no family {name:?}")));
+    names.iter().map(named).collect()
+}
+
+/// Looks at one table; what is wrong goes into the report. `progress` hears of bytes, and its error ends the look.
+pub(super) fn look_at(
+    db: &Db,
+    table: &TableRef,
+    report: &mut Report,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    report.files += 1;
+    report.bytes += table.meta().size;
+    let keeper = db.companions();
+    let opened = db.open_anew(table);
+    let strict = match &opened {
+        Ok(open) => open.verify(keeper, progress).and_then(|ledger| {
+            // The manifest has its own word on what must be in the file.
+            let kept = table.meta().ledger;
+            let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
+            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+            let differ = || Error::corruption(damage, "the records of the table are not those the manifest counts");
+            if same { Ok(ledger) } else { Err(differ().in_file(&table.name(), 0)) }
+        }),
+        Err(error) => Err(error.clone()),
+    };
+    let error = match (&opened, strict) {
+        (Ok(open), Ok(ledger)) => return count(open, keeper, ledger.count(), report),
+        (_, Err(error)) => bearable(error)?,
+        (Err(error), Ok(_)) => bearable(error.clone())?,
+    };
+    let family = table.family().name();
+    let before = report.damage.len();
+    if opened.is_err() {
+        report.damage.push(Finding::of(&error, Some(family)));
+        report.structural += 1;
+    }
+    let open = match opened {
+        Ok(open) => open,
+        Err(_) => match db.rebuild_table(table) {
+            Ok(rebuilt) => rebuilt.table,
+            Err(_) => match table.table() {
+                Ok(open) => open, // as it was when it was whole
+                Err(_) => {
+                    report.lost += table.meta().ledger.count();
+                    return Ok(());
+                }
+            },
+        },
+    };
+    let mut readable = 0;
+    open.examine(keeper, true, &mut |found| {
+        match found {
+            Found::Record(record, check, source) => {
+                readable += 1;
+                report.count(check);
+                if check == Check::CompanionDamaged {
+                    let message = "the seal of a record was hit, its record is right".to_owned();
+                    report.damage.push(Finding {
+                        file: table.name(),
+                        offset: source.offset,
+                        family: Some(family.to_owned()),
+                        key_range: Some((record.key.to_vec(), record.key.to_vec())),
+                        verdict: Verdict::Seal,
+                        message,
+                        ..Finding::default()
+                    });
+                }
+            }
+            Found::Gap(fence) => {
+                *match fence.verdict {
+                    Verdict::Seal => &mut report.corrupted,
+                    Verdict::Missing => &mut report.missing,
+                    _ => &mut report.structural,
+                } += 1;
+                report.damage.push(finding_of(table.family(), fence));
+            }
+            Found::Healed { offset, by } => {
+                report.structural += 1;
+                report.damage.push(Finding {
+                    file: table.name(),
+                    offset,
+                    family: Some(family.to_owned()),
+                    verdict: Verdict::Checksum,
+                    message: format!(
+                        "a block does not fit its sum; it can be made whole: {}",
+                        super::report::rung_of(by)
+                    ),
+                    ..Finding::default()
+                });
+            }
+        }
+        Ok(())
+    })?;
+    report.lost += table.meta().ledger.count().saturating_sub(readable);
+    // A block may fail its sum while every record of it is right: the walk shows its records and nothing else.
+    for block in 0..open.blocks() {
+        let Err(error) = open.check_block(block, keeper) else { continue };
+        let finding = Finding::of(&bearable(error)?, Some(family));
+        if !report.damage[before..].iter().any(|told| told.offset == finding.offset) {
+            report.structural += 1;
+            report.damage.push(finding);
+        }
+    }
+    if report.damage.len() == before {
+        // Every record is there: what is wrong is the filter, the properties, or the order of things.
+        report.structural += 1;
+        report.damage.push(Finding::of(&error, Some(family)));
+    }
+    Ok(())
+}
+
+/// Counts the records of a table in which nothing is wrong.
+fn count(
+    open: &Arc<Table>,
+    keeper: &dyn waxseal_lsm::seam::Companions,
+    records: u64,
+    report: &mut Report,
+) -> Result<()> {
+    match open.protection() {
+        _ if keeper.protection() == Protection::None => {}
+        Protection::Complete => {
+            report.records += records;
+            report.validated += records;
+            return Ok(());
+        }
+        Protection::Partial => {
+            return open.examine(keeper, false, &mut |found| {
+                if let Found::Record(_, check, _) = found {
+                    report.count(check);
+                }
+                Ok(())
+            });
+        }
+        Protection::None | Protection::Foreign => {}
+    }
+    report.records += records;
+    report.unverified += records;
+    Ok(())
+}
+
+fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
+    db.visit_memtables(family, &mut |record, check| {
+        report.count(check);
+        if !check.serves() {
+            report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
+        }
+        Ok(())
+    })
+}
+
+/// Damage, and what a device does not give, are found; anything else is an error.
+pub(super) fn bearable(error: Error) -> Result<Error> {
+    match error.kind() {
+        ErrorKind::Corruption(_) | ErrorKind::Io(_) => Ok(error),
+        _ => Err(error),
+    }
+}
+
+/// A record that does not match its seal.
+pub(super) fn mismatch(record: &Record<'_>) -> Error {
+    let key_range = Some((record.key.to_vec(), record.key.to_vec()));
+    let damage = Damage { key_range, verdict: Verdict::Seal, ..Damage::default() };
+    Error::corruption(damage, "a record does not match its seal")
+}

@@ -1,0 +1,311 @@
+//! Import: table files of another node become records of a family, under one new seqno.
+//!
+//! In:     an export with its `EXCHANGE`, or bare tables of which only their own properties speak.
+//! Path:   each table opened as what it is said to be, and walked whole -> counts held against what was promised -> rows in the
+//!         paper's form bound to their versions -> `Db::ingest`, which checks every record again and copies it.
+//! Holds:  seals are bound to the new seqno; a record without one is adopted, as the keeper does; rows do not come in, what they
+//!         said of records was checked first. A user's own tombstone of a key that ends in 01 is none of them.
+//! Errors: name the file and the offset in it; nothing was changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{Db, Family};
+use waxseal_lsm::env::{Env, File as OpenFile, Open, read_exact};
+use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
+use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::merge::merged;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::seam::{Protection, Rows, Source};
+use waxseal_lsm::sst::{Cache, Expected, Table};
+
+use super::header::{self, Manifest};
+use super::{Form, has_seal};
+use crate::paper::{self, Fault, Pairing, Tally, Written};
+use crate::seal::Seal;
+
+/// No `EXCHANGE` is longer; it has a hundred bytes a table.
+const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+
+/// What an import did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Imported {
+    /// The seqno of every record that came in; 0 if there was none.
+    pub seqno: Seqno,
+    /// Records that came in: the newest of each key.
+    pub records: u64,
+    /// Older versions, which did not.
+    pub superseded: u64,
+    /// Records, of all versions, that carried a seal known here, and match it.
+    pub sealed: u64,
+    /// Records, of all versions, that carried none: adopted, if this node has a keeper.
+    pub unsealed: u64,
+    /// Rows in the paper's form that found their version and agree with it, those included that were hit themselves.
+    pub bound: u64,
+    /// Rows that found none; removed.
+    pub orphans: u64,
+    /// Versions, in an export in the paper's form, for which no row speaks: of an old node.
+    pub without_row: u64,
+    /// Users' own tombstones of keys that end in 01, which are no rows and came in as what they are.
+    pub own_deletes: u64,
+}
+
+/// Imports an export.
+///
+/// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its seal
+/// or row says; `Invalid` for another order of keys; `FormatTooNew`.
+pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Imported> {
+    let manifest = read_manifest(env, dir)?;
+    if manifest.comparator != family.order().name() {
+        let (theirs, ours) = (&manifest.comparator, family.order().name());
+        return Err(Error::invalid(format!("the export is ordered by {theirs:?}, the family by {ours:?}")));
+    }
+    let receiver = Receiver::new(db, family, manifest.form);
+    let mut tables = Vec::new();
+    let mut found = Counted::default();
+    for file in &manifest.files {
+        let expected = Expected { uid: file.uid, size: file.size, digest: file.digest };
+        let table = receiver.open(env, &dir.join(&file.name), Some(expected))?;
+        let counted = receiver.walk(&table)?;
+        if (counted.records, counted.rows) != (file.records, file.rows) {
+            return Err(lies(file.records + file.rows, counted.records + counted.rows).in_file(&file.name, 0));
+        }
+        if manifest.complete && counted.unsealed > 0 {
+            return Err(lies(file.records, counted.records - counted.unsealed).in_file(&file.name, 0));
+        }
+        found.merge(&counted);
+        tables.push(table);
+    }
+    if manifest.form == Form::Sealed && manifest.algorithm == crate::keeper::ALGORITHM && found.sum != manifest.sum {
+        let error = Error::mismatch(manifest.sum, found.sum, "the sum over the seals of an export");
+        return Err(error.in_file(header::NAME, 0));
+    }
+    receiver.take_in(&tables, found)
+}
+
+/// Imports bare tables, which nothing describes but their own properties.
+///
+/// Errors: as `import`.
+pub fn import_tables(db: &Db, family: &Family, env: &Env, paths: &[PathBuf], form: Form) -> Result<Imported> {
+    let receiver = Receiver::new(db, family, form);
+    let mut tables = Vec::new();
+    let mut found = Counted::default();
+    for path in paths {
+        let table = receiver.open(env, path, None)?;
+        found.merge(&receiver.walk(&table)?);
+        tables.push(table);
+    }
+    receiver.take_in(&tables, found)
+}
+
+fn read_manifest(env: &Env, dir: &Path) -> Result<Manifest> {
+    let file = match env.fs.open(&dir.join(header::NAME), Open::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::invalid(format!("there is no export at {}", dir.display())));
+        }
+        Err(error) => return Err(Error::io("opening EXCHANGE", error)),
+    };
+    let length = file.len().during(|| "reading EXCHANGE")?;
+    if length > MAX_MANIFEST_BYTES {
+        return Err(Error::structural("too long for the description of an export").in_file(header::NAME, 0));
+    }
+    Manifest::decode(&read_exact(&*file, 0, length as usize).during(|| "reading EXCHANGE")?)
+}
+
+#[cold]
+fn lies(expected: u64, found: u64) -> Error {
+    let (expected, found) = (Some(expected), Some(found));
+    let damage = Damage { verdict: error::Verdict::Missing, expected, found, ..Damage::default() };
+    Error::corruption(damage, "a table does not hold what is promised of it")
+}
+
+/// What a walk over a table met.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    records: u64,
+    rows: u64,
+    sealed: u64,
+    unsealed: u64,
+    own_deletes: u64,
+    sum: u64,
+}
+
+impl Counted {
+    fn merge(&mut self, other: &Counted) {
+        self.records += other.records;
+        self.rows += other.rows;
+        self.sealed += other.sealed;
+        self.unsealed += other.unsealed;
+        self.own_deletes += other.own_deletes;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+}
+
+/// Where the records go.
+struct Receiver<'a> {
+    db: &'a Db,
+    family: &'a Family,
+    form: Form,
+    cache: Arc<Cache>,
+}
+
+impl Receiver<'_> {
+    fn new<'a>(db: &'a Db, family: &'a Family, form: Form) -> Receiver<'a> {
+        Receiver { db, family, form, cache: Arc::new(Cache::new(0)) }
+    }
+
+    fn open(&self, env: &Env, path: &Path, expected: Option<Expected>) -> Result<Arc<Table>> {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let file: Arc<dyn OpenFile> = match env.fs.open(path, Open::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let damage = Damage { file: name, verdict: error::Verdict::Missing, ..Damage::default() };
+                return Err(Error::corruption(damage, "a table that the export names is missing"));
+            }
+            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
+        };
+        let expected = match expected {
+            Some(expected) => expected,
+            None => Table::identify(&name, &*file)?,
+        };
+        let (order, cache) = (self.family.order().clone(), self.cache.clone());
+        Table::open(name, file, expected, order, cache, self.db.keeper().clone())
+    }
+
+    /// Walks a whole table: every sum, and every record by its seal.
+    fn walk(&self, table: &Arc<Table>) -> Result<Counted> {
+        let keeper = self.db.keeper();
+        let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
+        let mut counted = Counted::default();
+        let known = keeper.protection() != Protection::None && table.protection() != Protection::Foreign;
+        let rows = self.form.rows();
+        let mut cursor = table.cursor(false);
+        cursor.first()?;
+        while cursor.valid() {
+            let record = cursor.record();
+            if rows.is_some_and(|form| form.read(&record).is_some()) {
+                counted.rows += 1;
+            } else {
+                counted.records += 1;
+                let sealed = has_seal(record.companion);
+                counted.sealed += u64::from(sealed && known);
+                counted.unsealed += u64::from(!sealed);
+                let own = record.kind == Kind::Delete && record.key.last() == Some(&paper::row::MARK);
+                counted.own_deletes += u64::from(own);
+                let term = if known { keeper.term(&record) } else { 0 };
+                let term = if term == 0 { Seal::of_record(&record).number() } else { term };
+                counted.sum = counted.sum.wrapping_add(term);
+            }
+            cursor.next()?;
+        }
+        Ok(counted)
+    }
+
+    fn take_in(&self, tables: &[Arc<Table>], counted: Counted) -> Result<Imported> {
+        let tally = match self.form.rows() {
+            Some(form) => bind_rows(form, &mut *self.cursor(tables))?,
+            None => Tally::default(),
+        };
+        let form = self.form.rows();
+        let ingested = self.db.ingest(self.family, &mut || {
+            let inner = self.cursor(tables);
+            Ok(match form {
+                Some(form) => Box::new(WithoutRows { inner, form }) as Box<dyn Cursor>,
+                None => inner,
+            })
+        })?;
+        Ok(Imported {
+            seqno: ingested.seqno,
+            records: ingested.records,
+            superseded: ingested.superseded,
+            sealed: counted.sealed,
+            unsealed: counted.records - counted.sealed,
+            bound: tally.bound + tally.rewritten,
+            orphans: tally.orphans,
+            without_row: tally.created_from_table + tally.created_from_memory,
+            own_deletes: counted.own_deletes,
+        })
+    }
+
+    /// All records of the tables in internal order.
+    fn cursor(&self, tables: &[Arc<Table>]) -> Box<dyn Cursor> {
+        let sources = tables.iter().map(|table| Box::new(table.cursor(false)) as Box<dyn Cursor>);
+        merged(Order::clone(self.family.order()), sources.collect())
+    }
+}
+
+/// Looks at all pairs of versions and rows. A version that is not what its row says ends it.
+pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Tally> {
+    let on_fault = Box::new(|fault: &Fault| {
+        let key_range = Some((fault.key.clone(), fault.key.clone()));
+        let damage = Damage { verdict: error::Verdict::Seal, key_range, ..Damage::default() };
+        Err(Error::corruption(damage, "a record is not what the row beside it says"))
+    });
+    let mut pairing = Pairing::new(form, Written::Nothing, on_fault);
+    cursor.first()?;
+    while cursor.valid() {
+        let (record, source) = (cursor.record(), cursor.source());
+        let outcome = pairing.takes(&record, source).and_then(|taken| match taken {
+            true => Ok(()),
+            false => pairing.sees(&record, true, source),
+        });
+        outcome.map_err(|error| error.in_file(source.file, source.offset))?;
+        cursor.next()?;
+    }
+    pairing.ends()?;
+    Ok(*pairing.tally())
+}
+
+/// A cursor that passes over rows in the paper's form.
+struct WithoutRows {
+    inner: Box<dyn Cursor>,
+    form: paper::Form,
+}
+
+impl WithoutRows {
+    fn pass(&mut self, on: bool) -> Result<()> {
+        while self.inner.valid() && self.form.read(&self.inner.record()).is_some() {
+            if on { self.inner.next()? } else { self.inner.prev()? }
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for WithoutRows {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.inner.seek(key, seqno)?;
+        self.pass(true)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.inner.seek_for_prev(key, seqno)?;
+        self.pass(false)
+    }
+    fn first(&mut self) -> Result<()> {
+        self.inner.first()?;
+        self.pass(true)
+    }
+    fn last(&mut self) -> Result<()> {
+        self.inner.last()?;
+        self.pass(false)
+    }
+    fn next(&mut self) -> Result<()> {
+        self.inner.next()?;
+        self.pass(true)
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.inner.prev()?;
+        self.pass(false)
+    }
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn record(&self) -> Record<'_> {
+        self.inner.record()
+    }
+    fn source(&self) -> Source<'_> {
+        self.inner.source()
+    }
+}

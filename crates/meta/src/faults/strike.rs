@@ -1,0 +1,769 @@
+//! One fault in one cell: the stage is set, the fault strikes, and what the store answers is judged, at once, after a compaction, and
+//! after closing and opening again, so that what is sealed in on the way is found too.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::mix;
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::inject::{self as way, Fate, Passing};
+use waxseal_lsm::options::Durability;
+use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
+use waxseal_lsm::sst::Table;
+use waxseal_lsm::sst::fuzzing::Site as Part;
+
+use super::anatomy::{Anatomy, Block, Entry};
+use super::damage::{Dice, cut_out, double, flip, zero};
+use super::keepers::Forger;
+use super::redirect::Astray;
+use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, keeper, key, push, value};
+use super::{Bits, Cell, Outcome, Site, Target};
+
+/// Tries until the dice find something to hit.
+const TRIES: u64 = 50;
+
+/// Injects one fault; none if the cell is impossible. Errors: `Invalid` if in many tries nothing could be hit.
+pub fn inject(cell: Cell, seed: u64) -> Result<Option<Told>> {
+    if cell.impossible().is_some() {
+        return Ok(None);
+    }
+    for attempt in 0..TRIES {
+        let cell_number = (cell.site as u64) << 16 | (cell.target as u64) << 8 | cell.bits as u64;
+        let mut dice = Dice::new(mix(seed ^ mix(cell_number)) ^ attempt << 48);
+        let outcome = catch_unwind(AssertUnwindSafe(|| strike(cell, &mut dice)));
+        way::disarm();
+        match outcome {
+            Ok(Ok(Some(told))) => return Ok(Some(told)),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                return Ok(Some(Told { outcome: Outcome::Panic, detail: "a panic".into(), refused: false }));
+            }
+        }
+    }
+    Err(Error::invalid(format!("nothing to hit in {cell:?}")))
+}
+
+/// None if there was nothing to hit.
+fn strike(cell: Cell, dice: &mut Dice) -> Result<Option<Told>> {
+    let setting = Setting { packed: dice.once_in(2), column: dice.once_in(2), cached: dice.once_in(2) };
+    let mut act = Act { cell, dice, verdict: Verdict::new(), setting };
+    let stage = match cell.site {
+        Site::Batch => act.batch(),
+        Site::Log | Site::Ring | Site::Manifest => act.at_rest_before_open(),
+        Site::Memtable | Site::MemtableLinks => act.memtable(),
+        Site::FlushBuffer => act.pass(true),
+        Site::MergeBuffer => act.pass(false),
+        Site::TableData | Site::TableIndex | Site::TableFilter | Site::TableProperties | Site::TableFooter => {
+            act.table()
+        }
+        Site::SealWord => act.seal_word(),
+        Site::VersionLinks => act.version_links(),
+        Site::CachedBlock => act.cached_block(),
+        Site::IndexInMemory | Site::FilterInMemory => act.table_in_memory(),
+    }?;
+    Ok(stage.map(|refused| {
+        let Verdict { outcome, detail } = act.verdict;
+        Told { outcome, detail, refused }
+    }))
+}
+
+/// One fault on its way.
+struct Act<'a> {
+    cell: Cell,
+    dice: &'a mut Dice,
+    verdict: Verdict,
+    setting: Setting,
+}
+
+thread_local! {
+    static IMAGES: RefCell<BTreeMap<Setting, Image>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+impl Act<'_> {
+    fn image(&self) -> Result<Image> {
+        IMAGES.with(|images| {
+            if let Some(image) = images.borrow().get(&self.setting) {
+                return Ok(image.clone());
+            }
+            let image = Image::new(self.setting)?;
+            images.borrow_mut().insert(self.setting, image.clone());
+            Ok(image)
+        })
+    }
+
+    /// An open, whole store.
+    fn open_stage(&self) -> Result<Stage> {
+        let mut stage = self.image()?.stage(self.setting);
+        stage.open(keeper())?;
+        Ok(stage)
+    }
+
+    /// Everything that a store goes through after the fault. Answers whether it was ever refused.
+    fn aftermath(&mut self, mut stage: Stage) -> Result<Option<bool>> {
+        stage.reads(&mut self.verdict);
+        stage.does(&mut self.verdict, |db, _| db.flush());
+        stage.compacts(&mut self.verdict);
+        stage.reads(&mut self.verdict);
+        stage.heard(&mut self.verdict);
+        stage.close(&mut self.verdict);
+        if stage.open_judged(&mut self.verdict) {
+            stage.reads(&mut self.verdict);
+        }
+        Ok(Some(stage.refused))
+    }
+
+    /// A key and a new value for it; one with a label, if that is what is to be hit.
+    fn fresh(&mut self) -> (Vec<u8>, Vec<u8>) {
+        loop {
+            let number = self.dice.below(60);
+            let key = key(number);
+            if self.cell.target != Target::Payload || has_label(&key) {
+                return (key, value(9, number, self.dice));
+            }
+        }
+    }
+
+    // In memory, before the log.
+
+    fn batch(&mut self) -> Result<Option<bool>> {
+        let mut stage = self.open_stage()?;
+        let (key, value) = self.fresh();
+        let (db, family) = stage.db()?;
+        let mut batch = Batch::new();
+        push(&mut batch, &family, Kind::Put, &key, &value, db.companions())?;
+        let Some(span) = operation(batch.bytes_mut(), &key, &value).and_then(|spans| spans.of(self.cell.target)) else {
+            return Ok(None);
+        };
+        if !self.hit(batch.bytes_mut(), span) {
+            return Ok(None);
+        }
+        match db.commit(&mut batch, Durability::Os) {
+            // What was not taken is not there.
+            Err(error) => self.verdict.add(Outcome::Error, || error.to_string()),
+            Ok(_) => {
+                stage.model.insert(key, Some(value));
+            }
+        }
+        drop(db);
+        self.aftermath(stage)
+    }
+
+    fn memtable(&mut self) -> Result<Option<bool>> {
+        let mut stage = self.open_stage()?;
+        let (key, value) = self.fresh();
+        let struck = self.arm(1, 0);
+        stage.put(&key, &value)?;
+        way::disarm();
+        if struck.take() == 0 {
+            return Ok(None);
+        }
+        self.aftermath(stage)
+    }
+
+    // On the way.
+
+    fn pass(&mut self, flush: bool) -> Result<Option<bool>> {
+        let mut stage = self.open_stage()?;
+        if flush {
+            for _ in 0..6 {
+                let number = self.dice.below(60);
+                let value = value(8, number, self.dice);
+                stage.put(&key(number), &value)?;
+            }
+        } else {
+            stage.db()?.0.flush()?;
+        }
+        if self.cell.target == Target::Misdirected {
+            let Some(astray) = self.astray(&stage)? else { return Ok(None) };
+            stage.fs.set(Some(astray));
+            stage.compacts(&mut self.verdict);
+            stage.fs.set(None);
+            return self.aftermath(stage);
+        }
+        let (times, after) = (1 + self.dice.below(2), self.dice.below(8));
+        let struck = self.arm(times, after);
+        if flush {
+            stage.does(&mut self.verdict, |db, _| db.flush());
+        } else {
+            stage.compacts(&mut self.verdict);
+        }
+        way::disarm();
+        if struck.take() == 0 {
+            return Ok(None);
+        }
+        self.aftermath(stage)
+    }
+
+    /// Strikes the record or block number `after`, and so many of those behind it; the count says how many were hit.
+    fn arm(&mut self, times: usize, after: usize) -> Rc<RefCell<usize>> {
+        let struck = Rc::default();
+        let dice = Dice::new(self.dice.below(usize::MAX) as u64);
+        way::arm(Box::new(OnTheWay { cell: self.cell, dice, after, left: times, struck: Rc::clone(&struck) }));
+        struck
+    }
+
+    // At rest.
+
+    fn at_rest_before_open(&mut self) -> Result<Option<bool>> {
+        let image = self.image()?;
+        let mut stage = image.stage(self.setting);
+        let Some(path) = self.file_at_rest(&stage)? else { return Ok(None) };
+        if self.cell.target == Target::Misdirected {
+            let length = read(&stage, &path)?.len();
+            let page = 512;
+            let (from, to) = (self.dice.below(length / page) * page, self.dice.below(length / page) * page);
+            if from == to {
+                return Ok(None);
+            }
+            stage.fs.set(Some(Astray {
+                name: name_of(&path),
+                from: from as u64,
+                length: page as u64,
+                to: to as u64,
+                times: if self.dice.once_in(2) { 1 } else { usize::MAX },
+            }));
+        } else if !self.damage_at_rest(&stage, &image, &path)? {
+            return Ok(None);
+        }
+        if !stage.open_judged(&mut self.verdict) {
+            stage.fs.set(None);
+            return Ok(Some(true));
+        }
+        stage.fs.set(None);
+        self.aftermath(stage)
+    }
+
+    /// The file that the site is.
+    fn file_at_rest(&mut self, stage: &Stage) -> Result<Option<PathBuf>> {
+        let names = stage.disk.files(DIR);
+        let of = |suffix: &str| names.iter().filter(|name| name.ends_with(suffix)).cloned().collect::<Vec<String>>();
+        let chosen = match self.cell.site {
+            Site::Log => of(".log"),
+            Site::Ring => of(".ring"),
+            Site::Manifest if self.dice.once_in(8) => vec!["CURRENT".to_owned()],
+            Site::Manifest => names.iter().filter(|name| name.starts_with("MANIFEST")).cloned().collect(),
+            _ => of(".tbl"),
+        };
+        Ok(self.dice.choose(&chosen).map(|name| PathBuf::from(DIR).join(name)))
+    }
+
+    fn damage_at_rest(&mut self, stage: &Stage, image: &Image, path: &PathBuf) -> Result<bool> {
+        let whole = read(stage, path)?;
+        let mut bytes = whole.clone();
+        let log = matches!(self.cell.site, Site::Log | Site::Ring);
+        let hit = match self.cell.target {
+            Target::Any | Target::Zeroed => {
+                let end = whole.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+                self.hit(&mut bytes, 0..end)
+            }
+            Target::Stale => {
+                // The oldest state that the same file, or one of its kind, is known to have had.
+                let old = image.older.read_all(path).unwrap_or_default();
+                let sectors = whole.len().min(old.len()) / 512;
+                let differ: Vec<usize> =
+                    (0..sectors).filter(|at| whole[at * 512..][..512] != old[at * 512..][..512]).collect();
+                match self.dice.choose(&differ) {
+                    None => false,
+                    Some(at) => {
+                        bytes[at * 512..][..512].copy_from_slice(&old[at * 512..][..512]);
+                        true
+                    }
+                }
+            }
+            _ if log => {
+                let operations = logged(&whole, stage);
+                let Some(spans) = self.dice.choose(&operations) else { return Ok(false) };
+                match self.cell.target {
+                    Target::Dropped => {
+                        bytes[spans.frame.clone()].fill(0);
+                        true
+                    }
+                    Target::Duplicated => {
+                        let (from, length) = (spans.frame.start, spans.frame.len());
+                        let to = (spans.frame.end + 7) / 8 * 8;
+                        if to + length > bytes.len() {
+                            return Ok(false);
+                        }
+                        bytes.copy_within(from..from + length, to);
+                        true
+                    }
+                    target => match spans.of(target) {
+                        Some(span) => self.hit(&mut bytes, span),
+                        None => false,
+                    },
+                }
+            }
+            _ => false,
+        };
+        if hit {
+            write(stage, path, &whole, &bytes)?;
+            // The ring holds the newest bytes of the segment too: once in two both are hit alike.
+            if self.cell.site == Site::Log && self.dice.once_in(2) {
+                both(stage, &whole, &bytes)?;
+            }
+        }
+        Ok(hit && bytes != whole)
+    }
+
+    // Tables.
+
+    fn table(&mut self) -> Result<Option<bool>> {
+        if !matches!(self.cell.target, Target::Any | Target::Zeroed | Target::Misdirected | Target::Stale) {
+            self.setting.packed = false;
+        }
+        let image = self.image()?;
+        let mut stage = image.stage(self.setting);
+        let live = self.dice.once_in(2);
+        if live && !stage.open_judged(&mut self.verdict) {
+            return Ok(None);
+        }
+        if self.cell.target == Target::Misdirected {
+            let Some(astray) = self.astray(&stage)? else { return Ok(None) };
+            stage.fs.set(Some(astray));
+        } else {
+            let Some(path) = self.file_at_rest(&stage)? else { return Ok(None) };
+            let whole = read(&stage, &path)?;
+            let mut bytes = whole.clone();
+            if !self.damage_table(&mut bytes, &image)? || bytes == whole {
+                return Ok(None);
+            }
+            write(&stage, &path, &whole, &bytes)?;
+        }
+        if !live && !stage.open_judged(&mut self.verdict) {
+            return Ok(Some(true));
+        }
+        self.aftermath(stage)
+    }
+
+    /// A part of a table that is answered by another part of it.
+    fn astray(&mut self, stage: &Stage) -> Result<Option<Astray>> {
+        let Some(path) = self.file_at_rest(stage)? else { return Ok(None) };
+        let bytes = read(stage, &path)?;
+        let anatomy = Anatomy::read(&bytes)?;
+        let Some(span) = self.part(&anatomy) else { return Ok(None) };
+        let blocks: Vec<usize> = anatomy.blocks.iter().map(|block| block.stored.start).collect();
+        let Some(to) = self.dice.choose(&blocks).filter(|to| *to != span.start && to + span.len() <= bytes.len())
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Astray {
+            name: name_of(&path),
+            from: span.start as u64,
+            length: span.len() as u64,
+            to: to as u64,
+            times: if self.dice.once_in(2) { 1 } else { usize::MAX },
+        }))
+    }
+
+    /// The span of the site in a table.
+    fn part(&mut self, anatomy: &Anatomy) -> Option<Range<usize>> {
+        let span = match self.cell.site {
+            Site::TableIndex => anatomy.index.clone(),
+            Site::TableFilter => anatomy.filter.clone(),
+            Site::TableProperties => anatomy.properties.clone(),
+            Site::TableFooter => anatomy.footer.clone(),
+            _ => self.dice.choose(&anatomy.blocks)?.framed(),
+        };
+        (!span.is_empty()).then_some(span)
+    }
+
+    fn damage_table(&mut self, bytes: &mut [u8], image: &Image) -> Result<bool> {
+        let anatomy = Anatomy::read(bytes)?;
+        let Some(part) = self.part(&anatomy) else { return Ok(false) };
+        match self.cell.target {
+            Target::Any | Target::Zeroed => Ok(self.hit(bytes, part)),
+            Target::Stale => {
+                // What stood in the same place of another table.
+                let names = image.older.files(DIR);
+                let names: Vec<String> = names.into_iter().filter(|name| name.ends_with(".tbl")).collect();
+                let Some(name) = self.dice.choose(&names) else { return Ok(false) };
+                let old = image.older.read_all(PathBuf::from(DIR).join(name)).unwrap_or_default();
+                let Some(old) = old.get(part.clone()) else { return Ok(false) };
+                bytes[part].copy_from_slice(old);
+                Ok(true)
+            }
+            _ => match anatomy.blocks.iter().find(|block| block.framed() == part) {
+                Some(block) => Ok(self.damage_block(bytes, block)),
+                None => Ok(false),
+            },
+        }
+    }
+
+    /// Hits one record of a block that is not packed, or zeroes a run of it.
+    fn damage_block(&mut self, bytes: &mut [u8], block: &Block) -> bool {
+        let Some(entry) = self.dice.choose(&block.entries) else { return false };
+        let ends = block.entries.iter().map(|entry| entry.value.end.max(entry.companions.end));
+        let end = if block.has_column() { entry.value.end } else { ends.max().unwrap_or(entry.value.end) };
+        let whole = entry.kind..entry.value.end.max(if block.has_column() { 0 } else { entry.companions.end });
+        match self.cell.target {
+            Target::Dropped | Target::Duplicated if block.has_column() => return false,
+            Target::Dropped => cut_out(bytes, whole, end),
+            Target::Duplicated => double(bytes, whole, end),
+            Target::Zeroed => return zero(bytes, block.stored.clone(), self.dice),
+            target => return span_of(&entry, target).is_some_and(|span| self.hit(bytes, span)),
+        }
+        true
+    }
+
+    fn seal_word(&mut self) -> Result<Option<bool>> {
+        let image = self.image()?;
+        let mut stage = image.stage(self.setting);
+        let mut mask = [0; 8];
+        flip(&mut mask, 0..8, self.cell.bits, self.dice);
+        let (key, value) = self.fresh();
+        stage.open(Arc::new(Forger::new([(key.clone(), u64::from_le_bytes(mask))])))?;
+        stage.put(&key, &value)?;
+        stage.db()?.0.flush()?;
+        stage.close(&mut self.verdict);
+        match stage.open_judged(&mut self.verdict) {
+            true => self.aftermath(stage),
+            false => Ok(Some(true)),
+        }
+    }
+
+    /// A table that readers no longer find.
+    fn version_links(&mut self) -> Result<Option<bool>> {
+        let stage = self.open_stage()?;
+        let (db, family) = stage.db()?;
+        let Some((level, number, _)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        db.exchange_in_memory(&family, (level, number), None)?;
+        drop((db, family));
+        self.aftermath(stage)
+    }
+
+    /// Index or filter of an open table.
+    fn table_in_memory(&mut self) -> Result<Option<bool>> {
+        let stage = self.open_stage()?;
+        let (db, family) = stage.db()?;
+        let Some((level, number, table)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        let part = if self.cell.site == Site::IndexInMemory { Part::Index } else { Part::Filter };
+        let mut mask = [0];
+        flip(&mut mask, 0..1, self.cell.bits, self.dice);
+        let damaged = table.damaged(part, self.dice.below(4096), mask[0])?;
+        db.exchange_in_memory(&family, (level, number), Some(damaged))?;
+        drop((db, family));
+        self.aftermath(stage)
+    }
+
+    /// A block that was checked when it came into the cache.
+    fn cached_block(&mut self) -> Result<Option<bool>> {
+        self.setting.cached = true;
+        if self.cell.target != Target::Any {
+            (self.setting.packed, self.setting.column) = (false, false);
+        }
+        let mut stage = self.open_stage()?;
+        stage.reads(&mut self.verdict);
+        let (db, family) = stage.db()?;
+        let Some((_, number, table)) = self.dice.choose(&db.tables_in_memory(&family)?) else { return Ok(None) };
+        if self.cell.target == Target::Any {
+            return match self.hit_anywhere(&table)? {
+                true => {
+                    drop((db, family, table));
+                    self.aftermath(stage)
+                }
+                false => Ok(None),
+            };
+        }
+        // Where things stand in memory is where they stand in the file.
+        let path = PathBuf::from(DIR).join(format!("{number:06}.tbl"));
+        let whole = read(&stage, &path)?;
+        let anatomy = Anatomy::read(&whole)?;
+        let block = self.dice.below(anatomy.blocks.len());
+        let Some(there) = anatomy.blocks.get(block).filter(|block| !block.is_packed()) else { return Ok(None) };
+        let mut bytes = whole.clone();
+        if !self.damage_block(&mut bytes, there) {
+            return Ok(None);
+        }
+        let mut hit = false;
+        for at in there.stored.clone().filter(|at| whole[*at] != bytes[*at]) {
+            hit |= table.damage_cached(block, at - there.stored.start, whole[at] ^ bytes[at])?;
+        }
+        drop((db, family, table));
+        stage.forget();
+        if hit { self.aftermath(stage) } else { Ok(None) }
+    }
+
+    /// Bits of a block and of its heads.
+    fn hit_anywhere(&mut self, table: &Table) -> Result<bool> {
+        let block = self.dice.below(table.blocks());
+        let mut mask = vec![0u8; 1024];
+        let start = self.dice.below(900);
+        flip(&mut mask, start..start + 8, self.cell.bits, self.dice);
+        let mut hit = false;
+        for (at, mask) in mask.into_iter().enumerate().filter(|(_, mask)| *mask != 0) {
+            hit |= table.damage_cached(block, at, mask)?;
+        }
+        Ok(hit)
+    }
+
+    /// Flips or zeroes in a span; false if nothing changed.
+    fn hit(&mut self, bytes: &mut [u8], span: Range<usize>) -> bool {
+        match self.cell.target {
+            Target::Zeroed => zero(bytes, span, self.dice),
+            _ => flip(bytes, span, self.cell.bits, self.dice),
+        }
+    }
+}
+
+/// A record or block that is hit on its way.
+struct OnTheWay {
+    cell: Cell,
+    dice: Dice,
+    /// So many pass before.
+    after: usize,
+    left: usize,
+    struck: Rc<RefCell<usize>>,
+}
+
+impl OnTheWay {
+    /// True if this one is to be hit.
+    fn due(&mut self) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        if self.after > 0 {
+            self.after -= 1;
+            return false;
+        }
+        self.left -= 1;
+        *self.struck.borrow_mut() += 1;
+        true
+    }
+
+    fn strike(&mut self, record: &mut Passing) -> Fate {
+        let bits = self.cell.bits;
+        let mut all = |bytes: &mut Vec<u8>| {
+            let length = bytes.len();
+            flip(bytes, 0..length, bits, &mut self.dice)
+        };
+        let hit = match self.cell.target {
+            Target::Dropped => return Fate::Lost,
+            Target::Duplicated => return Fate::Twice,
+            Target::Key => all(&mut record.key),
+            Target::Value => all(&mut record.value),
+            Target::Seal => flip_seal(record, bits, &mut self.dice),
+            Target::Payload => flip_payload(record, bits, &mut self.dice),
+            Target::Seqno => {
+                let mut bytes = record.seqno.to_le_bytes();
+                flip(&mut bytes, 0..7, bits, &mut self.dice);
+                record.seqno = u64::from_le_bytes(bytes) & MAX_SEQNO;
+                true
+            }
+            Target::Kind => {
+                // Three flipped bits make no other kind; a burst may.
+                let mut byte = [record.kind.map_or(0, |kind| kind as u8)];
+                flip(&mut byte, 0..1, bits, &mut self.dice);
+                match Kind::from_byte(byte[0]) {
+                    Some(kind) => record.kind = Some(kind),
+                    None => record.kind = Some(Kind::SidePointer),
+                }
+                true
+            }
+            _ => false,
+        };
+        if !hit {
+            *self.struck.borrow_mut() -= 1;
+        }
+        Fate::Pass
+    }
+
+    fn is_of_blocks(&self) -> bool {
+        matches!(self.cell.target, Target::Lengths | Target::Zeroed | Target::Any)
+    }
+}
+
+impl way::Strike for OnTheWay {
+    fn record(&mut self, record: &mut Passing) -> Fate {
+        if self.is_of_blocks() || !self.due() { Fate::Pass } else { self.strike(record) }
+    }
+
+    fn insert(&mut self, record: &mut Passing) -> Fate {
+        if self.is_of_blocks() || !self.due() { Fate::Pass } else { self.strike(record) }
+    }
+
+    fn body(&mut self, body: &mut [u8]) {
+        if !self.is_of_blocks() || self.dice.once_in(2) || !self.due() {
+            return;
+        }
+        let length = body.len();
+        let hit = match self.cell.target {
+            Target::Zeroed => zero(body, 0..length, &mut self.dice),
+            // The lengths of the first entry: where others stand is only known by them.
+            Target::Lengths => flip(body, 1..4.min(length), self.cell.bits, &mut self.dice),
+            _ => flip(body, 0..length, self.cell.bits, &mut self.dice),
+        };
+        if !hit {
+            *self.struck.borrow_mut() -= 1;
+        }
+    }
+
+    fn framed(&mut self, block: &mut [u8]) {
+        if !matches!(self.cell.target, Target::Zeroed | Target::Any) || !self.due() {
+            return;
+        }
+        let length = block.len();
+        let hit = match self.cell.target {
+            Target::Zeroed => zero(block, 0..length, &mut self.dice),
+            _ => flip(block, 0..length, self.cell.bits, &mut self.dice),
+        };
+        if !hit {
+            *self.struck.borrow_mut() -= 1;
+        }
+    }
+}
+
+fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
+    match record.companion.first() {
+        Some(&companion::WORD8) => flip(&mut record.companion, 1..9, bits, dice),
+        _ => false,
+    }
+}
+
+fn flip_payload(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
+    let length = record.companion.len();
+    length > 9 && record.companion[9] == companion::LIST && flip(&mut record.companion, 9..length, bits, dice)
+}
+
+/// Where the parts of a logged operation stand.
+#[derive(Clone, Debug)]
+struct Spans {
+    frame: Range<usize>,
+    kind: usize,
+    lengths: Range<usize>,
+    key: Range<usize>,
+    value: Range<usize>,
+    seal: Range<usize>,
+    payload: Option<Range<usize>>,
+    seqno: Option<Range<usize>>,
+}
+
+impl Spans {
+    fn of(&self, target: Target) -> Option<Range<usize>> {
+        match target {
+            Target::Key => Some(self.key.clone()),
+            Target::Value => Some(self.value.clone()),
+            Target::Kind => Some(self.kind..self.kind + 1),
+            Target::Seqno => self.seqno.clone(),
+            Target::Seal => Some(self.seal.clone()),
+            Target::Lengths => Some(self.lengths.clone()),
+            Target::Payload => self.payload.clone(),
+            Target::Any | Target::Zeroed => Some(self.frame.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The parts of the one operation with this key and value: kind, family, two lengths, key, value, seal.
+fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans> {
+    let wanted = [key, value].concat();
+    let at = bytes.windows(wanted.len()).position(|window| window == wanted)?;
+    let head = at.checked_sub(4)?;
+    let value_at = at + key.len();
+    let seal = value_at + value.len() + 1;
+    // A list of entries behind the seal: its kind, a length below 128, its bytes.
+    let payload = match bytes.get(seal + 8..) {
+        Some([companion::LIST, length @ 0..128, rest @ ..]) if rest.len() >= usize::from(*length) => {
+            Some(seal + 8..seal + 10 + usize::from(*length))
+        }
+        _ => None,
+    };
+    let end = payload.as_ref().map_or(seal + 8, |payload| payload.end);
+    (bytes[head] == Kind::Put as u8 && seal + 8 <= bytes.len()).then(|| Spans {
+        frame: head..end,
+        kind: head,
+        lengths: head + 2..at,
+        key: at..value_at,
+        value: value_at..value_at + value.len(),
+        seal: seal..seal + 8,
+        payload,
+        seqno: None,
+    })
+}
+
+/// The operations of a segment or ring that the model knows, one to a frame: a header of 24 bytes and a count before each.
+fn logged(bytes: &[u8], stage: &Stage) -> Vec<Spans> {
+    let known = stage.model.iter().filter_map(|(key, value)| operation(bytes, key, value.as_ref()?));
+    known
+        .filter_map(|spans| {
+            let frame = spans.frame.start.checked_sub(25)?;
+            Some(Spans { frame: frame..spans.frame.end, seqno: Some(frame + 8..frame + 15), ..spans })
+        })
+        .collect()
+}
+
+fn span_of(entry: &Entry, target: Target) -> Option<Range<usize>> {
+    match target {
+        Target::Key => Some(entry.suffix.clone()),
+        Target::Value => Some(entry.value.clone()),
+        Target::Kind => Some(entry.kind..entry.kind + 1),
+        Target::Seqno => Some(entry.seqno.clone()),
+        Target::Seal => entry.seal(),
+        Target::Payload => entry.list(),
+        Target::Lengths => Some(entry.lengths.clone()),
+        _ => None,
+    }
+}
+
+fn read(stage: &Stage, path: &PathBuf) -> Result<Vec<u8>> {
+    stage.disk.read_all(path).map_err(|error| Error::io("reading a file of the stage", error))
+}
+
+/// Puts damaged bytes in their place, under whoever has the file open.
+fn write(stage: &Stage, path: &PathBuf, whole: &[u8], damaged: &[u8]) -> Result<()> {
+    for (at, (old, new)) in whole.iter().zip(damaged).enumerate() {
+        for bit in (0..8).filter(|bit| (old ^ new) >> bit & 1 == 1) {
+            let flipped = stage.disk.flip(path, at as u64 * 8 + bit);
+            flipped.map_err(|error| Error::io("damaging a file of the stage", error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Does to the ring what was done to the segment, where it holds the same bytes.
+fn both(stage: &Stage, whole: &[u8], damaged: &[u8]) -> Result<()> {
+    let Some(first) = whole.iter().zip(damaged).position(|(old, new)| old != new) else { return Ok(()) };
+    let start = first.saturating_sub(16);
+    let sample = &whole[start..(first + 16).min(whole.len())];
+    for name in stage.disk.files(DIR).into_iter().filter(|name| name.ends_with(".ring")) {
+        let path = PathBuf::from(DIR).join(name);
+        let ring = read(stage, &path)?;
+        if let Some(at) = ring.windows(sample.len()).position(|window| window == sample) {
+            let mut struck = ring.clone();
+            for (offset, (old, new)) in whole[start..].iter().zip(&damaged[start..]).enumerate() {
+                if old != new
+                    && let Some(byte) = struck.get_mut(at + offset)
+                {
+                    *byte ^= old ^ new;
+                }
+            }
+            write(stage, &path, &ring, &struck)?;
+        }
+    }
+    Ok(())
+}
+
+fn name_of(path: &std::path::Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_possible_cell_can_be_hit() {
+        for cell in Cell::all().filter(|cell| cell.impossible().is_none()) {
+            match inject(cell, 1) {
+                Ok(told) => println!("{cell:?} {told:?}"),
+                Err(error) => println!("NOTHING {cell:?} {error}"),
+            }
+        }
+    }
+}

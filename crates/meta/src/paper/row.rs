@@ -1,0 +1,191 @@
+//! The paper's row: a tombstone of `key ‖ 01` whose value speaks for one version of `key`. docs/format.md, section 8.1.
+//!
+//! ```text
+//! key ‖ 01   DELETE   seqno of the version | word | check         each u64, low first
+//! word  = hash(key) ^ hash(value) ^ hash(seqno) ^ hash(kind)      check = hash(word)
+//! ```
+//!
+//! The formula is the paper's, and with it what it misses: equal parts cancel (a key equal to its value, or to the bytes of its
+//! seqno, counts for nothing), and swapped ones pass. Seals have neither fault.
+
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::codec::Reader;
+use waxseal_lsm::record::{Kind, Record, Seqno};
+
+/// The byte that makes a row's key of its record's.
+pub const MARK: u8 = 1;
+
+/// Bytes of a row's value.
+pub const ROW_BYTES: usize = 24;
+
+/// What the value of a row begins with that speaks for all versions of its key at once.
+pub const SAFE_MAGIC: &[u8; 8] = b"WAXSAFE1";
+
+/// The paper's checksum of a version.
+pub fn word(key: &[u8], value: &[u8], seqno: Seqno, kind: Kind) -> u64 {
+    hash(key) ^ hash(value) ^ hash(&seqno.to_le_bytes()) ^ hash(&[kind as u8])
+}
+
+/// The paper's checksum of the checksum.
+pub fn check(word: u64) -> u64 {
+    hash(&word.to_le_bytes())
+}
+
+/// What a row says of one version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stored {
+    /// The seqno of the version.
+    pub seqno: Seqno,
+    /// Its checksum.
+    pub word: u64,
+    /// The checksum of that.
+    pub check: u64,
+}
+
+impl Stored {
+    /// What is to be stored for a record.
+    pub fn of(record: &Record<'_>) -> Stored {
+        Stored::new(record.seqno, word(record.key, record.value, record.seqno, record.kind))
+    }
+
+    /// What is to be stored for the version with this seqno and checksum.
+    pub fn new(seqno: Seqno, word: u64) -> Stored {
+        Stored { seqno, word, check: check(word) }
+    }
+
+    /// The 24 bytes.
+    pub fn encode(&self) -> [u8; ROW_BYTES] {
+        let mut out = [0; ROW_BYTES];
+        for (at, part) in [self.seqno, self.word, self.check].into_iter().enumerate() {
+            out[8 * at..8 * at + 8].copy_from_slice(&part.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads 24 bytes; none if there are not just so many.
+    pub fn decode(bytes: &[u8]) -> Option<Stored> {
+        let mut reader = Reader::new(bytes);
+        let stored = Stored { seqno: reader.u64().ok()?, word: reader.u64().ok()?, check: reader.u64().ok()? };
+        reader.is_empty().then_some(stored)
+    }
+}
+
+/// The key of the rows that speak for a key.
+pub fn key_of(key: &[u8]) -> Vec<u8> {
+    [key, &[MARK]].concat()
+}
+
+/// The value of a row that speaks for several versions, newest first.
+pub fn encode_safe(versions: &[Stored]) -> Vec<u8> {
+    let mut out = SAFE_MAGIC.to_vec();
+    versions.iter().for_each(|version| out.extend_from_slice(&version.encode()));
+    out
+}
+
+/// How rows are told from users' own tombstones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// As the paper writes it: any tombstone whose key ends in 01 is a row, a user's own too.
+    Faithful,
+    /// As the paper writes it, but only with a value of just 24 bytes.
+    Literal,
+    /// One row for all versions of a key, at seqno 0 and behind a magic word.
+    Safe,
+}
+
+impl Form {
+    /// The key that a row speaks for, and what it says; none if the record is no row. A row may turn out to say nothing.
+    pub fn read<'a>(self, record: &Record<'a>) -> Option<(&'a [u8], Vec<Stored>)> {
+        let (last, key) = record.key.split_last()?;
+        if *last != MARK || record.kind != Kind::Delete {
+            return None;
+        }
+        let one = || Stored::decode(record.value).map(|stored| vec![stored]);
+        let stored = match self {
+            Form::Faithful => one().unwrap_or_default(),
+            Form::Literal => one()?,
+            Form::Safe => {
+                let versions = record.value.strip_prefix(SAFE_MAGIC)?;
+                if record.seqno != 0 || !versions.len().is_multiple_of(ROW_BYTES) {
+                    return None;
+                }
+                versions.chunks_exact(ROW_BYTES).filter_map(Stored::decode).collect()
+            }
+        };
+        Some((key, stored))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seal;
+    use proptest::prelude::*;
+
+    fn tombstone<'a>(key: &'a [u8], seqno: Seqno, value: &'a [u8]) -> Record<'a> {
+        Record { key, seqno, kind: Kind::Delete, value, companion: &[] }
+    }
+
+    /// What the paper's formula cannot see, and a seal can: the list of what is known to be missed.
+    #[test]
+    fn the_papers_formula_misses_what_cancels_and_what_is_swapped() {
+        let paper = |key: &[u8], value: &[u8], seqno| word(key, value, seqno, Kind::Put);
+        let ours = |key: &[u8], value: &[u8], seqno| Seal::of(key, value).at(seqno);
+        // Key and value equal: any other pair of equal ones passes for it.
+        assert_eq!(paper(b"alice", b"alice", 7), paper(b"mallory", b"mallory", 7));
+        assert_ne!(ours(b"alice", b"alice", 7), ours(b"mallory", b"mallory", 7));
+        // A key that is the bytes of its seqno, both damaged alike: again nothing is left of either.
+        let key = |seqno: Seqno| seqno.to_le_bytes();
+        assert_eq!(paper(&key(7), b"v", 7), paper(&key(8), b"v", 8));
+        assert_ne!(ours(&key(7), b"v", 7), ours(&key(8), b"v", 8));
+        // Key and value swapped.
+        assert_eq!(paper(b"from", b"to", 7), paper(b"to", b"from", 7));
+        assert_ne!(ours(b"from", b"to", 7), ours(b"to", b"from", 7));
+        // What it does see.
+        assert_ne!(paper(b"alice", b"bob", 7), paper(b"alice", b"rob", 7));
+        assert_ne!(paper(b"alice", b"bob", 7), paper(b"alice", b"bob", 6));
+        assert_ne!(word(b"a", b"b", 7, Kind::Put), word(b"a", b"b", 7, Kind::Delete));
+    }
+
+    #[test]
+    fn a_users_own_tombstone_is_a_row_to_the_paper_only() {
+        let own = tombstone(b"x\x01", 9, b"");
+        assert_eq!(Form::Faithful.read(&own), Some((&b"x"[..], vec![])));
+        assert_eq!(Form::Literal.read(&own), None);
+        assert_eq!(Form::Safe.read(&own), None);
+        let put = Record { kind: Kind::Put, ..own };
+        assert!([Form::Faithful, Form::Literal, Form::Safe].iter().all(|form| form.read(&put).is_none()));
+        assert_eq!(Form::Faithful.read(&tombstone(b"", 9, b"")), None);
+    }
+
+    #[test]
+    fn the_vector_of_the_format_page() {
+        let page = include_str!("../../../../docs/format.md");
+        let record = Record { key: b"apple", seqno: 7, kind: Kind::Put, value: b"red", companion: &[] };
+        let stored = Stored::of(&record);
+        let row = format!("| `apple` | `red` | 7 | {:016X} | {:016X} |", stored.word, stored.check);
+        assert!(page.contains(&row), "{row}");
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(versions: Vec<(u64, u64)>) {
+            let versions: Vec<Stored> = versions.into_iter().map(|(seqno, word)| Stored::new(seqno, word)).collect();
+            let safe = encode_safe(&versions);
+            prop_assert_eq!(Form::Safe.read(&tombstone(b"k\x01", 0, &safe)), Some((&b"k"[..], versions.clone())));
+            for version in versions {
+                let bytes = version.encode();
+                prop_assert_eq!(Form::Literal.read(&tombstone(b"k\x01", 3, &bytes)), Some((&b"k"[..], vec![version])));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_row_or_not(key: Vec<u8>, value: Vec<u8>, seqno in 0..3u64) {
+            for form in [Form::Faithful, Form::Literal, Form::Safe] {
+                if let Some((of, _)) = form.read(&tombstone(&key, seqno, &value)) {
+                    prop_assert_eq!(key_of(of), key.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! Exchange between nodes: what leaves, what comes in, and that nothing that is not what it says does.
+
+mod nodes;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nodes::{Model, Node};
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::{Fs, Open, read_exact};
+use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::merge::merged;
+use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
+use waxseal_meta::exchange::header::{File, Manifest, NAME};
+use waxseal_meta::exchange::{Export, Form, Policy, Versions, export, import, import_tables};
+use waxseal_meta::paper::{self, Paper};
+use waxseal_meta::{Seal, Sealer};
+
+const OUT: &str = "/out";
+
+fn policies() -> [Policy; 4] {
+    [Policy::Strip, Policy::Companion { allow: vec![] }, Policy::PaperSafe, Policy::PaperLiteral]
+}
+
+fn adopting() -> Arc<Sealer> {
+    Arc::new(Sealer::new())
+}
+
+/// A sealed node with two levels of work in it.
+fn giver(sim: &SimFs) -> (Node, Model) {
+    let node = Node::open(sim, "/giver", Arc::new(Sealer::new()));
+    let mut model = Model::new();
+    node.work(&mut model, 1, 600);
+    node.db.settle().unwrap();
+    node.work(&mut model, 2, 60);
+    (node, model)
+}
+
+fn bytes_of(sim: &SimFs, path: &Path) -> Vec<u8> {
+    let file = sim.open(path, Open::Read).unwrap();
+    read_exact(&*file, 0, file.len().unwrap() as usize).unwrap()
+}
+
+/// Puts other bytes in the place of a file.
+fn put_bytes(sim: &SimFs, path: &Path, bytes: &[u8]) {
+    let _ = sim.remove(path);
+    sim.open(path, Open::Create).unwrap().write_at(bytes, 0).unwrap();
+}
+
+/// M-8: metadata bytes on plain nodes are none under `Strip`; what comes from them is adopted, all of it.
+#[test]
+fn nothing_leaves_by_default_and_everything_that_comes_is_adopted() {
+    let sim = SimFs::new(3);
+    let (node, model) = giver(&sim);
+    let request = Export::default();
+    assert_eq!(request.policy, Policy::Strip);
+    let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
+    assert_eq!((exported.records, exported.rows, exported.companion_bytes), (model.len() as u64, 0, 0));
+    assert_eq!((exported.manifest.sum, exported.manifest.algorithm, exported.manifest.complete), (0, 0, false));
+    assert_ne!(exported.sum, 0);
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let imported = import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
+    assert_eq!((imported.records, imported.sealed, imported.unsealed), (model.len() as u64, 0, model.len() as u64));
+    plain.check(&model);
+    assert_eq!(plain.companion_bytes(), 0);
+
+    // On to a node that seals, by way of the plain one.
+    export(&plain.db, &plain.family, &sim.env(6), Path::new("/out2"), &request).unwrap();
+    let sealer = adopting();
+    let sealed = Node::open(&sim, "/sealed", sealer.clone());
+    let imported = import(&sealed.db, &sealed.family, &sim.env(7), Path::new("/out2")).unwrap();
+    assert_eq!(imported.unsealed, model.len() as u64);
+    assert_eq!(sealer.counts().adopted, imported.records, "adopted is what migrated in");
+    sealed.check(&model);
+    sealed.each(|record| assert_eq!(Sealer::seal_of(record).unwrap(), Some(Seal::of(record.key, record.value))));
+}
+
+#[test]
+fn seals_travel_and_are_bound_to_their_new_seqno() {
+    let sim = SimFs::new(3);
+    let (node, model) = giver(&sim);
+    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
+    assert!(exported.manifest.complete && exported.unsealed == 0 && exported.companion_bytes == 9 * exported.records);
+    let sealer = adopting();
+    let other = Node::open(&sim, "/other", sealer.clone());
+    other.put(b"zzz", b"here before");
+    let imported = import(&other.db, &other.family, &sim.env(5), Path::new(OUT)).unwrap();
+    assert_eq!((imported.sealed, imported.unsealed, sealer.counts().adopted), (model.len() as u64, 0, 0));
+    let mut expected = model.clone();
+    expected.insert(b"zzz".to_vec(), b"here before".to_vec());
+    other.check(&expected);
+    let mut sum = 0u64;
+    other.each(|record| {
+        assert_eq!(Sealer::seal_of(record).unwrap(), Some(Seal::of(record.key, record.value)));
+        if record.key != b"zzz" {
+            assert_eq!(record.seqno, imported.seqno);
+            sum = sum.wrapping_add(Seal::of_record(record).number());
+        }
+    });
+    assert_eq!(sum, exported.sum, "the same content, wherever it lies");
+    // A plain node takes the records and leaves behind what it could not keep right.
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    import(&plain.db, &plain.family, &sim.env(6), Path::new(OUT)).unwrap();
+    plain.check(&model);
+    assert_eq!(plain.companion_bytes(), 0);
+}
+
+/// An import is one commit: older records lose, later ones win, and a snapshot never changes, not even one taken in its midst.
+#[test]
+fn what_comes_in_stands_under_one_seqno() {
+    let sim = SimFs::new(3);
+    let from = Node::open(&sim, "/from", Arc::new(Sealer::new()));
+    for key in ["a", "b", "c"] {
+        from.put(key.as_bytes(), b"theirs");
+    }
+    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &Export::default()).unwrap();
+    for flushed in [false, true] {
+        let node = Node::open(&sim, &format!("/node{flushed}"), adopting());
+        node.put(b"a", b"ours");
+        node.put(b"x", b"ours");
+        if flushed {
+            node.db.settle().unwrap();
+        }
+        node.put(b"b", b"ours, in memory");
+        let before = node.db.snapshot().unwrap();
+        let first = import(&node.db, &node.family, &sim.env(5), Path::new(OUT)).unwrap();
+        node.put(b"c", b"later");
+        let seen = |at: At<'_>, key: &str| node.get(at, key.as_bytes());
+        let text = |value: &str| Some(value.as_bytes().to_vec());
+        let check = || {
+            assert_eq!(seen(At::Latest, "a"), text("theirs"));
+            assert_eq!(seen(At::Latest, "b"), text("theirs"));
+            assert_eq!(seen(At::Latest, "c"), text("later"));
+            assert_eq!(seen(At::Snapshot(&before), "a"), text("ours"));
+            assert_eq!(seen(At::Snapshot(&before), "b"), text("ours, in memory"));
+            assert_eq!(seen(At::Snapshot(&before), "c"), None);
+        };
+        check();
+        node.db.flush().unwrap();
+        check();
+        node.db.settle().unwrap();
+        node.db.compact(&node.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
+        check();
+        let second = import(&node.db, &node.family, &sim.env(6), Path::new(OUT)).unwrap();
+        assert!(second.seqno > first.seqno);
+        assert_eq!(seen(At::Latest, "c"), text("theirs"));
+        drop(before);
+        let expected: Model = ["a", "b", "c"].map(|key| (key.into(), b"theirs".to_vec())).into();
+        let mut expected = expected;
+        expected.insert(b"x".to_vec(), b"ours".to_vec());
+        let node = node.reopen();
+        node.check(&expected);
+    }
+}
+
+#[test]
+fn a_snapshot_taken_between_seqno_and_edit_stays_as_it_was() {
+    let sim = SimFs::new(3);
+    let (from, _) = giver(&sim);
+    from.put(b"1", b"theirs");
+    from.put(b"3", b"theirs");
+    export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &Export::default()).unwrap();
+    let tables: Vec<_> = nodes::tables_in(&sim, Path::new(OUT));
+    let tables: Vec<_> = tables.iter().map(|path| nodes::open_table(&sim, path, &Order::bytewise())).collect();
+    let node = Node::open(&sim, "/node", Arc::new(Plain));
+    node.put(b"1", b"ours");
+    node.put(b"2", b"ours");
+    let (mut snapshots, mut opened) = (Vec::new(), 0);
+    let ingested = node.db.ingest(&node.family, &mut || {
+        opened += 1;
+        snapshots.push(node.db.snapshot().unwrap());
+        node.put(b"2", format!("later {opened}").as_bytes());
+        let sources = tables.iter().map(|table| Box::new(table.cursor(false)) as Box<dyn Cursor>).collect();
+        Ok(merged(Order::bytewise(), sources))
+    });
+    let ingested = ingested.unwrap();
+    assert_eq!(snapshots.len(), 2);
+    assert!(snapshots[1].seqno() >= ingested.seqno, "taken behind the seqno");
+    for _ in 0..2 {
+        for snapshot in &snapshots {
+            assert_eq!(node.get(At::Snapshot(snapshot), b"1"), Some(b"ours".to_vec()));
+            assert_eq!(node.get(At::Snapshot(snapshot), b"3"), None);
+        }
+        assert_eq!(node.get(At::Snapshot(&snapshots[1]), b"2"), Some(b"later 1".to_vec()));
+        assert_eq!(node.get(At::Latest, b"2"), Some(b"later 2".to_vec()));
+        assert_eq!(node.get(At::Latest, b"1"), from.get(At::Latest, b"1"));
+        node.db.compact(&node.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
+    }
+}
+
+#[test]
+fn ranges_at_a_snapshot() {
+    let sim = SimFs::new(3);
+    let (node, model) = giver(&sim);
+    let snapshot = node.db.snapshot().unwrap();
+    node.work(&mut Model::new(), 9, 200);
+    let key = |text: &str| text.as_bytes().to_vec();
+    let bounds: Vec<Bounds> = vec![
+        (Bound::Unbounded, Bound::Excluded(key("12"))),
+        (Bound::Excluded(key("12")), Bound::Included(key("200"))),
+        (Bound::Included(key("9")), Bound::Unbounded),
+    ];
+    let inside = |at: &Vec<u8>| bounds.iter().any(|range| std::ops::RangeBounds::contains(range, at));
+    let expected: Model = model.iter().filter(|(at, _)| inside(at)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert!(expected.len() < model.len());
+    for (at, policy) in policies().into_iter().enumerate() {
+        let dir = format!("/out{at}");
+        let request = Export {
+            policy,
+            bounds: bounds.clone(),
+            at: At::Snapshot(&snapshot),
+            seqno: Some(77),
+            ..Export::default()
+        };
+        let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
+        assert_eq!(exported.records, expected.len() as u64);
+        assert_eq!(exported.manifest.bounds, bounds);
+        let other = Node::open(&sim, &format!("/other{at}"), adopting());
+        import(&other.db, &other.family, &sim.env(5), Path::new(&dir)).unwrap();
+        other.check(&expected);
+    }
+    let meeting = vec![bounds[2].clone(), bounds[0].clone()];
+    let request = Export { bounds: meeting, ..Export::default() };
+    let error = export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+    let request = Export { versions: Versions::All, seqno: Some(5), ..Export::default() };
+    assert!(export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).is_err());
+}
+
+/// Every policy, every version: what is live in the end is the same, and rows are counted apart.
+#[test]
+fn all_versions_come_to_the_same() {
+    let sim = SimFs::new(3);
+    let (node, model) = giver(&sim);
+    for (at, policy) in policies().into_iter().enumerate() {
+        let dir = format!("/out{at}");
+        let request = Export { policy: policy.clone(), versions: Versions::All, ..Export::default() };
+        let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
+        assert!(exported.records > model.len() as u64, "tombstones and older versions too");
+        let other = Node::open(&sim, &format!("/other{at}"), adopting());
+        let imported = import(&other.db, &other.family, &sim.env(5), Path::new(&dir)).unwrap();
+        assert_eq!(imported.records + imported.superseded, exported.records);
+        let has_rows = matches!(policy, Policy::PaperSafe | Policy::PaperLiteral);
+        let bound = if has_rows { exported.records } else { 0 };
+        assert_eq!((imported.bound, imported.orphans, imported.without_row), (bound, 0, 0), "{policy:?}");
+        assert_eq!(exported.warning.is_some(), has_rows);
+        other.check(&model);
+    }
+}
+
+/// Case 4 of the twenty and M-8: a live key that ends in 01.
+#[test]
+fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_the_paper() {
+    let planted = b"k\x01";
+    let sim = SimFs::new(3);
+    let out = |at: usize| PathBuf::from(format!("/out{at}"));
+
+    // On the side that gives: refused before anything is written, and named.
+    let native = Node::open(&sim, "/native", Arc::new(Sealer::new()));
+    native.put(b"k", b"value");
+    native.put(planted, b"planted");
+    let literal = Export { policy: Policy::PaperLiteral, ..Export::default() };
+    let error = export(&native.db, &native.family, &sim.env(4), &out(0), &literal).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("k\\u{1}"), "{error}");
+    assert!(sim.list(&out(0)).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound), "nothing was written");
+    let safe = Export { policy: Policy::PaperSafe, ..Export::default() };
+    let exported = export(&native.db, &native.family, &sim.env(4), &out(1), &safe).unwrap();
+    assert_eq!((exported.records, exported.rows), (2, 2));
+
+    // On the side that receives whole tables, as an old node does: it keeps a planted key that is older than all it is given.
+    let tables = |dir: &Path| nodes::tables_in(&sim, dir);
+    let giver = Node::open(&sim, "/giver2", Arc::new(Sealer::new()));
+    (0..9).for_each(|_| giver.put(b"other", b"later seqnos"));
+    giver.put(b"k", b"value");
+    export(&giver.db, &giver.family, &sim.env(4), &out(2), &safe).unwrap();
+    let old = Node::open(&sim, "/old", Arc::new(Plain));
+    old.put(planted, b"planted");
+    let old = old.adopt_whole_tables(&tables(&out(2)));
+    assert_eq!(old.get(At::Latest, planted), Some(b"planted".to_vec()));
+    assert_eq!(old.get(At::Latest, b"k"), Some(b"value".to_vec()));
+    old.db.compact(&old.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
+    assert_eq!(old.get(At::Latest, planted), Some(b"planted".to_vec()));
+    assert_eq!(old.tombstones(), 0, "and nothing is left of the rows");
+
+    // The paper's own store refuses the key, but its tables delete it where they arrive.
+    let paper = Node::open(&sim, "/paper", Arc::new(Paper::default()));
+    assert_eq!(*paper.try_put(planted, b"x").unwrap_err().kind(), ErrorKind::Invalid);
+    (0..9).for_each(|_| paper.put(b"other", b"later seqnos"));
+    paper.put(b"k", b"value");
+    paper.db.flush().unwrap();
+    let victim = Node::open(&sim, "/victim", Arc::new(Plain));
+    victim.put(planted, b"planted");
+    let victim = victim.adopt_whole_tables(&tables(Path::new("/paper")));
+    assert_eq!(victim.get(At::Latest, b"k"), Some(b"value".to_vec()));
+    assert_eq!(victim.get(At::Latest, planted), None, "lost, as the paper is written");
+}
+
+/// Case 5 of the twenty: a user's own tombstone of a key that ends in 01 stays one; to the paper it is metadata, and goes.
+#[test]
+fn a_users_own_delete_is_no_row() {
+    let sim = SimFs::new(3);
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    plain.put(b"x", b"value");
+    plain.apply(Kind::Delete, b"x\x01", b"");
+    let request = Export { versions: Versions::All, ..Export::default() };
+    export(&plain.db, &plain.family, &sim.env(4), Path::new(OUT), &request).unwrap();
+    let table = vec![Path::new(OUT).join("000001.tbl")];
+    let import_into = |name: &str, keeper: Arc<dyn waxseal_lsm::seam::Companions>| {
+        let node = Node::open(&sim, name, keeper);
+        if !name.starts_with("/paper") {
+            node.put(b"x\x01", b"to be deleted");
+        }
+        let imported = import_tables(&node.db, &node.family, &sim.env(5), &table, Form::PaperLiteral).unwrap();
+        (node, imported)
+    };
+    let (node, imported) = import_into("/node", adopting());
+    assert_eq!((imported.records, imported.own_deletes, imported.bound, imported.orphans), (2, 1, 0, 0));
+    assert_eq!(imported.without_row, 2);
+    assert_eq!(node.get(At::Latest, b"x\x01"), None);
+    let paper = Arc::new(Paper::default());
+    let (node, _) = import_into("/paper", paper.clone());
+    assert_eq!(node.tombstones(), 1, "the row of x; the user's tombstone is gone");
+    assert_eq!(paper.tally().orphans, 1);
+}
+
+#[test]
+fn rows_without_their_version_are_removed_and_a_version_that_was_hit_is_refused() {
+    use waxseal_lsm::record::Record;
+    let sim = SimFs::new(3);
+    let row = |key: &[u8], value: &[u8], seqno| {
+        let record = Record { key, seqno, kind: Kind::Put, value, companion: &[] };
+        paper::row::Stored::of(&record).encode().to_vec()
+    };
+    let put = |key: &[u8], seqno, value: &[u8]| (key.to_vec(), seqno, Kind::Put, value.to_vec());
+    let delete = |key: &[u8], seqno, value: Vec<u8>| (key.to_vec(), seqno, Kind::Delete, value);
+    let table = nodes::write_table(
+        &sim,
+        "/foreign",
+        &[
+            put(b"a", 9, b"new"),
+            put(b"a", 4, b"old"),
+            delete(b"a\x01", 9, row(b"a", b"new", 9)),
+            delete(b"a\x01", 7, row(b"a", b"gone", 7)),
+            put(b"b", 5, b"from an old node"),
+        ],
+    );
+    let node = Node::open(&sim, "/node", adopting());
+    let imported = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap();
+    assert_eq!((imported.records, imported.superseded), (2, 1));
+    assert_eq!((imported.bound, imported.orphans, imported.without_row), (1, 1, 2));
+    assert_eq!(node.get(At::Latest, b"a"), Some(b"new".to_vec()));
+    let table =
+        nodes::write_table(&sim, "/damaged", &[put(b"a", 9, b"nEw"), delete(b"a\x01", 9, row(b"a", b"new", 9))]);
+    let error = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((damage.file.as_str(), damage.offset), ("000001.tbl", 64));
+    assert_eq!(node.get(At::Latest, b"a"), Some(b"new".to_vec()));
+}
+
+/// Whatever bit of an export is hit: an error, and the store as it was.
+#[test]
+fn no_flipped_bit_comes_in() {
+    let sim = SimFs::new(3);
+    let node = Node::open(&sim, "/giver", Arc::new(Sealer::new()));
+    node.work(&mut Model::new(), 1, 40);
+    for (at, policy) in policies().into_iter().enumerate() {
+        let dir = PathBuf::from(format!("/out{at}"));
+        let request = Export { policy, ..Export::default() };
+        export(&node.db, &node.family, &sim.env(4), &dir, &request).unwrap();
+        let receiver = Node::open(&sim, &format!("/receiver{at}"), adopting());
+        receiver.put(b"5", b"ours");
+        let ours: Model = BTreeMap::from([(b"5".to_vec(), b"ours".to_vec())]);
+        for name in sim.list(&dir).unwrap() {
+            let path = dir.join(&name);
+            let whole = bytes_of(&sim, &path);
+            for byte in (0..whole.len()).step_by(7) {
+                let mut damaged = whole.clone();
+                damaged[byte] ^= 1 << (byte % 8);
+                put_bytes(&sim, &path, &damaged);
+                let error = import(&receiver.db, &receiver.family, &sim.env(5), &dir).unwrap_err();
+                let damage = error.damage().unwrap_or_else(|| panic!("{name} at {byte}: {error}"));
+                assert_eq!(damage.file, name, "{error}");
+            }
+            for length in [0, 63, 64, whole.len() / 2, whole.len() - 1] {
+                put_bytes(&sim, &path, &whole[..length]);
+                let error = import(&receiver.db, &receiver.family, &sim.env(5), &dir).unwrap_err();
+                assert_eq!(error.damage().map(|damage| damage.file.as_str()), Some(name.as_str()), "{error}");
+            }
+            put_bytes(&sim, &path, &whole);
+        }
+        receiver.check(&ours);
+        import(&receiver.db, &receiver.family, &sim.env(5), &dir).unwrap();
+    }
+}
+
+/// An export that is whole and does not tell the truth about itself.
+#[test]
+fn lies_are_found_out() {
+    let sim = SimFs::new(3);
+    let (node, _) = giver(&sim);
+    let dir = Path::new(OUT);
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let mut model = Model::new();
+    plain.work(&mut model, 1, 50);
+    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    let honest = export(&plain.db, &plain.family, &sim.env(4), dir, &request).unwrap().manifest;
+    assert!(!honest.complete);
+    let receiver = Node::open(&sim, "/receiver", adopting());
+    let tell = |manifest: &Manifest| {
+        put_bytes(&sim, &dir.join(NAME), &manifest.encode());
+        import(&receiver.db, &receiver.family, &sim.env(5), dir)
+    };
+    let file = |change: &dyn Fn(&mut File)| {
+        let mut lie = honest.clone();
+        change(&mut lie.files[0]);
+        lie.records = lie.files.iter().map(|file| file.records).sum();
+        lie
+    };
+    let mut uid = honest.files[0].uid;
+    uid.0[3] ^= 1;
+    let lies = [
+        (Manifest { complete: true, ..honest.clone() }, "000001.tbl"),
+        (Manifest { records: honest.records + 1, ..honest.clone() }, NAME),
+        (Manifest { algorithm: 1, sum: honest.sum ^ 1, ..honest.clone() }, NAME),
+        (Manifest { form: Form::PaperLiteral, rows: 1, ..honest.clone() }, NAME),
+        (file(&|file| file.records -= 1), "000001.tbl"),
+        (file(&|file| file.uid = uid), "000001.tbl"),
+        (file(&|file| file.digest ^= 1), "000001.tbl"),
+        (file(&|file| file.size -= 1), "000001.tbl"),
+        (file(&|file| file.name = "000009.tbl".into()), "000009.tbl"),
+    ];
+    for (lie, name) in lies {
+        let error = tell(&lie).unwrap_err();
+        assert_eq!(error.damage().map(|damage| damage.file.as_str()), Some(name), "{error}");
+    }
+    let error = tell(&Manifest { comparator: "other".into(), ..honest.clone() }).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+    receiver.check(&Model::new());
+    tell(&honest).unwrap();
+    receiver.check(&model);
+
+    // A directory without a description, and one that holds an export already.
+    let error = import(&receiver.db, &receiver.family, &sim.env(5), Path::new("/giver")).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+    let error = export(&node.db, &node.family, &sim.env(4), dir, &request).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Invalid);
+}
+
+struct Backwards;
+
+impl Comparator for Backwards {
+    fn name(&self) -> &str {
+        "test.backwards"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        b.cmp(a)
+    }
+}
+
+#[test]
+fn other_orders_go_as_they_are_but_not_in_the_papers_form() {
+    let sim = SimFs::new(3);
+    let order = Order::custom(Arc::new(Backwards));
+    let node = Node::open_ordered(&sim, "/node", Arc::new(Sealer::new()), order.clone());
+    node.put(b"a", b"1");
+    node.put(b"b", b"2");
+    let other = Node::open_ordered(&sim, "/other", adopting(), order.clone());
+    let sealed = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &sealed).unwrap();
+    import(&other.db, &other.family, &sim.env(5), Path::new(OUT)).unwrap();
+    assert_eq!(other.get(At::Latest, b"b"), Some(b"2".to_vec()));
+    let bytewise = Node::open(&sim, "/bytewise", adopting());
+    assert!(import(&bytewise.db, &bytewise.family, &sim.env(5), Path::new(OUT)).is_err());
+    for policy in [Policy::PaperSafe, Policy::PaperLiteral] {
+        let request = Export { policy, ..Export::default() };
+        let error = export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).unwrap_err();
+        assert!(error.to_string().contains("\"b\""), "the first key is named: {error}");
+    }
+    let paper = Node::open_ordered(&sim, "/paper", Arc::new(Paper::default()), order);
+    paper.put(b"a", b"1");
+    assert_eq!(*paper.db.flush().unwrap_err().kind(), ErrorKind::Invalid);
+}

@@ -1,0 +1,259 @@
+//! The paper's store on the real engine: what it promises holds, and what it misses is shown.
+
+mod nodes;
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nodes::{Model, Node};
+use waxseal_lsm::db::At;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::seam::{
+    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Plain, Protection, Row, Rows, Source,
+};
+use waxseal_meta::paper::{Decision, Form, Paper};
+
+const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
+
+/// Versions and rows of a node: how many of each, and whether each version has its row.
+fn pairs(node: &Node) -> (usize, usize) {
+    let (mut versions, mut rows) = (Vec::new(), Vec::new());
+    node.each(|record| match Form::Literal.read(record) {
+        Some((key, stored)) => rows.extend(stored.iter().map(|stored| (key.to_vec(), stored.seqno))),
+        None => versions.push((record.key.to_vec(), record.seqno)),
+    });
+    rows.sort();
+    versions.sort();
+    assert_eq!(versions, rows);
+    (versions.len(), rows.len())
+}
+
+/// M-8, the literal mode: hidden from iteration, one row a version through flush and compaction, and none left on a plain node
+/// once that has compacted to the bottom.
+#[test]
+fn rows_are_hidden_and_clean_themselves_up() {
+    let sim = SimFs::new(11);
+    let paper = Arc::new(Paper::default());
+    let node = Node::open(&sim, "/node", paper.clone());
+    let mut model = Model::new();
+    node.work(&mut model, 1, 900);
+    // Keys that sort between a key and its rows.
+    for key in [&b"7"[..], b"7\0", b"7\0\xff", b"7\x02", b""] {
+        node.put(key, b"nested");
+        model.insert(key.to_vec(), b"nested".to_vec());
+    }
+    node.db.settle().unwrap();
+    node.check(&model);
+    pairs(&node);
+    let snapshot = node.db.snapshot().unwrap();
+    let before = model.clone();
+    node.work(&mut model, 2, 300);
+    node.db.settle().unwrap();
+    pairs(&node);
+    drop((snapshot, before));
+    node.db.compact(&node.family, &ALL).unwrap();
+    node.check(&model);
+    let (versions, _) = pairs(&node);
+    assert_eq!(versions, model.len());
+    let tally = paper.tally();
+    assert!(tally.bound > 0 && tally.created_from_memory > 0, "{tally:?}");
+    assert_eq!((tally.orphans, tally.corrupted, tally.collided), (0, 0, 0), "{tally:?}");
+    assert!(tally.peak_map_bytes >= 16);
+
+    // Rows stand in the block of their version, where both fit.
+    let mut apart = 0;
+    for path in node.tables() {
+        let table = nodes::open_table(&sim, &path, &Order::bytewise());
+        let mut cursor = table.cursor(true);
+        use waxseal_lsm::cursor::Cursor;
+        cursor.first().unwrap();
+        let mut at = Default::default();
+        while cursor.valid() {
+            let offset = cursor.source().offset;
+            match Form::Literal.read(&cursor.record()) {
+                Some(_) => apart += usize::from(at != offset),
+                None => at = offset,
+            }
+            cursor.next().unwrap();
+        }
+    }
+    assert_eq!(apart, 0);
+
+    let node = node.reopen_as(Arc::new(Plain));
+    node.check(&model);
+    assert!(node.tombstones() >= model.len());
+    node.db.compact(&node.family, &ALL).unwrap();
+    node.db.settle().unwrap();
+    // Every table has to be merged once more for its rows to go.
+    node.work(&mut model, 3, 900);
+    node.db.settle().unwrap();
+    node.db.compact(&node.family, &ALL).unwrap();
+    node.check(&model);
+    let mut rows = 0;
+    node.each(|record| rows += usize::from(Form::Literal.read(record).is_some()));
+    assert_eq!(rows, 0);
+}
+
+/// A store of an old node gets its rows as it is compacted.
+#[test]
+fn an_old_store_gets_its_rows_in_compaction() {
+    let sim = SimFs::new(12);
+    let node = Node::open(&sim, "/node", Arc::new(Plain));
+    let mut model = Model::new();
+    node.work(&mut model, 1, 600);
+    node.db.flush().unwrap();
+    let paper = Arc::new(Paper::default());
+    let node = node.reopen_as(paper.clone());
+    node.work(&mut model, 2, 300);
+    node.db.settle().unwrap();
+    node.db.compact(&node.family, &ALL).unwrap();
+    node.check(&model);
+    assert!(paper.tally().created_from_table > 0);
+}
+
+/// The paper's keeper with a fault in the merge: what `hit` says of a record is what the pass sees.
+struct Faulty {
+    paper: Paper,
+    hits: Arc<AtomicUsize>,
+    hit: fn(&mut Row),
+}
+
+struct FaultyRows {
+    inner: Box<dyn Rows>,
+    hits: Arc<AtomicUsize>,
+    hit: fn(&mut Row),
+}
+
+impl Rows for FaultyRows {
+    fn takes(&mut self, record: &Record<'_>, source: Source<'_>) -> Result<bool> {
+        self.inner.takes(record, source)
+    }
+    fn sees(&mut self, record: &Record<'_>, stays: bool, source: Source<'_>) -> Result<()> {
+        let mut row = Row::copy(record, source.protection);
+        if record.key == b"k" && !source.file.is_empty() && self.hits.load(Ordering::Relaxed) > 0 {
+            self.hits.fetch_sub(1, Ordering::Relaxed);
+            (self.hit)(&mut row);
+        }
+        self.inner.sees(&row.record(), stays, source)
+    }
+    fn ends(&mut self) -> Result<()> {
+        self.inner.ends()
+    }
+    fn next_group(&mut self) -> Option<Vec<Row>> {
+        self.inner.next_group()
+    }
+}
+
+impl Companions for Faulty {
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.paper.on_write(draft, out)
+    }
+    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
+        Build::Keep
+    }
+    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
+        Check::Unverified
+    }
+    fn term(&self, _: &Record<'_>) -> u64 {
+        0
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        None
+    }
+    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn protection(&self) -> Protection {
+        Protection::None
+    }
+    fn algorithm(&self) -> u64 {
+        0
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn has_rows(&self) -> bool {
+        true
+    }
+    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
+        let inner = self.paper.rows(family, order)?;
+        let wrap = |inner| Box::new(FaultyRows { inner, hits: self.hits.clone(), hit: self.hit }) as Box<dyn Rows>;
+        Ok(inner.map(wrap))
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
+    }
+}
+
+/// A node with one record in a table, to be hit in its next compaction so many times.
+fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut Row)) -> (Node, Arc<Faulty>) {
+    let paper = Paper::new(move |_| decision);
+    let keeper = Arc::new(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit });
+    let node = Node::open(sim, "/node", keeper.clone());
+    node.put(b"k", b"value");
+    node.db.flush().unwrap();
+    node.put(b"other", b"value");
+    node.put(b"a", b"value");
+    node.db.flush().unwrap();
+    (node, keeper)
+}
+
+#[test]
+fn what_does_not_match_is_tried_again_and_then_handled() {
+    let in_value = |row: &mut Row| row.value[0] ^= 4;
+    // Once: the second try is right, nobody is told.
+    let sim = SimFs::new(13);
+    let (node, keeper) = faulty(&sim, 1, Decision::Refuse, in_value);
+    node.db.compact(&node.family, &ALL).unwrap();
+    assert_eq!(node.get(At::Latest, b"k"), Some(b"value".to_vec()));
+    assert_eq!(keeper.paper.handled().len(), 0);
+    assert_eq!(keeper.hits.load(Ordering::Relaxed), 0, "it was hit");
+    // Twice: the handler decides.
+    for (decision, left) in [(Decision::Refuse, "value"), (Decision::Carry, "ralue")] {
+        let sim = SimFs::new(14);
+        let (node, keeper) = faulty(&sim, 2, decision, in_value);
+        let _ = node.db.compact(&node.family, &ALL);
+        assert_eq!(keeper.paper.handled().len(), 1, "{decision:?}");
+        // To the paper the read is none of its business: what was carried on is served.
+        assert_eq!(node.get(At::Latest, b"k"), Some(left.as_bytes().to_vec()), "{decision:?}");
+    }
+}
+
+/// Case 7 of the twenty: a key that is hit in the merge. The paper seals the damage in, and nothing is ever heard of it.
+#[test]
+fn a_key_that_is_hit_in_the_merge_is_valid_ever_after() {
+    let sim = SimFs::new(15);
+    let (node, keeper) = faulty(&sim, 1, Decision::Refuse, |row| row.key[0] ^= 1);
+    node.db.compact(&node.family, &ALL).unwrap();
+    assert_eq!(node.get(At::Latest, b"k"), None);
+    assert_eq!(node.get(At::Latest, b"j"), Some(b"value".to_vec()));
+    assert_eq!(keeper.paper.tally().orphans, 1);
+    node.put(b"j0", b"value");
+    node.db.compact(&node.family, &ALL).unwrap();
+    assert_eq!((keeper.paper.tally().corrupted, keeper.paper.handled().len()), (0, 0));
+    pairs(&node);
+    assert!(node.tables().iter().all(|path| path.starts_with(Path::new("/node"))));
+}
+
+/// Deletes have rows too, and go with them.
+#[test]
+fn tombstones_and_their_rows_go_together() {
+    let sim = SimFs::new(16);
+    let node = Node::open(&sim, "/node", Arc::new(Paper::default()));
+    node.put(b"a", b"1");
+    node.put(b"b", b"1");
+    node.db.flush().unwrap();
+    node.apply(Kind::Delete, b"a", b"");
+    node.db.flush().unwrap();
+    assert_eq!(pairs(&node).0, 3);
+    node.db.compact(&node.family, &ALL).unwrap();
+    assert_eq!(pairs(&node).0, 1);
+}

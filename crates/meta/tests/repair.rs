@@ -1,0 +1,936 @@
+//! Care of damaged stores, on a simulated disk: what can be had comes back, what cannot is fenced and said, nothing else changes.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::{Fs, Open};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::sst::{Found, Table, Writer, WriterSettings};
+use waxseal_meta::care::{
+    Candidate, Corrupted, Decision, Digest, ErrorHandler, Outcome, RepairOptions, RepairSource, Report, Rung,
+    SalvageOptions, ScrubOptions, VerifyOptions, digest, repair, salvage, scrub, verify, verify_closed,
+};
+use waxseal_meta::{Seal, Sealer};
+
+const DIR: &str = "/store";
+const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options(compression: Compression, seal_column: bool) -> CfOptions {
+    CfOptions {
+        block_bytes: 1024,
+        restart_interval: 4,
+        compression,
+        seal_column,
+        level0_tables: 64,
+        ..CfOptions::default()
+    }
+}
+
+fn settings() -> Settings {
+    Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() }
+}
+
+fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
+    Parts {
+        env: sim.env(sim.steps() + 1),
+        companions: Arc::new(Sealer::new()),
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
+        orders: Vec::new(),
+    }
+}
+
+struct World {
+    sim: SimFs,
+    options: CfOptions,
+    db: Db,
+    family: Family,
+    model: Model,
+}
+
+impl World {
+    fn new(options: CfOptions) -> World {
+        World::on(SimFs::new(7), options, Model::new())
+    }
+
+    fn on(sim: SimFs, options: CfOptions, model: Model) -> World {
+        let db = Db::open(Path::new(DIR), settings(), parts(&sim, &options)).unwrap();
+        let family = db.family("default").unwrap();
+        World { sim, options, db, family, model }
+    }
+
+    fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
+        let mut batch = Batch::new();
+        batch.push(self.family.id(), kind, key, value, self.db.companions()).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap();
+        match kind {
+            Kind::Put => self.model.insert(key.to_vec(), value.to_vec()),
+            _ => self.model.remove(key),
+        };
+    }
+
+    /// Records numbered from `from`, each with a value of its own that packs to about half.
+    fn fill(&mut self, from: u64, count: u64) {
+        for n in from..from + count {
+            let value = format!("value {n:06} {:016x} {}", hash(&n.to_le_bytes()), "x".repeat(40));
+            self.apply(Kind::Put, key(n).as_slice(), value.as_bytes());
+        }
+    }
+
+    /// Everything down to the lowest level.
+    fn compact(&self) {
+        self.db.compact(&self.family, &ALL).unwrap();
+    }
+
+    fn tables(&self) -> Vec<PathBuf> {
+        let tables = self.db.tables(&self.family).unwrap();
+        tables.iter().map(|table| Path::new(DIR).join(table.name())).collect()
+    }
+
+    /// The closed store on a disk of its own, to be damaged and opened again.
+    fn closed(&self) -> SimFs {
+        let copy = self.sim.fork();
+        self.db.sync().unwrap();
+        self.db.close().unwrap();
+        drop(copy);
+        self.sim.fork()
+    }
+
+    fn content(&self) -> Model {
+        let mut cursor = self.db.cursor(&self.family, At::Latest, ALL).unwrap();
+        let mut found = Model::new();
+        cursor.first().unwrap();
+        while cursor.valid() {
+            found.insert(cursor.key().to_vec(), cursor.value().to_vec());
+            cursor.next().unwrap();
+        }
+        found
+    }
+
+    /// What a point read answers.
+    fn read(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut found = None;
+        self.db.get(&self.family, key, At::Latest, &mut |record| found = Some(record.value.to_vec()))?;
+        Ok(found)
+    }
+
+    /// Every key of the model is answered as in it, or with corruption; how many are not answered.
+    fn refused(&self) -> usize {
+        let answer = |(key, value): (&Vec<u8>, &Vec<u8>)| match self.read(key) {
+            Ok(found) => {
+                assert_eq!(found.as_ref(), Some(value), "{}", key.escape_ascii());
+                false
+            }
+            Err(error) => error.is_corruption(),
+        };
+        self.model.iter().filter(|pair| answer(*pair)).count()
+    }
+
+    fn digest(&self) -> Digest {
+        digest(&self.db, &self.family, &ALL, At::Latest).unwrap()
+    }
+
+    fn assert_clean(&self) {
+        let report = verify(&self.db, VerifyOptions::default()).unwrap();
+        assert!(report.damage.is_empty(), "{report}");
+        assert_eq!(self.content(), self.model);
+    }
+}
+
+fn key(n: u64) -> Vec<u8> {
+    format!("key {n:06}").into_bytes()
+}
+
+/// A closed store of one table, and where its data lies.
+fn one_table(options: CfOptions, records: u64) -> (SimFs, Model, PathBuf, u64) {
+    let mut world = World::new(options);
+    world.fill(0, records);
+    world.compact();
+    let tables = world.tables();
+    assert_eq!(tables.len(), 1);
+    let open = world.db.tables(&world.family).unwrap()[0].table().unwrap();
+    let data_end = open.approximate_offset(b"zzz");
+    (world.closed(), world.model.clone(), tables[0].clone(), data_end)
+}
+
+fn reopened(sim: &SimFs, options: &CfOptions, model: &Model) -> World {
+    World::on(sim.clone(), options.clone(), model.clone())
+}
+
+fn codecs() -> Vec<Compression> {
+    if cfg!(feature = "lz4") { vec![Compression::None, Compression::Lz4] } else { vec![Compression::None] }
+}
+
+/// Flips bits of a value as it stands in a file of plain blocks, too many for the sum to help.
+fn burst(sim: &SimFs, table: &Path, value: &[u8]) {
+    let bytes = sim.read_all(table).unwrap();
+    let at = bytes.windows(value.len()).position(|window| window == value).expect("the value stands in the file");
+    for bit in [3, 11, 17, 30, 55] {
+        sim.flip(table, at as u64 * 8 + bit).unwrap();
+    }
+}
+
+#[test]
+fn verify_has_no_false_alarm() {
+    for (compression, seal_column) in codecs().into_iter().flat_map(|codec| [(codec, false), (codec, true)]) {
+        let mut world = World::new(options(compression, seal_column));
+        world.fill(0, 300);
+        world.compact();
+        world.fill(200, 200);
+        world.db.flush().unwrap();
+        world.apply(Kind::Delete, &key(7), b"");
+        let report = verify(&world.db, VerifyOptions::default()).unwrap();
+        assert!(report.damage.is_empty(), "{report}");
+        assert_eq!((report.records, report.validated, report.files), (501, 501, 2), "{report}");
+        let sim = world.closed();
+        let parts = parts(&sim, &world.options);
+        let report = verify_closed(Path::new(DIR), settings(), parts, VerifyOptions::default()).unwrap();
+        assert!(report.damage.is_empty() && report.validated == 501, "{report}");
+    }
+}
+
+#[test]
+fn a_digest_tells_content_and_not_layout() {
+    let mut world = World::new(options(Compression::None, false));
+    world.fill(0, 200);
+    let in_memory = world.digest();
+    assert_eq!(in_memory.count, 200);
+    world.db.flush().unwrap();
+    assert_eq!(world.digest(), in_memory);
+    world.compact();
+    let sim = world.closed();
+    let again = reopened(&sim, &options(codecs().pop().unwrap(), true), &world.model);
+    assert_eq!(again.digest(), in_memory);
+    again.compact();
+    assert_eq!(again.digest(), in_memory);
+    let half =
+        |from: Bound<Vec<u8>>, to: Bound<Vec<u8>>| digest(&again.db, &again.family, &(from, to), At::Latest).unwrap();
+    let (low, high) =
+        (half(Bound::Unbounded, Bound::Excluded(key(90))), half(Bound::Included(key(90)), Bound::Unbounded));
+    assert_eq!(low.and(high), in_memory);
+    // Another order of writes, other seqnos, one record that came and went: the same.
+    let mut other = World::new(options(Compression::None, false));
+    other.fill(100, 100);
+    other.apply(Kind::Put, b"gone", b"x");
+    other.fill(0, 100);
+    other.apply(Kind::Delete, b"gone", b"");
+    assert_eq!(other.digest(), in_memory);
+    other.apply(Kind::Put, &key(5), b"other");
+    assert_ne!(other.digest(), in_memory);
+}
+
+#[test]
+fn one_or_two_flipped_bits_of_any_block_are_repaired() {
+    for compression in codecs() {
+        let options = options(compression, compression != Compression::None);
+        let (sim, model, table, data_end) = one_table(options.clone(), 120);
+        for trial in 0..24u64 {
+            let hurt = sim.fork();
+            let first = 64 * 8 + hash(&trial.to_le_bytes()) % ((data_end - 64) * 8);
+            hurt.flip(&table, first).unwrap();
+            if trial % 2 == 1 {
+                let second = first ^ (1 + trial % 7); // in the same byte, so in the same block
+                hurt.flip(&table, second).unwrap();
+            }
+            let world = reopened(&hurt, &options, &model);
+            let report = repair(&world.db, RepairOptions::default()).unwrap();
+            assert!(report.is_clean() && report.repaired >= 1 && report.lost == 0, "{compression:?} {trial}: {report}");
+            world.assert_clean();
+            assert!(world.db.fences(&world.family).is_empty());
+        }
+    }
+}
+
+#[test]
+fn index_filter_properties_and_footer_are_made_anew() {
+    let options = options(codecs().pop().unwrap(), false);
+    let (sim, model, table, data_end) = one_table(options.clone(), 200);
+    let length = sim.read_all(&table).unwrap().len() as u64;
+    for step in 0..24 {
+        let hurt = sim.fork();
+        for bit in [3, 13, 29] {
+            hurt.flip(&table, (data_end + (length - data_end) * step / 24) * 8 + bit).unwrap();
+        }
+        let world = reopened(&hurt, &options, &model);
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(report.is_clean() && report.repaired >= 1, "{step}: {report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Rebuild)), "{report}");
+        world.assert_clean();
+    }
+}
+
+/// A replica: the model, and how often it was asked.
+struct Replica {
+    model: Model,
+    asked: Mutex<u64>,
+}
+
+impl Replica {
+    fn of(model: &Model) -> Replica {
+        Replica { model: model.clone(), asked: Mutex::new(0) }
+    }
+}
+
+impl RepairSource for Replica {
+    fn by_seal(&self, _: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        *self.asked.lock().unwrap() += 1;
+        let value = self.model.get(key).filter(|value| Seal::of(key, value) == seal);
+        Ok(value.map(|value| Candidate { kind: Kind::Put, key: key.to_vec(), value: value.clone() }))
+    }
+    fn by_range(&self, _: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()> {
+        *self.asked.lock().unwrap() += 1;
+        for (key, value) in self.model.range(low.to_vec()..=high.to_vec()) {
+            visit(Candidate { kind: Kind::Put, key: key.clone(), value: value.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Answers every question, and always wrong.
+struct Liar;
+
+impl RepairSource for Liar {
+    fn by_seal(&self, _: &str, key: &[u8], _: Seal) -> Result<Option<Candidate>> {
+        Ok(Some(Candidate { kind: Kind::Put, key: key.to_vec(), value: b"a lie".to_vec() }))
+    }
+    fn by_range(&self, _: &str, low: &[u8], _: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()> {
+        visit(Candidate { kind: Kind::Put, key: low.to_vec(), value: b"a lie".to_vec() });
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Human {
+    calls: Mutex<Vec<Corrupted>>,
+    decision: Decision,
+}
+
+impl ErrorHandler for Human {
+    fn on_corruption(&self, event: &Corrupted) -> Decision {
+        self.calls.lock().unwrap().push(event.clone());
+        self.decision
+    }
+}
+
+#[test]
+fn a_burst_is_repaired_from_a_source_and_no_wrong_answer_is_taken() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let value = model[&key(50)].clone();
+    burst(&sim, &table, &value);
+    let world = reopened(&sim.fork(), &options, &model);
+    let replica = Replica::of(&model);
+    let report = repair(&world.db, RepairOptions { source: Some(&replica), ..Default::default() }).unwrap();
+    assert!(report.is_clean(), "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Source)), "{report}");
+    assert!(*replica.asked.lock().unwrap() > 0);
+    world.assert_clean();
+    let hurt = sim.fork();
+    let world = reopened(&hurt, &options, &model);
+    let human = Human::default();
+    let report =
+        repair(&world.db, RepairOptions { source: Some(&Liar), handler: Some(&human), ..Default::default() }).unwrap();
+    assert!(!report.is_clean() && report.lost == 1, "{report}");
+    assert_eq!(human.calls.lock().unwrap().len(), 1, "{report}");
+    assert_fenced(&world, &report, 50);
+}
+
+/// One record is lost behind a fence; all others are there.
+fn assert_fenced(world: &World, report: &Report, lost: u64) {
+    let fences = world.db.fences(&world.family);
+    assert_eq!(fences.len(), 1, "{report}");
+    assert!(fences[0].1.may_hide(world.family.order(), &key(lost), u64::MAX >> 8));
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Fenced));
+    for (known, value) in world.model.iter().filter(|(known, _)| **known != key(lost)) {
+        let mut found = None;
+        let outcome = world.db.get(&world.family, known, At::Latest, &mut |record| found = Some(record.value.to_vec()));
+        assert!(outcome.unwrap(), "{report}");
+        assert_eq!(found.as_ref(), Some(value));
+    }
+}
+
+#[test]
+fn reads_behind_a_fence_answer_corruption_once_and_go_on() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)].clone());
+    let world = reopened(&sim, &options, &model);
+    repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(world.db.get(&world.family, &key(50), At::Latest, &mut |_| {}).unwrap_err().is_corruption());
+    assert!(digest(&world.db, &world.family, &ALL, At::Latest).unwrap_err().is_corruption());
+    for back in [false, true] {
+        let mut cursor = world.db.cursor(&world.family, At::Latest, ALL).unwrap();
+        let (mut found, mut errors) = (0, 0);
+        let mut moved = if back { cursor.last() } else { cursor.first() };
+        loop {
+            match moved {
+                Err(error) => {
+                    assert!(error.is_corruption());
+                    errors += 1;
+                }
+                Ok(()) if cursor.valid() => found += 1,
+                Ok(()) => break,
+            }
+            moved = if back { cursor.prev() } else { cursor.next() };
+        }
+        assert_eq!((found, errors), (99, 1));
+    }
+}
+
+#[test]
+fn a_fence_survives_a_reopen_and_ends_when_the_loss_is_accepted() {
+    let options = options(Compression::None, false);
+    let (sim, mut model, table, _) = one_table(options.clone(), 100);
+    let value = model[&key(50)].clone();
+    burst(&sim, &table, &value);
+    let world = reopened(&sim, &options, &model);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert_fenced(&world, &report, 50);
+    let damaged = table.with_extension("damaged");
+    assert!(sim.exists(&damaged).unwrap(), "{:?}", sim.files(DIR));
+    let sim = world.closed();
+    let world = reopened(&sim, &options, &model);
+    assert_fenced(&world, &report, 50);
+    let found = verify(&world.db, VerifyOptions::default()).unwrap();
+    assert_eq!(found.damage.len(), 1, "{found}");
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
+    assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
+    assert!(world.db.fences(&world.family).is_empty());
+    model.remove(&key(50));
+    assert_eq!(world.content(), model);
+    assert!(sim.exists(&damaged).unwrap(), "set aside for whoever wants to look");
+}
+
+#[test]
+fn a_handler_that_forbids_it_keeps_the_table_as_it_is() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)].clone());
+    for decision in [Decision::Fail, Decision::ReadOnly] {
+        let world = reopened(&sim.fork(), &options, &model);
+        let human = Human { decision, ..Human::default() };
+        let report = repair(&world.db, RepairOptions { handler: Some(&human), ..Default::default() }).unwrap();
+        assert_eq!(human.calls.lock().unwrap().len(), 1);
+        assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Barred), "{report}");
+        assert_eq!(report.cancelled, decision == Decision::ReadOnly);
+        let mut batch = Batch::new();
+        batch.push(world.family.id(), Kind::Put, b"k", b"v", world.db.companions()).unwrap();
+        let written = world.db.commit(&mut batch, Durability::Os);
+        assert_eq!(written.is_err(), decision == Decision::ReadOnly, "{written:?}");
+        assert_eq!((world.db.is_read_only(), world.refused()), (decision == Decision::ReadOnly, 1));
+        assert_eq!(world.db.barred_tables(&world.family).len(), 1);
+        assert_eq!(world.tables(), std::slice::from_ref(&table));
+        world.db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_handler_is_asked_about_each_record_that_is_known_and_else_about_the_gap() {
+    for compression in codecs() {
+        let options = CfOptions { block_bytes: 4096, ..options(compression, false) };
+        let (sim, model, table, _) = one_table(options.clone(), 100);
+        if compression == Compression::None {
+            for n in [10, 11, 12] {
+                burst(&sim, &table, &model[&key(n)].clone()); // side by side: one gap
+            }
+        } else {
+            (300 * 8..300 * 8 + 64).for_each(|bit| sim.flip(&table, bit).unwrap());
+        }
+        let world = reopened(&sim, &options, &model);
+        let human = Human::default();
+        let report = repair(&world.db, RepairOptions { handler: Some(&human), ..Default::default() }).unwrap();
+        let calls = human.calls.lock().unwrap();
+        let gaps = report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced).count();
+        let single = calls.iter().filter(|event| event.span.0 == event.span.1).count();
+        match compression {
+            Compression::None => {
+                let keys: Vec<_> = calls.iter().map(|event| event.span.0.0.clone()).collect();
+                assert_eq!((gaps, single, keys), (1, 3, vec![key(10), key(11), key(12)]), "{report}");
+            }
+            // Unpacked as far as it goes: here and there something that looks like a record.
+            _ => assert!(calls.len() >= gaps && single < gaps, "{report}"),
+        }
+    }
+}
+
+#[test]
+fn two_flips_anywhere_are_repaired() {
+    for compression in codecs() {
+        let options = options(compression, false);
+        let (sim, model, table, data_end) = one_table(options.clone(), 120);
+        for trial in 0..24u64 {
+            let hurt = sim.fork();
+            let bit = |n: u64| 64 * 8 + hash(&(trial * 2 + n).to_le_bytes()) % ((data_end - 64) * 8);
+            let first = bit(0);
+            // In other bytes of the block, most likely, or anywhere.
+            let second = if trial % 2 == 0 { first ^ (1 << (5 + trial % 5)) } else { bit(1) };
+            hurt.flip(&table, first).unwrap();
+            hurt.flip(&table, second.clamp(64 * 8, data_end * 8 - 1)).unwrap();
+            let world = reopened(&hurt, &options, &model);
+            let report = repair(&world.db, RepairOptions::default()).unwrap();
+            assert!(report.is_clean() && report.repaired >= 1 && report.lost == 0, "{compression:?} {trial}: {report}");
+            world.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn what_memory_still_holds_of_a_block_fills_its_gaps() {
+    for compression in codecs() {
+        let options = options(compression, false);
+        let (sim, model, table, _) = one_table(options.clone(), 100);
+        let world = reopened(&sim, &options, &model);
+        assert_eq!(world.content(), model);
+        for bit in 0..40 {
+            sim.flip(&table, 1000 * 8 + bit * 3).unwrap();
+        }
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(report.is_clean(), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Memory)), "{report}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_block_whose_sum_alone_is_wrong_is_told_behind_another_damage() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(3)].clone());
+    let world = reopened(&sim.fork(), &options, &model);
+    let open = world.db.tables(&world.family).unwrap()[0].table().unwrap().clone();
+    let mut at = 64;
+    let mut offsets = Vec::new();
+    for block in 0..open.blocks() {
+        offsets.push(at);
+        at += open
+            .check_block(block, world.db.companions())
+            .map_or_else(|_| next_block(&open, block, at), |checked| checked.bytes);
+    }
+    let (victim, behind) = (offsets[offsets.len() - 2], offsets[offsets.len() - 1]);
+    for bit in [1, 6, 11, 13, 17, 22, 29] {
+        sim.flip(&table, (behind - 4) * 8 + bit).unwrap();
+    }
+    let world = reopened(&sim, &options, &model);
+    let report = verify(&world.db, VerifyOptions::default()).unwrap();
+    let told: Vec<u64> = report.damage.iter().map(|finding| finding.offset).collect();
+    assert!(told.len() == 2 && told.contains(&victim), "{report}");
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    let of_victim = report.damage.iter().find(|finding| finding.offset == victim);
+    assert!(matches!(of_victim.unwrap().outcome, Outcome::Repaired(_)), "{report}");
+    assert_fenced(&world, &report, 3);
+}
+
+/// The bytes of a damaged block: up to where the next one is whole.
+fn next_block(open: &Table, block: usize, at: u64) -> u64 {
+    let error = open.file().len().unwrap();
+    let key = open.separator(block).unwrap();
+    let next = [&key[..], b"\xff"].concat();
+    open.approximate_offset(&next).min(error) - at
+}
+
+#[test]
+fn a_scrub_that_goes_on_in_a_table_closes_its_count() {
+    let mut world = World::new(options(Compression::None, false));
+    world.fill(0, 200);
+    world.compact();
+    let first = scrub(&world.db, ScrubOptions { most_bytes: Some(4000), ..ScrubOptions::default() }).unwrap();
+    let token = first.resume.unwrap();
+    assert_eq!(token.ledger.count(), first.records);
+    let rest = scrub(&world.db, ScrubOptions { resume: Some(token), ..ScrubOptions::default() }).unwrap();
+    assert_eq!((first.records + rest.records, rest.files), (200, 1));
+    // With another count than that of the blocks before it is looked at from the beginning.
+    let other = waxseal_meta::care::Token { ledger: Default::default(), ..token };
+    let rest = scrub(&world.db, ScrubOptions { resume: Some(other), ..ScrubOptions::default() }).unwrap();
+    assert!(rest.files == 2 && rest.records > 200 && rest.damage.is_empty(), "{rest}");
+}
+
+#[test]
+fn a_burst_is_repaired_from_the_log() {
+    let mut world = World::new(options(codecs().pop().unwrap(), false));
+    // A record of another family that is in no table keeps the log alive.
+    let other = world.db.family("other").unwrap();
+    let mut batch = Batch::new();
+    batch.push(other.id(), Kind::Put, b"k", b"v", world.db.companions()).unwrap();
+    world.db.commit(&mut batch, Durability::Os).unwrap();
+    world.fill(0, 60);
+    world.compact();
+    let table = world.tables()[0].clone();
+    let length = world.sim.read_all(&table).unwrap().len() as u64;
+    for bit in 0..40 {
+        world.sim.flip(&table, 1000 * 8 + bit * 3).unwrap();
+    }
+    assert!(length > 1200);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(report.is_clean(), "{report}");
+    let by_log = report.damage.iter().filter(|finding| finding.outcome == Outcome::Repaired(Rung::Log)).count();
+    assert!(by_log >= 1, "{report}");
+    world.assert_clean();
+}
+
+#[test]
+fn a_burst_is_repaired_from_the_trash() {
+    for compression in codecs() {
+        let mut world = World::new(options(compression, false));
+        world.fill(0, 60);
+        world.db.flush().unwrap();
+        world.sim.create_dir_all(Path::new("/trash")).unwrap();
+        let kept = world.tables()[0].clone();
+        let bytes = world.sim.read_all(&kept).unwrap();
+        world.fill(60, 60);
+        world.compact();
+        let sim = world.closed();
+        let trash = sim.open(&Path::new("/trash").join(kept.file_name().unwrap()), Open::Create).unwrap();
+        trash.write_at(&bytes, 0).unwrap();
+        assert!(Table::identify("trash", &*trash).is_ok());
+        let world = reopened(&sim, &world.options, &world.model);
+        let table = world.tables()[0].clone();
+        for bit in 0..40 {
+            sim.flip(&table, 1000 * 8 + bit * 3).unwrap();
+        }
+        let trash = Some(PathBuf::from("/trash"));
+        let report = repair(&world.db, RepairOptions { trash, ..Default::default() }).unwrap();
+        assert!(report.is_clean(), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_scrub_goes_on_where_it_stopped_and_keeps_its_pace() {
+    let mut world = World::new(options(Compression::None, false));
+    world.fill(0, 200);
+    world.db.flush().unwrap();
+    world.fill(100, 200); // over the same keys, so that a compaction merges them
+    world.db.flush().unwrap();
+    let clock = world.sim.clock();
+    let began = waxseal_lsm::env::Clock::monotonic_nanos(&*clock);
+    let (mut records, mut bytes, mut passes) = (0, 0, 0);
+    let mut resume = None;
+    loop {
+        let options = ScrubOptions {
+            bytes_per_second: Some(1_000_000),
+            most_bytes: Some(4000),
+            resume,
+            ..ScrubOptions::default()
+        };
+        let report = scrub(&world.db, options).unwrap();
+        assert!(report.damage.is_empty(), "{report}");
+        records += report.records;
+        bytes += report.bytes;
+        passes += 1;
+        resume = report.resume;
+        if resume.is_none() {
+            break;
+        }
+    }
+    assert_eq!(records, 400);
+    assert!(passes > 5);
+    let passed = waxseal_lsm::env::Clock::monotonic_nanos(&*clock) - began;
+    assert!(passed >= bytes * 1000 * 9 / 10, "{bytes} bytes in {passed} ns");
+    // What is compacted meanwhile is not missed, and what is damaged is found and mended.
+    let first = scrub(&world.db, ScrubOptions { most_bytes: Some(4000), ..ScrubOptions::default() }).unwrap();
+    world.compact();
+    let table = world.tables()[0].clone();
+    world.sim.flip(&table, 3000 * 8).unwrap();
+    let found = scrub(&world.db, ScrubOptions { resume: first.resume, ..ScrubOptions::default() }).unwrap();
+    assert_eq!(found.damage.len(), 1, "{found}");
+    let repair = Some(RepairOptions::default());
+    let mended = scrub(&world.db, ScrubOptions { repair, ..ScrubOptions::default() }).unwrap();
+    assert!(mended.is_clean() && mended.repaired == 1, "{mended}");
+    world.assert_clean();
+}
+
+/// The store into a new one on the same disk, opened.
+fn salvaged(sim: &SimFs, options: &CfOptions, model: &Model) -> (World, Report) {
+    salvaged_by(sim, options, model, SalvageOptions::default())
+}
+
+fn salvaged_accepting(sim: &SimFs, options: &CfOptions, model: &Model) -> (World, Report) {
+    salvaged_by(&sim.fork(), options, model, SalvageOptions { accept_loss: true, ..Default::default() })
+}
+
+fn salvaged_by(sim: &SimFs, options: &CfOptions, model: &Model, how: SalvageOptions<'_>) -> (World, Report) {
+    let to = Path::new("/salvaged");
+    let report = salvage(Path::new(DIR), to, settings(), parts(sim, options), how).unwrap();
+    let db = Db::open(to, settings(), parts(sim, options)).unwrap();
+    let family = db.family("default").unwrap();
+    (World { sim: sim.clone(), options: options.clone(), db, family, model: model.clone() }, report)
+}
+
+#[test]
+fn a_store_without_a_manifest_is_salvaged() {
+    for compression in codecs() {
+        let options = options(compression, false);
+        let mut world = World::new(options.clone());
+        world.fill(0, 200);
+        world.compact();
+        world.fill(100, 20);
+        for n in 50..60 {
+            world.apply(Kind::Delete, &key(n), b"");
+        }
+        world.apply(Kind::Put, &key(1), b"newer");
+        world.db.flush().unwrap();
+        world.apply(Kind::Put, &key(2), b"newest, in the log alone");
+        let content = digest(&world.db, &world.family, &ALL, At::Latest).unwrap();
+        let sim = world.sim.fork(); // as a killed process leaves it
+        for name in sim.files(DIR).into_iter().filter(|name| name.starts_with("MANIFEST") || *name == "CURRENT") {
+            sim.delete(Path::new(DIR).join(name)).unwrap();
+        }
+        let before = files(&sim);
+        assert!(Db::open(Path::new(DIR), settings(), parts(&sim, &options)).is_err());
+        let (saved, report) = salvaged(&sim, &options, &world.model);
+        assert_eq!(saved.content(), world.model, "{report}");
+        assert_eq!(saved.digest(), content);
+        saved.assert_clean();
+        assert_eq!(report.lost, 0, "{report}");
+        assert_eq!(files(&sim), before, "the source is only read");
+    }
+}
+
+fn files(sim: &SimFs) -> Vec<(String, Vec<u8>)> {
+    let names = sim.files(DIR).into_iter().filter(|name| name != "LOCK");
+    names.map(|name| (name.clone(), sim.read_all(Path::new(DIR).join(&name)).unwrap())).collect()
+}
+
+#[test]
+fn a_salvage_takes_what_is_left_of_damaged_tables() {
+    let options = options(Compression::None, false);
+    let (sim, mut model, table, data_end) = one_table(options.clone(), 100);
+    let length = sim.read_all(&table).unwrap().len() as u64;
+    let with_ends = sim.fork();
+    for at in [data_end + 10, length - 40, length - 90] {
+        sim.flip(&table, at * 8).unwrap();
+    }
+    let (saved, report) = salvaged(&sim.fork(), &options, &model);
+    assert_eq!(saved.content(), model, "{report}");
+    for sim in [&sim, &with_ends] {
+        burst(sim, &table, &model[&key(50)].clone());
+    }
+    let (saved, report) = salvaged_accepting(&sim, &options, &model);
+    assert!(saved.db.fences(&saved.family).is_empty());
+    let (fenced, told) = salvaged(&with_ends, &options, &model);
+    assert_fenced(&fenced, &told, 50);
+    // Without its properties nothing says that the key behind the gap has no newer version in it.
+    let (fenced, told) = salvaged(&sim, &options, &model);
+    assert_eq!(fenced.refused(), 2, "{told}");
+    assert!(fenced.read(&key(50)).is_err());
+    model.remove(&key(50));
+    assert_eq!(saved.content(), model, "{report}");
+    assert_eq!((report.lost, told.lost), (1, 1), "{report}");
+    assert!(report.damage.iter().all(|finding| finding.outcome != Outcome::Fenced), "{report}");
+    assert!(
+        salvage(Path::new(DIR), Path::new("/salvaged"), settings(), parts(&sim, &options), SalvageOptions::default())
+            .is_err()
+    );
+}
+
+/// The table file written anew under its own uid, whole in itself, without one of its records: an older copy of it, say.
+fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, left_out: &[u8]) {
+    let world = reopened(&sim.fork(), options, model);
+    let found = world.db.tables(&world.family).unwrap();
+    let (open, meta) = (found[0].table().unwrap(), found[0].meta().clone());
+    let settings = WriterSettings {
+        order: Order::bytewise(),
+        family: world.family.id(),
+        block_bytes: options.block_bytes,
+        restart_interval: options.restart_interval,
+        filter_bits: options.filter_bits,
+        compression: options.compression,
+        base_seqno: meta.least_seqno,
+        seal_column: options.seal_column,
+        created_micros: 0,
+    };
+    let path = Path::new("/other.tbl");
+    let file = sim.open(path, Open::Create).unwrap();
+    let mut writer = Writer::new(file, meta.uid, settings, Arc::new(Sealer::new()));
+    let take = &mut |found: Found<'_>| match found {
+        Found::Record(record, ..) if record.key != left_out => writer.add(record),
+        _ => Ok(()),
+    };
+    open.examine(&Sealer::new(), false, take).unwrap();
+    writer.finish().unwrap();
+    let bytes = sim.read_all(path).unwrap();
+    sim.delete(table).unwrap();
+    sim.open(table, Open::Create).unwrap().write_at(&bytes, 0).unwrap();
+}
+
+#[test]
+fn a_table_that_is_whole_but_lacks_a_record_is_never_called_repaired() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    without_one(&sim, &options, &model, &table, &key(50));
+    let world = reopened(&sim.fork(), &options, &model);
+    for _ in 0..2 {
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(!report.is_clean() && report.repaired == 0 && report.lost == 1, "{report}");
+        assert_eq!((world.tables(), world.db.barred_tables(&world.family).len()), (vec![table.clone()], 1));
+        // Nobody knows where it stood: all that the table spans is under one fence.
+        let fences = world.db.fences(&world.family);
+        assert_eq!((fences.len(), &fences[0].1.from.0, &fences[0].1.to.0), (1, &key(0), &key(99)), "{report}");
+    }
+    assert!(world.read(&key(50)).is_err());
+    assert!(world.read(&key(100)).unwrap().is_none());
+    let mut world = World { model: world.model.clone(), ..world };
+    world.apply(Kind::Put, &key(50), b"newer");
+    assert_eq!(world.read(&key(50)).unwrap().unwrap(), b"newer");
+    // The file is put back in its place: nothing was lost.
+    let (hurt, whole) = (world.sim.read_all(&table).unwrap(), sim_before(&options, &table));
+    let write = |bytes: &[u8]| {
+        world.sim.delete(&table).unwrap();
+        world.sim.open(&table, Open::Create).unwrap().write_at(bytes, 0).unwrap();
+    };
+    write(&whole);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(report.damage.is_empty() && world.db.fences(&world.family).is_empty(), "{report}");
+    assert!(world.db.barred_tables(&world.family).is_empty());
+    write(&hurt);
+    // Or it is given up: told, and the file set aside.
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Accepted) && report.lost == 1, "{report}");
+    assert!(report.damage.iter().all(|finding| finding.outcome != Outcome::Barred), "{report}");
+    assert!(world.sim.exists(&table.with_extension("damaged")).unwrap());
+    assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+    assert_eq!(world.refused(), 0);
+}
+
+/// The table of `one_table` as it was.
+fn sim_before(options: &CfOptions, table: &Path) -> Vec<u8> {
+    let (sim, _, same, _) = one_table(options.clone(), 100);
+    assert_eq!(same, table);
+    sim.read_all(table).unwrap()
+}
+
+/// A store with old and new versions in tables of their own, and newer ones in the log.
+fn in_layers(options: &CfOptions) -> World {
+    let mut world = World::new(options.clone());
+    world.fill(0, 100);
+    world.compact();
+    for n in 40..60 {
+        world.apply(Kind::Put, &key(n), format!("newer than the first, number {n:06}").as_bytes());
+    }
+    world.db.flush().unwrap();
+    world.apply(Kind::Put, &key(51), b"the newest, in the log");
+    world.apply(Kind::Delete, &key(52), b"");
+    world
+}
+
+/// Tables of the default family, the oldest first.
+fn by_age(world: &World) -> Vec<PathBuf> {
+    let mut tables = world.tables();
+    tables.sort();
+    tables
+}
+
+#[test]
+fn no_older_version_stands_in_for_one_that_a_salvage_lost() {
+    let options = options(Compression::None, false);
+    let world = in_layers(&options);
+    let newer = by_age(&world)[1].clone();
+    let sim = world.sim.fork();
+    for n in [50, 51, 52] {
+        burst(&sim, &newer, format!("newer than the first, number {n:06}").as_bytes());
+    }
+    let check = |saved: &World, report: &Report| {
+        assert!(saved.read(&key(50)).unwrap_err().is_corruption(), "{report}");
+        assert_eq!(saved.read(&key(51)).unwrap().unwrap(), b"the newest, in the log");
+        assert_eq!((saved.read(&key(52)).unwrap(), saved.refused()), (None, 1), "{report}");
+    };
+    let (saved, report) = salvaged(&sim.fork(), &options, &world.model);
+    check(&saved, &report);
+    saved.compact(); // and the tombstone stays
+    check(&saved, &report);
+    // The same where the whole table is gone: its keys are fenced, and no others.
+    let gone = sim.fork();
+    gone.delete(&newer).unwrap();
+    let (saved, report) = salvaged(&gone, &options, &world.model);
+    assert_eq!((saved.refused(), saved.read(&key(52)).unwrap()), (18, None), "{report}");
+    assert!(saved.read(b"key 000045x").unwrap_err().is_corruption());
+    // Who accepts the loss gets what there is.
+    let (saved, report) = salvaged_accepting(&sim, &options, &world.model);
+    assert!(saved.read(&key(50)).unwrap().unwrap().starts_with(b"value 000050"), "{report}");
+    assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
+    assert!(saved.db.fences(&saved.family).is_empty());
+}
+
+#[test]
+fn a_salvage_keeps_the_fences_there_were() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)].clone());
+    let world = reopened(&sim, &options, &model);
+    repair(&world.db, RepairOptions::default()).unwrap();
+    let sim = world.closed();
+    let (saved, report) = salvaged(&sim, &options, &model);
+    assert_fenced(&saved, &report, 50);
+}
+
+#[test]
+fn what_the_log_lost_may_have_been_any_key() {
+    let options = options(Compression::None, false);
+    let mut world = in_layers(&options);
+    for n in 70..80 {
+        world.apply(Kind::Put, &key(n), format!("only the log has number {n:06}").as_bytes());
+    }
+    world.db.sync().unwrap();
+    let sim = world.sim.fork();
+    let mut hits = 0;
+    for name in sim.files(DIR).into_iter().filter(|name| name.ends_with(".log") || name.ends_with(".ring")) {
+        let path = Path::new(DIR).join(&name);
+        let bytes = sim.read_all(&path).unwrap();
+        let value = b"only the log has number 000075";
+        let places: Vec<_> = (0..bytes.len() - value.len()).filter(|at| bytes[*at..].starts_with(value)).collect();
+        places.iter().for_each(|at| sim.flip(&path, *at as u64 * 8 + 5).unwrap());
+        hits += places.len();
+    }
+    assert!(hits > 0, "{:?}", sim.files(DIR));
+    let (saved, report) = salvaged(&sim.fork(), &options, &world.model);
+    assert_eq!(saved.refused(), world.model.len(), "{report}");
+    assert!(saved.read(b"a key that never was").unwrap_err().is_corruption());
+    let (saved, report) = salvaged_accepting(&sim, &options, &world.model);
+    assert_eq!(saved.read(&key(74)).unwrap(), world.model.get(&key(74)).cloned(), "{report}");
+    assert!(saved.read(&key(75)).unwrap().unwrap().starts_with(b"value 000075"), "{report}");
+}
+
+#[test]
+fn without_a_manifest_a_table_that_does_not_say_what_it_held_fences_all() {
+    let options = options(Compression::None, false);
+    let world = in_layers(&options);
+    let newer = by_age(&world)[1].clone();
+    let sim = world.sim.fork();
+    for name in sim.files(DIR).into_iter().filter(|name| name.starts_with("MANIFEST") || *name == "CURRENT") {
+        sim.delete(Path::new(DIR).join(name)).unwrap();
+    }
+    let length = sim.read_all(&newer).unwrap().len() as u64;
+    let data_end =
+        world.db.tables(&world.family).unwrap().iter().find(|table| newer.ends_with(table.name())).unwrap().table();
+    let data_end = data_end.unwrap().approximate_offset(b"zzz");
+    (data_end + 8..length).for_each(|at| sim.flip(&newer, at * 8 + at % 7).unwrap());
+    let (saved, report) = salvaged(&sim.fork(), &options, &world.model);
+    assert_eq!(saved.refused(), world.model.len(), "{report}");
+    let (saved, report) = salvaged_accepting(&sim, &options, &world.model);
+    assert_eq!(saved.refused(), 0, "{report}");
+    assert!(report.damage.iter().any(|finding| finding.message.contains("its manifest")), "{report}");
+}
+
+#[test]
+fn a_salvage_that_is_ended_leaves_no_store() {
+    let options = options(Compression::None, false);
+    let (sim, _, _, _) = one_table(options.clone(), 100);
+    let to = Path::new("/salvaged");
+    let progress: Option<waxseal_meta::care::Watch<'_>> = None;
+    let mut stop = |_| std::ops::ControlFlow::Break(());
+    let how = SalvageOptions { progress: progress.or(Some(&mut stop)), ..Default::default() };
+    assert!(salvage(Path::new(DIR), to, settings(), parts(&sim, &options), how).is_err());
+    assert!(!sim.exists(to).unwrap() || sim.files(to).is_empty(), "{:?}", sim.files(to));
+}

@@ -1,0 +1,205 @@
+//! When something happened: a hybrid logical clock, close to the wall's and never going back.
+//!
+//! A time is microseconds since 1970 in the high 52 bits and a count in the low 12, so times are numbers and sort as such. Each
+//! reading is greater than all before it, whatever the wall clock does: while it stands or steps back, readings count on from the
+//! last one, and beyond 4,096 in a microsecond they run ahead of it. Across restarts whoever keeps the last reading hands it in.
+//!
+//! A wall clock that claims a time past the year 2100 is taken to say 2100, so that a broken one cannot use up the numbers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use waxseal_lsm::env;
+use waxseal_lsm::error::{Error, Result};
+
+const COUNT_BITS: u32 = 12;
+
+/// The latest wall time that is believed: 2100-01-01, in microseconds.
+const LATEST_MICROS: u64 = 4_102_444_800_000_000;
+
+/// The latest reading with which a clock may start: it leaves 2^57 more.
+const LATEST_START: u64 = u64::MAX - (1 << 57);
+
+/// A moment, unique among those that one clock gave.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// Before everything.
+    pub const FIRST: Time = Time(0);
+    /// After everything.
+    pub const LAST: Time = Time(u64::MAX);
+
+    /// The first moment of a microsecond since 1970; what is past the numbers is their end.
+    pub fn from_micros(micros: u64) -> Time {
+        if micros >> (u64::BITS - COUNT_BITS) == 0 { Time(micros << COUNT_BITS) } else { Time::LAST }
+    }
+
+    /// Microseconds since 1970.
+    pub fn micros(self) -> u64 {
+        self.0 >> COUNT_BITS
+    }
+
+    /// Which moment of its microsecond it is.
+    pub fn count(self) -> u64 {
+        self.0 & ((1 << COUNT_BITS) - 1)
+    }
+
+    /// This time if it is later than `last`, else the moment after `last`: how times are brought into an order that is
+    /// already decided, such as that of commits.
+    #[inline]
+    pub fn after(self, last: Time) -> Time {
+        Time(self.0.max(last.0.saturating_add(1)))
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", self.micros(), self.count())
+    }
+}
+
+/// Gives times. Any thread may ask; no two readings are the same.
+pub struct Clock {
+    wall: Arc<dyn env::Clock>,
+    last: AtomicU64,
+}
+
+impl Clock {
+    /// A clock that has never been read.
+    pub fn new(wall: Arc<dyn env::Clock>) -> Clock {
+        Clock { wall, last: AtomicU64::new(0) }
+    }
+
+    /// A clock whose readings all come after `last`. Errors: `Invalid` for a time so late that hardly any are left, which no
+    /// clock gives.
+    pub fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> Result<Clock> {
+        let clock = Clock::new(wall);
+        clock.observe(last)?;
+        Ok(clock)
+    }
+
+    /// The next time.
+    pub fn now(&self) -> Time {
+        let wall = Time::from_micros(self.wall.wall_micros().min(LATEST_MICROS));
+        let mut last = Time(self.last.load(Relaxed));
+        loop {
+            let next = wall.after(last);
+            match self.last.compare_exchange_weak(last.0, next.0, Relaxed, Relaxed) {
+                Ok(_) => return next,
+                Err(newer) => last = Time(newer),
+            }
+        }
+    }
+
+    /// The last time given or observed.
+    pub fn last(&self) -> Time {
+        Time(self.last.load(Relaxed))
+    }
+
+    /// From now on readings come after `time` too, which another clock gave. Errors: `Invalid` as for `starting_after`; nothing changes.
+    pub fn observe(&self, time: Time) -> Result<()> {
+        if time.0 > LATEST_START {
+            return Err(Error::invalid(format!("{time:?} is no time that a clock gave")));
+        }
+        self.last.fetch_max(time.0, Relaxed);
+        Ok(())
+    }
+
+    /// How many microseconds its readings are ahead of the wall clock.
+    pub fn ahead_micros(&self) -> u64 {
+        self.last().micros().saturating_sub(self.wall.wall_micros())
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").field("last", &self.last()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// A wall clock that says what it is told.
+    #[derive(Default)]
+    struct Told(AtomicU64);
+
+    impl env::Clock for Told {
+        fn wall_micros(&self) -> u64 {
+            self.0.load(Relaxed)
+        }
+        fn monotonic_nanos(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn readings_follow_the_wall_and_never_go_back() {
+        let wall = Arc::new(Told::default());
+        let clock = Clock::new(wall.clone());
+        wall.0.store(1000, Relaxed);
+        assert_eq!((clock.now(), clock.now()), (Time::from_micros(1000), Time((1000 << 12) + 1)));
+        wall.0.store(400, Relaxed);
+        assert_eq!((clock.now(), clock.ahead_micros()), (Time((1000 << 12) + 2), 600));
+        wall.0.store(1001, Relaxed);
+        assert_eq!(clock.now(), Time::from_micros(1001));
+        assert_eq!((clock.last().micros(), clock.last().count()), (1001, 0));
+        // Restarted by a machine whose clock is behind.
+        let again = Clock::starting_after(Arc::new(Told::default()), clock.last()).unwrap();
+        assert_eq!(again.now(), Time((1001 << 12) + 1));
+    }
+
+    #[test]
+    fn a_broken_wall_clock_leaves_numbers_over() {
+        let wall = Arc::new(Told::default());
+        wall.0.store(u64::MAX, Relaxed);
+        let clock = Clock::new(wall);
+        assert_eq!(clock.now().micros(), LATEST_MICROS);
+        assert!(clock.now() < Time(LATEST_START));
+        assert!(clock.observe(Time::LAST).is_err());
+        assert!(Clock::starting_after(Arc::new(Told::default()), Time::LAST).is_err());
+        assert_eq!(Time::from_micros(u64::MAX), Time::LAST);
+    }
+
+    #[test]
+    fn a_million_readings_in_one_instant_are_a_million_times() {
+        let clock = Clock::new(Arc::new(Told::default()));
+        let read = || (0..125_000).map(|_| clock.now()).collect::<Vec<_>>();
+        let mut all: Vec<Time> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+            let each = threads.into_iter().map(|thread| thread.join().unwrap());
+            each.inspect(|times| assert!(times.is_sorted_by(|a, b| a < b))).flatten().collect()
+        });
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 1_000_000);
+        assert_eq!(clock.last(), Time(1_000_000));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_wall_says_readings_rise(
+            steps in vec(prop_oneof![0..5u64, any::<u64>()], 1..20),
+            restarts in vec(any::<bool>(), 20),
+        ) {
+            let wall = Arc::new(Told::default());
+            let mut clock = Clock::new(wall.clone());
+            let mut last = Time::FIRST;
+            for (micros, restart) in steps.into_iter().zip(restarts) {
+                wall.0.store(micros, Relaxed);
+                if restart {
+                    clock = Clock::starting_after(wall.clone(), last).unwrap();
+                }
+                let now = clock.now();
+                prop_assert!(now > last);
+                prop_assert!(now.micros() >= micros.min(LATEST_MICROS));
+                last = now;
+            }
+        }
+    }
+}

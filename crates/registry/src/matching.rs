@@ -1,0 +1,524 @@
+//! Which registration watches an operation: asked on every write, so answered without locks and mostly without looking.
+//!
+//! ```text
+//! gate       one word per family: no registration there watches such an operation -> one relaxed load, and that is all
+//! wide       per family: the registration of the family or of all that watches such operations on any of its rows
+//! rows       per family: the keys that are registered themselves, by the hash that the write has taken already; a filter of one
+//!            word a question, then a table, then the whole key
+//! paths      everything else (tables, nodes, files, ..): by path, from the target upwards
+//! ```
+//!
+//! A snapshot is built from all registrations at once, never changes, and is swapped for the next. Which version a batch was
+//! encoded under, and that it must be encoded again if another is in force when it is ordered, is the matter of the write path;
+//! a gate alone proves nothing.
+//!
+//! Whatever matches, the operation is logged once. Of several registrations that match, the options of the one with the deepest
+//! target hold, and of two for the same target those of the one that names the operation.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::{ArcSwap, Guard};
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::env::work::lock;
+
+use crate::operation::Operation;
+use crate::registration::{Registration, Scope};
+use crate::target::Target;
+
+/// Operations that a gate tells apart, each with a bit; all others share the last one.
+const GATED: [Operation; 7] = [
+    Operation::ROW_INSERT,
+    Operation::ROW_UPDATE,
+    Operation::ROW_DELETE,
+    Operation::COLUMN_INSERT,
+    Operation::COLUMN_UPDATE,
+    Operation::COLUMN_DELETE,
+    Operation::RANGE_DELETE,
+];
+
+/// The bit of an operation in a gate's mask.
+#[inline]
+pub const fn bit(operation: Operation) -> u32 {
+    match operation {
+        Operation::ROW_INSERT => 1 << 0,
+        Operation::ROW_UPDATE => 1 << 1,
+        Operation::ROW_DELETE => 1 << 2,
+        Operation::COLUMN_INSERT => 1 << 3,
+        Operation::COLUMN_UPDATE => 1 << 4,
+        Operation::COLUMN_DELETE => 1 << 5,
+        Operation::RANGE_DELETE => 1 << 6,
+        _ => 1 << 31,
+    }
+}
+
+/// Where a target lies in the engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In every family.
+    Everywhere,
+    /// It is all of a family.
+    Family(u32),
+    /// It is one key of a family.
+    Key(u32, Vec<u8>),
+    /// In no family, or in one that is not there.
+    Elsewhere,
+}
+
+/// Knows where targets lie.
+pub trait Places {
+    /// Where this one does.
+    fn place(&self, target: &Target) -> Place;
+}
+
+/// Places of a store of raw families, by a function from name to id.
+pub struct Families<F>(pub F);
+
+impl<F: Fn(&str) -> Option<u32>> Places for Families<F> {
+    fn place(&self, target: &Target) -> Place {
+        let (family, key) = match target {
+            Target::Cluster => return Place::Everywhere,
+            Target::Family(family) => (family, None),
+            Target::Key { family, key } => (family, Some(key)),
+            _ => return Place::Elsewhere,
+        };
+        match ((self.0)(family), key) {
+            (None, _) => Place::Elsewhere,
+            (Some(id), None) => Place::Family(id),
+            (Some(id), Some(key)) => Place::Key(id, key.clone()),
+        }
+    }
+}
+
+/// Tells a family's writes whether to look at all.
+#[derive(Debug, Default)]
+pub struct Gate(AtomicU32);
+
+impl Gate {
+    /// False if nothing watches operations such as this one in the family. One relaxed load.
+    #[inline]
+    pub fn is_open(&self, bits: u32) -> bool {
+        self.0.load(Relaxed) & bits != 0
+    }
+}
+
+/// The snapshot in force, and the gates that say when to ask it.
+pub struct Matching {
+    snapshot: ArcSwap<Snapshot>,
+    gates: Mutex<BTreeMap<u32, Arc<Gate>>>,
+}
+
+impl Matching {
+    /// Starts with a snapshot.
+    pub fn new(snapshot: Snapshot) -> Matching {
+        Matching { snapshot: ArcSwap::from_pointee(snapshot), gates: Mutex::default() }
+    }
+
+    /// The gate of a family: taken once, kept beside the family's handle.
+    pub fn gate(&self, family: u32) -> Arc<Gate> {
+        let mut gates = lock(&self.gates);
+        let mask = self.load().mask(family);
+        gates.entry(family).or_insert_with(|| Arc::new(Gate(AtomicU32::new(mask)))).clone()
+    }
+
+    /// The snapshot in force.
+    #[inline]
+    pub fn load(&self) -> Guard<Arc<Snapshot>> {
+        self.snapshot.load()
+    }
+
+    /// Puts another snapshot in force. While this runs a gate may be open for nothing, never shut for something that either
+    /// snapshot watches.
+    pub fn replace(&self, next: Snapshot) {
+        let gates = lock(&self.gates);
+        for (family, gate) in &*gates {
+            gate.0.fetch_or(next.mask(*family), Relaxed);
+        }
+        let next = Arc::new(next);
+        self.snapshot.store(next.clone());
+        for (family, gate) in &*gates {
+            gate.0.store(next.mask(*family), Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Matching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.load().fmt(f)
+    }
+}
+
+/// Keys, each with the place of a registration in the list.
+type KeyNumbers = Vec<(Vec<u8>, u32)>;
+
+/// All registrations at one moment.
+pub struct Snapshot {
+    version: u64,
+    /// Those that say most first.
+    registrations: Vec<Registration>,
+    /// Ids, ascending, and what is watched in each.
+    ids: Vec<u32>,
+    families: Vec<Watched>,
+    /// What is watched in families that are not listed.
+    everywhere: Watched,
+    paths: HashMap<Vec<u8>, Vec<u32>>,
+}
+
+/// What is watched in one family. Numbers are places in the list of registrations.
+#[derive(Clone, Default)]
+struct Watched {
+    mask: u32,
+    /// Those that watch every row, by gated operation.
+    wide: [Option<u32>; GATED.len()],
+    /// All of those, whatever they watch.
+    wide_all: Vec<u32>,
+    rows: Rows,
+}
+
+impl Snapshot {
+    /// A snapshot of these registrations. One whose target is none is left out: it cannot match.
+    pub fn build(version: u64, mut registrations: Vec<Registration>, places: &dyn Places) -> Snapshot {
+        registrations.sort_by_key(|registration| Reverse(registration.rank()));
+        let mut paths: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+        let mut everywhere = Watched::default();
+        let mut by_family: BTreeMap<u32, (Watched, KeyNumbers)> = BTreeMap::new();
+        for (number, registration) in (0u32..).zip(&registrations) {
+            let Ok(path) = registration.target.to_path() else { continue };
+            paths.entry(path).or_default().push(number);
+            match places.place(&registration.target) {
+                Place::Everywhere => everywhere.watch(number, registration),
+                Place::Family(id) => by_family.entry(id).or_default().0.watch(number, registration),
+                Place::Key(id, key) => {
+                    let (watched, keys) = by_family.entry(id).or_default();
+                    watched.open(registration);
+                    keys.push((key, number));
+                }
+                Place::Elsewhere => {}
+            }
+        }
+        everywhere.settle(&registrations);
+        let (mut ids, mut families) = (Vec::new(), Vec::new());
+        for (id, (mut watched, keys)) in by_family {
+            watched.mask |= everywhere.mask;
+            watched.wide_all.extend(&everywhere.wide_all); // less is said of the family there, so they come last
+            watched.settle(&registrations);
+            watched.rows = Rows::build(keys);
+            ids.push(id);
+            families.push(watched);
+        }
+        Snapshot { version, registrations, ids, families, everywhere, paths }
+    }
+
+    /// Nothing is registered.
+    pub fn empty() -> Snapshot {
+        Snapshot::build(0, Vec::new(), &Families(|_: &str| None))
+    }
+
+    /// The version of the registry that it shows.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All registrations, those that say most first.
+    pub fn registrations(&self) -> &[Registration] {
+        &self.registrations
+    }
+
+    /// The operations that something watches in a family, as bits.
+    pub fn mask(&self, family: u32) -> u32 {
+        self.watched(family).mask
+    }
+
+    /// The registration that watches an operation on a key of a family. `key_hash` is `checksum::hash_key` of the key.
+    #[inline]
+    pub fn row(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Registration> {
+        let watched = self.watched(family);
+        let own = watched.rows.get(key, key_hash);
+        let named = own.iter().find(|number| self.names(**number, operation)).copied();
+        named.or_else(|| watched.wide(operation, self)).and_then(|number| self.registrations.get(number as usize))
+    }
+
+    /// The registration that watches an operation on any target.
+    pub fn find(&self, target: &Target, operation: Operation) -> Option<&Registration> {
+        let path = target.to_path().ok()?;
+        let ends = Target::path_ends(&path).ok()?;
+        let at = |end: usize| self.paths.get(&path[..end]).map_or(&[][..], Vec::as_slice);
+        let all = ends.into_iter().flat_map(|end| at(end).iter().map(move |number| (end, *number)));
+        let reaches =
+            |end: usize, registration: &Registration| end == path.len() || registration.options.scope == Scope::Subtree;
+        all.filter_map(|(end, number)| Some((end, self.registrations.get(number as usize)?)))
+            .filter(|(end, registration)| reaches(*end, registration))
+            .map(|(_, registration)| registration)
+            .find(|registration| registration.operation.is_none_or(|own| own == operation))
+    }
+
+    /// True if a registration means this operation.
+    #[inline]
+    fn names(&self, number: u32, operation: Operation) -> bool {
+        let registration = self.registrations.get(number as usize);
+        registration.is_some_and(|registration| registration.operation.is_none_or(|own| own == operation))
+    }
+
+    #[inline]
+    fn watched(&self, family: u32) -> &Watched {
+        let at = self.ids.binary_search(&family).ok();
+        at.and_then(|at| self.families.get(at)).unwrap_or(&self.everywhere)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Snapshot({} registrations, version {})", self.registrations.len(), self.version)
+    }
+}
+
+impl Watched {
+    /// Lets its operations through the gate.
+    fn open(&mut self, registration: &Registration) {
+        self.mask |= registration.operation.map_or(u32::MAX, bit);
+    }
+
+    /// A registration of the family, or of everything.
+    fn watch(&mut self, number: u32, registration: &Registration) {
+        self.open(registration);
+        if registration.options.scope == Scope::Subtree {
+            self.wide_all.push(number);
+        }
+    }
+
+    /// Notes for each gated operation who watches it on every row.
+    fn settle(&mut self, registrations: &[Registration]) {
+        let names = |number: &u32, operation: Operation| {
+            let registration = registrations.get(*number as usize);
+            registration.is_some_and(|registration| registration.operation.is_none_or(|own| own == operation))
+        };
+        for (slot, operation) in self.wide.iter_mut().zip(GATED) {
+            *slot = self.wide_all.iter().find(|number| names(number, operation)).copied();
+        }
+    }
+
+    #[inline]
+    fn wide(&self, operation: Operation, snapshot: &Snapshot) -> Option<u32> {
+        match self.wide.get(bit(operation).trailing_zeros() as usize) {
+            Some(number) => *number,
+            None => self.wide_all.iter().find(|number| snapshot.names(**number, operation)).copied(),
+        }
+    }
+}
+
+/// Keys that are registered themselves: a filter, a table with open addressing, and the keys.
+#[derive(Clone, Default)]
+struct Rows {
+    /// One word a question; four of its bits are set for each key. A power of two.
+    filter: Box<[u64]>,
+    /// High half of the hash, and the place of the row plus one; 0: free. A power of two, at most half full.
+    slots: Box<[u64]>,
+    keys: Vec<u8>,
+    /// Behind the last byte of the key, and behind its last registration.
+    rows: Vec<(usize, usize)>,
+    numbers: Vec<u32>,
+}
+
+/// Bits of the filter for each key.
+const FILTER_BITS: usize = 16;
+
+impl Rows {
+    /// Keys with their registrations, of which those that say most come first.
+    fn build(mut keys: KeyNumbers) -> Rows {
+        if keys.is_empty() {
+            return Rows::default();
+        }
+        keys.sort(); // numbers say most first too
+        let mut rows = Rows {
+            filter: vec![0; (keys.len() * FILTER_BITS).div_ceil(64).next_power_of_two()].into(),
+            slots: vec![0; (2 * keys.len()).next_power_of_two()].into(),
+            ..Rows::default()
+        };
+        for same in keys.chunk_by(|a, b| a.0 == b.0) {
+            let key = &same[0].0;
+            rows.keys.extend_from_slice(key);
+            rows.numbers.extend(same.iter().map(|(_, number)| *number));
+            rows.rows.push((rows.keys.len(), rows.numbers.len()));
+            rows.note(hash_key(key));
+        }
+        rows
+    }
+
+    /// Puts the row added last into filter and table.
+    fn note(&mut self, hash: u64) {
+        let word = self.word(hash);
+        self.filter[word] |= bits(hash);
+        let mut at = self.slot(hash);
+        while self.slots[at] != 0 {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = hash >> 32 << 32 | self.rows.len() as u64;
+    }
+
+    #[inline]
+    fn word(&self, hash: u64) -> usize {
+        (hash >> 40) as usize & (self.filter.len() - 1)
+    }
+
+    #[inline]
+    fn slot(&self, hash: u64) -> usize {
+        (hash >> 24) as usize & (self.slots.len() - 1)
+    }
+
+    /// The registrations of a key, those that say most first.
+    #[inline]
+    fn get(&self, key: &[u8], hash: u64) -> &[u32] {
+        if self.filter.is_empty() || self.filter[self.word(hash)] & bits(hash) != bits(hash) {
+            return &[];
+        }
+        self.search(key, hash)
+    }
+
+    fn search(&self, key: &[u8], hash: u64) -> &[u32] {
+        let mut at = self.slot(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return &[];
+            }
+            if slot >> 32 == hash >> 32 {
+                let row = (slot as u32) as usize - 1;
+                let (key_start, start) = if row == 0 { (0, 0) } else { self.rows[row - 1] };
+                let (key_end, end) = self.rows[row];
+                if self.keys[key_start..key_end] == *key {
+                    return &self.numbers[start..end];
+                }
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+}
+
+/// Four bits of a word of the filter.
+#[inline]
+fn bits(hash: u64) -> u64 {
+    1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registration::testing::options;
+    use crate::registration::{Mode, Options};
+    use crate::target::testing::target;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use waxseal_lsm::checksum::hash;
+
+    const FAMILIES: Families<fn(&str) -> Option<u32>> = Families(|name| match name {
+        "f" => Some(4),
+        "g" => Some(9),
+        _ => None,
+    });
+
+    fn near_target() -> impl Strategy<Value = Target> {
+        prop_oneof![
+            Just(Target::Cluster),
+            prop::sample::select(vec!["f", "g", "h"]).prop_map(Target::family),
+            ("[fg]", "[ab]{0,1}").prop_map(|(family, key)| Target::key(family, key)),
+            target(),
+        ]
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let defined = Operation::from_number(0x8001).unwrap();
+        let all =
+            vec![Operation::ROW_UPDATE, Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, defined];
+        prop::sample::select(all)
+    }
+
+    /// The registry as it was meant: of all that match the one that says most.
+    fn naive<'a>(all: &'a [Registration], target: &Target, operation: Operation) -> Option<&'a Registration> {
+        all.iter().filter(|registration| registration.matches(target, operation)).max_by_key(|found| found.rank())
+    }
+
+    fn watch(target: Target, operation: Option<Operation>) -> Registration {
+        Registration::new(target, operation)
+    }
+
+    #[test]
+    fn gates_follow_the_snapshot() {
+        let matching = Matching::new(Snapshot::empty());
+        let (f, g) = (matching.gate(4), matching.gate(9));
+        let update = bit(Operation::ROW_UPDATE);
+        assert!(!f.is_open(u32::MAX) && !g.is_open(u32::MAX));
+        let one = watch(Target::key("f", *b"k"), Some(Operation::ROW_UPDATE));
+        matching.replace(Snapshot::build(1, vec![one.clone()], &FAMILIES));
+        assert!(f.is_open(update) && !f.is_open(!update) && !g.is_open(u32::MAX));
+        assert_eq!((matching.load().version(), matching.load().registrations().len()), (1, 1));
+        matching.replace(Snapshot::build(2, vec![watch(Target::Cluster, Some(Operation::ROW_UPDATE))], &FAMILIES));
+        assert!(f.is_open(update) && g.is_open(update) && matching.gate(77).is_open(update));
+        matching.replace(Snapshot::empty());
+        assert!(!f.is_open(u32::MAX) && !g.is_open(u32::MAX));
+    }
+
+    #[test]
+    fn the_registration_that_says_most_decides() {
+        let all = Options { scope: Scope::Subtree, ..Options::default() };
+        let registrations = vec![
+            watch(Target::family("f"), None).with(all),
+            watch(Target::family("f"), Some(Operation::ROW_UPDATE)).with(Options { mode: Mode::Async, ..all }),
+            watch(Target::key("f", *b"k"), None).with(Options { mode: Mode::Deferred, ..all }),
+        ];
+        let snapshot = Snapshot::build(1, registrations, &FAMILIES);
+        let mode = |key: &[u8], operation| snapshot.row(4, key, hash(key), operation).unwrap().options.mode;
+        assert_eq!(mode(b"k", Operation::ROW_UPDATE), Mode::Deferred);
+        assert_eq!(mode(b"l", Operation::ROW_UPDATE), Mode::Async);
+        assert_eq!(mode(b"l", Operation::ROW_DELETE), Mode::Sync);
+        assert!(snapshot.row(9, b"k", hash(b"k"), Operation::ROW_UPDATE).is_none());
+    }
+
+    #[test]
+    fn a_key_is_found_by_itself_and_not_by_its_hash() {
+        let keys = (0..1000u32).map(|n| (n.to_string().into_bytes(), n)).collect();
+        let rows = Rows::build(keys);
+        for n in 0..1000u32 {
+            let key = n.to_string().into_bytes();
+            assert_eq!(rows.get(&key, hash(&key)), [n]);
+            // Another key that happens to have this hash.
+            assert!(rows.get(b"other", hash(&key)).is_empty());
+        }
+        let passed = (1000..101_000u32).map(|n| hash(n.to_string().as_bytes()));
+        let passed = passed.filter(|hash| rows.filter[rows.word(*hash)] & bits(*hash) == bits(*hash)).count();
+        assert!(passed < 3000, "{passed} of 100,000 strangers pass the filter");
+    }
+
+    proptest! {
+        #[test]
+        fn the_snapshot_finds_what_a_look_at_all_registrations_finds(
+            registrations in vec((near_target(), prop::option::of(operation()), options()), 0..12),
+            targets in vec(near_target(), 1..12),
+        ) {
+            // A pair stands in the registry once.
+            let pairs: BTreeMap<_, _> =
+                registrations.into_iter().map(|(target, operation, options)| ((target, operation), options)).collect();
+            let all: Vec<Registration> = pairs
+                .into_iter()
+                .map(|((target, operation), options)| Registration { target, operation, options })
+                .collect();
+            let snapshot = Snapshot::build(1, all.clone(), &FAMILIES);
+            let (update, defined) = (Operation::ROW_UPDATE, Operation::from_number(0x8001).unwrap());
+            for target in &targets {
+                for operation in [update, Operation::ROW_DELETE, Operation::RANGE_DELETE, Operation::TABLE_DROP, defined] {
+                    let expected = naive(&all, target, operation);
+                    prop_assert_eq!(snapshot.find(target, operation), expected);
+                    if let Place::Key(family, key) = FAMILIES.place(target) {
+                        prop_assert_eq!(snapshot.row(family, &key, hash(&key), operation), expected);
+                        prop_assert!(expected.is_none() || snapshot.mask(family) & bit(operation) != 0);
+                    }
+                    if let Place::Family(family) = FAMILIES.place(target) {
+                        prop_assert!(expected.is_none() || snapshot.mask(family) & bit(operation) != 0);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Bytes that sort as what they stand for. docs/format.md, section 9.1.
+//!
+//! Numbers are written highest byte first. A component is a byte string with each 00 written as 00 FF, ended by 00 01: of two
+//! components the lesser has the lesser bytes, none is the beginning of another, and what follows cannot disturb the order.
+//! There is one way to write each value and reading refuses any other.
+
+use waxseal_lsm::codec::Reader;
+use waxseal_lsm::error::{Error, Result};
+
+const ZERO: u8 = 0x00;
+/// Behind a zero byte: the zero is one of the component's.
+const ESCAPED: u8 = 0xFF;
+/// Behind a zero byte: the component ends here.
+const END: u8 = 0x01;
+
+/// Appends a number of two bytes, highest first.
+pub fn put_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.swap_bytes().to_le_bytes());
+}
+
+/// Appends a number of eight bytes, highest first.
+pub fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.swap_bytes().to_le_bytes());
+}
+
+/// Reads a number of two bytes.
+pub fn take_u16(reader: &mut Reader<'_>) -> Result<u16> {
+    reader.u16().map(u16::swap_bytes)
+}
+
+/// Reads a number of eight bytes.
+pub fn take_u64(reader: &mut Reader<'_>) -> Result<u64> {
+    reader.u64().map(u64::swap_bytes)
+}
+
+/// Appends a component.
+pub fn put_component(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut parts = bytes.split(|byte| *byte == ZERO);
+    out.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        out.extend_from_slice(&[ZERO, ESCAPED]);
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(&[ZERO, END]);
+}
+
+/// The bytes that `put_component` takes.
+pub fn component_bytes(bytes: &[u8]) -> usize {
+    bytes.len() + bytes.iter().filter(|byte| **byte == ZERO).count() + 2
+}
+
+/// Reads a component.
+pub fn take_component(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    while let Some(part) = take_part(reader)? {
+        out.extend_from_slice(part);
+        out.push(ZERO);
+    }
+    out.extend_from_slice(last_part(reader)?);
+    Ok(out)
+}
+
+/// Moves past a component.
+pub fn skip_component(reader: &mut Reader<'_>) -> Result<()> {
+    while take_part(reader)?.is_some() {}
+    last_part(reader).map(|_| ())
+}
+
+/// The bytes up to the next escaped zero, which is passed; none if the component ends before one, and nothing is passed.
+fn take_part<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>> {
+    let rest = reader.rest();
+    let zero = rest.iter().position(|byte| *byte == ZERO).ok_or_else(endless)?;
+    match rest.get(zero + 1) {
+        Some(&ESCAPED) => {
+            reader.bytes(zero + 2)?;
+            Ok(Some(&rest[..zero]))
+        }
+        Some(&END) => Ok(None),
+        Some(_) => Err(Error::structural("a zero byte that is neither escaped nor an end")),
+        None => Err(endless()),
+    }
+}
+
+/// The bytes up to the end of the component, which is passed. `take_part` has seen that it is there.
+fn last_part<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let rest = reader.rest();
+    let zero = rest.iter().position(|byte| *byte == ZERO).ok_or_else(endless)?;
+    reader.bytes(zero + 2)?;
+    Ok(&rest[..zero])
+}
+
+#[cold]
+fn endless() -> Error {
+    Error::structural("a component without an end")
+}
+
+/// The least byte string above all that begin with `prefix`; none if there is nothing above them.
+pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn component(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_component(&mut out, bytes);
+        out
+    }
+
+    /// Bytes that are likely to meet the escapes.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        vec(prop_oneof![Just(0u8), Just(1), Just(0xFE), Just(0xFF), any::<u8>()], 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn components_come_back_and_sort_as_their_bytes(a in bytes(), b in bytes(), behind in bytes()) {
+            let (one, other) = (component(&a), component(&b));
+            prop_assert_eq!(one.len(), component_bytes(&a));
+            prop_assert_eq!(one.cmp(&other), a.cmp(&b));
+            prop_assert!(a == b || !one.starts_with(&other));
+            let with_more = [&one[..], &behind].concat();
+            let (mut reader, mut skipper) = (Reader::new(&with_more), Reader::new(&with_more));
+            prop_assert_eq!(take_component(&mut reader).unwrap(), a);
+            prop_assert_eq!(reader.rest(), &behind[..]);
+            skip_component(&mut skipper).unwrap();
+            prop_assert_eq!(skipper.rest(), &behind[..]);
+        }
+
+        #[test]
+        fn any_bytes_are_a_component_in_its_one_form_or_refused(bytes in bytes()) {
+            let mut reader = Reader::new(&bytes);
+            if let Ok(read) = take_component(&mut reader) {
+                prop_assert_eq!(component(&read), &bytes[..reader.position()]);
+            }
+        }
+
+        #[test]
+        fn a_successor_is_the_least_above_a_prefix(prefix in bytes(), other in bytes()) {
+            let next = successor(&prefix);
+            let above = next.as_ref().is_some_and(|next| other >= *next);
+            prop_assert_eq!(above, other > prefix && !other.starts_with(&prefix));
+        }
+
+        #[test]
+        fn numbers_sort_as_they_are(a: u64, b: u64) {
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            put_u64(&mut one, a);
+            put_u64(&mut other, b);
+            prop_assert_eq!(one.cmp(&other), a.cmp(&b));
+            prop_assert_eq!(take_u64(&mut Reader::new(&one)).unwrap(), a);
+            let mut short = Vec::new();
+            put_u16(&mut short, a as u16);
+            prop_assert_eq!(take_u16(&mut Reader::new(&short)).unwrap(), a as u16);
+        }
+    }
+}

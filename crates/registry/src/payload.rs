@@ -1,0 +1,516 @@
+//! What an event holds beside its key: typed fields. docs/format.md, section 9.6.
+//!
+//! Which fields an operation has is the matter of whoever writes the event; here each field has a number, a type and a limit.
+//! Fields stand by ascending number, those of one number in the order in which they were added. A number that is not known is
+//! kept as it came, so that an older store hands on what a newer one wrote.
+
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_meta::Seal;
+
+/// Longest field but an image, in bytes.
+pub const MAX_FIELD_BYTES: usize = 64 * 1024;
+/// Longest value kept as an image; a longer one is kept by its seal.
+pub const MAX_IMAGE_BYTES: usize = 1024 * 1024;
+/// Longest payload, in bytes.
+pub const MAX_PAYLOAD_BYTES: usize = 16 * 1024 * 1024;
+
+/// What is kept of a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Image {
+    /// There was none.
+    Absent,
+    /// All of it.
+    Value(Vec<u8>),
+    /// Its seal, which tells it from any other.
+    Seal(Seal),
+}
+
+impl Image {
+    /// The value, or its seal if it is too long to be kept.
+    pub fn of(key: &[u8], value: &[u8]) -> Image {
+        match value.len() <= MAX_IMAGE_BYTES {
+            true => Image::Value(value.to_vec()),
+            false => Image::Seal(Seal::of(key, value)),
+        }
+    }
+}
+
+/// A span of tokens and where it goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TokenRange {
+    /// The keyspace it belongs to.
+    pub keyspace: String,
+    /// First token.
+    pub start: u64,
+    /// Last token.
+    pub end: u64,
+    /// Nodes that hold it from now on.
+    pub replicas: Vec<String>,
+    /// Records in it.
+    pub records: u64,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Sum of the seals of its records.
+    pub sum: u64,
+}
+
+/// A table file that an operation read or wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileRef {
+    /// Its uid.
+    pub uid: Uid,
+    /// Its digest.
+    pub digest: u64,
+    /// Records in it.
+    pub records: u64,
+}
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $number:literal $name:ident($kind:ty);)*) => {
+        /// One field.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub enum Field {
+            $($(#[$doc])* $name($kind),)*
+            /// A field of a later version: its number and bytes.
+            Other(u64, Vec<u8>),
+        }
+
+        impl Field {
+            /// The number under which it stands.
+            pub fn number(&self) -> u64 {
+                match self {
+                    $(Field::$name(_) => $number,)*
+                    Field::Other(number, _) => *number,
+                }
+            }
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Field::$name(value) => value.put(out),)*
+                    Field::Other(_, bytes) => out.extend_from_slice(bytes),
+                }
+            }
+
+            fn decode(number: u64, bytes: &[u8]) -> Result<Field> {
+                let mut reader = Reader::new(bytes);
+                let field = match number {
+                    $($number => Field::$name(<$kind as Encoded>::take(&mut reader)?),)*
+                    _ => return Ok(Field::Other(number, bytes.to_vec())),
+                };
+                match reader.is_empty() {
+                    true => Ok(field),
+                    false => Err(Error::structural("bytes behind the value of a field")),
+                }
+            }
+        }
+    };
+}
+
+fields! {
+    /// What the caller of `Log::add` says.
+    1 Text(Vec<u8>);
+    /// The name before.
+    2 OldName(String);
+    /// The name from now on.
+    3 NewName(String);
+    /// A setting by name and value: replication, compaction, compression, ..
+    4 Setting((String, String));
+    /// A column that is concerned, by name.
+    5 Column(String);
+    /// The type of the column.
+    6 ColumnType(String);
+    /// The number of the column.
+    7 ColumnId(u64);
+    /// The state of the column from now on.
+    8 ColumnState(u64);
+    /// When a state ends by itself: a `Time`.
+    9 Deadline(u64);
+    /// A seqno up to which something holds.
+    10 SeqnoBound(u64);
+    /// What proves that something is gone.
+    11 Certificate(Vec<u8>);
+    /// About how many records are concerned.
+    12 Records(u64);
+    /// About how many bytes are concerned.
+    13 Bytes(u64);
+    /// Sum of the seals of the records concerned.
+    14 Sum(u64);
+    /// Seconds to live.
+    15 Ttl(u64);
+    /// The time that the caller gave to the write.
+    16 UserTime(u64);
+    /// The value before.
+    17 OldValue(Image);
+    /// The value from now on.
+    18 NewValue(Image);
+    /// First key of a span.
+    19 RangeStart(Vec<u8>);
+    /// The key behind a span; absent: to the end.
+    20 RangeEnd(Vec<u8>);
+    /// A span of tokens that changes hands.
+    21 Tokens(TokenRange);
+    /// A table file that was read.
+    22 Input(FileRef);
+    /// A table file that was written.
+    23 Output(FileRef);
+    /// How long it took, in nanoseconds.
+    24 Nanos(u64);
+    /// First and last logical offset of the log that are concerned.
+    25 LogRange((u64, u64));
+    /// What is wrong, or what came of it.
+    26 Verdict(String);
+    /// How it was done.
+    27 Method(String);
+    /// Bits that were turned back.
+    28 BitsFixed(u64);
+    /// Where help came from.
+    29 Helper(String);
+    /// How often it was tried.
+    30 Retries(u64);
+    /// How the session was authenticated; absent: not at all.
+    31 Authenticated(String);
+    /// The path of the registration's target, where it is not the event's own.
+    32 Via(Vec<u8>);
+    /// The options of a registration, as in its row.
+    33 Options(Vec<u8>);
+    /// The hash of the event before, where events are chained.
+    34 Previous(Vec<u8>);
+    /// The name of a key column.
+    35 KeyColumn(String);
+    /// Where a certain key is kept in the engine.
+    36 EngineKey(Vec<u8>);
+}
+
+/// The fields of one event.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Payload {
+    fields: Vec<Field>,
+}
+
+impl Payload {
+    /// No fields.
+    pub fn new() -> Payload {
+        Payload::default()
+    }
+
+    /// What a caller of `Log::add` says.
+    pub fn text(text: impl Into<Vec<u8>>) -> Payload {
+        Payload::new().with(Field::Text(text.into()))
+    }
+
+    /// The same with one field more.
+    #[must_use]
+    pub fn with(mut self, field: Field) -> Payload {
+        self.push(field);
+        self
+    }
+
+    /// Adds a field.
+    pub fn push(&mut self, field: Field) {
+        let number = field.number();
+        let at = self.fields.partition_point(|other| other.number() <= number);
+        self.fields.insert(at, field);
+    }
+
+    /// The fields, by number.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// True without fields.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Appends it: `number varint, bytes` a field. Errors: `Invalid` beyond a limit, or for a known number as `Other`; then nothing is appended.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        let outcome = self.put_fields(out).and_then(|()| match out.len() - start {
+            length if length > MAX_PAYLOAD_BYTES => Err(too_long("a payload", length, MAX_PAYLOAD_BYTES)),
+            _ => Ok(()),
+        });
+        outcome.inspect_err(|_| out.truncate(start))
+    }
+
+    fn put_fields(&self, out: &mut Vec<u8>) -> Result<()> {
+        let mut bytes = Vec::new();
+        for field in &self.fields {
+            bytes.clear();
+            field.encode(&mut bytes);
+            let limit = limit(field.number());
+            if bytes.len() > limit {
+                return Err(too_long("a field of a payload", bytes.len(), limit));
+            }
+            if let Field::Other(number, _) = field
+                && !matches!(Field::decode(*number, &[]), Ok(Field::Other(..)))
+            {
+                return Err(Error::invalid(format!("field {number} of a payload has a type of its own")));
+            }
+            put_varint(out, field.number());
+            put_bytes(out, &bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads all that is left in `reader`. What is no payload, or beyond a limit, is refused.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Payload> {
+        if reader.remaining() > MAX_PAYLOAD_BYTES {
+            return Err(Error::structural("a payload longer than the limit"));
+        }
+        let (mut fields, mut last) = (Vec::new(), 0);
+        while !reader.is_empty() {
+            let number = reader.varint()?;
+            let bytes = reader.length_prefixed()?;
+            if number < last {
+                return Err(Error::structural("fields of a payload out of order"));
+            }
+            if bytes.len() > limit(number) {
+                return Err(Error::structural("a field of a payload longer than the limit"));
+            }
+            fields.push(Field::decode(number, bytes)?);
+            last = number;
+        }
+        Ok(Payload { fields })
+    }
+}
+
+fn limit(number: u64) -> usize {
+    match number {
+        17 | 18 => MAX_IMAGE_BYTES + 1, // the byte that says which image it is
+        _ => MAX_FIELD_BYTES,
+    }
+}
+
+#[cold]
+fn too_long(what: &str, length: usize, limit: usize) -> Error {
+    Error::invalid(format!("{what} of {length} bytes; the limit is {limit}"))
+}
+
+/// A type that fields have.
+trait Encoded: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    /// A field's last part takes what is left, so `reader` ends with the field.
+    fn take(reader: &mut Reader<'_>) -> Result<Self>;
+}
+
+impl Encoded for u64 {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, *self);
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<u64> {
+        reader.varint()
+    }
+}
+
+impl Encoded for Vec<u8> {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<Vec<u8>> {
+        reader.bytes(reader.remaining()).map(<[u8]>::to_vec)
+    }
+}
+
+impl Encoded for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<String> {
+        Vec::take(reader).and_then(text)
+    }
+}
+
+impl Encoded for (String, String) {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.0.as_bytes());
+        self.1.put(out);
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<(String, String)> {
+        Ok((text(reader.length_prefixed()?.to_vec())?, String::take(reader)?))
+    }
+}
+
+impl Encoded for (u64, u64) {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.0);
+        put_varint(out, self.1);
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
+        Ok((reader.varint()?, reader.varint()?))
+    }
+}
+
+impl Encoded for Image {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Image::Absent => out.push(0),
+            Image::Value(value) => {
+                out.push(1);
+                out.extend_from_slice(value);
+            }
+            Image::Seal(seal) => {
+                out.push(2);
+                out.extend_from_slice(&seal.to_bytes());
+            }
+        }
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<Image> {
+        match reader.u8()? {
+            0 => Ok(Image::Absent),
+            1 => Vec::take(reader).map(Image::Value),
+            2 => reader.array().map(|bytes| Image::Seal(Seal::from_bytes(bytes))),
+            _ => Err(Error::structural("an image of no known kind")),
+        }
+    }
+}
+
+impl Encoded for TokenRange {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.keyspace.as_bytes());
+        for number in [self.start, self.end, self.records, self.bytes, self.sum] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        self.replicas.iter().for_each(|replica| put_bytes(out, replica.as_bytes()));
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<TokenRange> {
+        let keyspace = text(reader.length_prefixed()?.to_vec())?;
+        let (start, end) = (reader.u64()?, reader.u64()?);
+        let (records, bytes, sum) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let mut replicas = Vec::new();
+        while !reader.is_empty() {
+            replicas.push(text(reader.length_prefixed()?.to_vec())?);
+        }
+        Ok(TokenRange { keyspace, start, end, replicas, records, bytes, sum })
+    }
+}
+
+impl Encoded for FileRef {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.uid.0);
+        out.extend_from_slice(&self.digest.to_le_bytes());
+        put_varint(out, self.records);
+    }
+    fn take(reader: &mut Reader<'_>) -> Result<FileRef> {
+        Ok(FileRef { uid: Uid(reader.array()?), digest: reader.u64()?, records: reader.varint()? })
+    }
+}
+
+fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::structural("a name in a payload that is no text"))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn field() -> impl Strategy<Value = Field> {
+        let image = prop_oneof![
+            Just(Image::Absent),
+            any::<Vec<u8>>().prop_map(Image::Value),
+            any::<[u8; 8]>().prop_map(|seal| Image::Seal(Seal::from_bytes(seal))),
+        ];
+        let tokens = ("[a-z]{0,4}", any::<[u64; 5]>(), vec("[a-z]{0,4}", 0..3));
+        prop_oneof![
+            any::<Vec<u8>>().prop_map(Field::Text),
+            (".{0,4}", ".{0,4}").prop_map(Field::Setting),
+            any::<String>().prop_map(Field::Column),
+            any::<u64>().prop_map(Field::Ttl),
+            image.prop_map(Field::NewValue),
+            any::<(u64, u64)>().prop_map(Field::LogRange),
+            (any::<[u8; 16]>(), any::<u64>(), any::<u64>()).prop_map(|(uid, digest, records)| Field::Input(FileRef {
+                uid: Uid(uid),
+                digest,
+                records
+            })),
+            tokens.prop_map(|(keyspace, [start, end, records, bytes, sum], replicas)| {
+                Field::Tokens(TokenRange { keyspace, start, end, replicas, records, bytes, sum })
+            }),
+            (37u64.., any::<Vec<u8>>()).prop_map(|(number, bytes)| Field::Other(number, bytes)),
+        ]
+    }
+
+    /// Any fields.
+    pub(crate) fn payload() -> impl Strategy<Value = Payload> {
+        vec(field(), 0..6).prop_map(|fields| fields.into_iter().fold(Payload::new(), Payload::with))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::payload;
+    use super::*;
+    use proptest::prelude::*;
+    use waxseal_lsm::error::ErrorKind;
+
+    fn encoded(payload: &Payload) -> Vec<u8> {
+        let mut out = Vec::new();
+        payload.encode(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn golden_payload() {
+        // docs/format.md, section 9.6.
+        let payload = Payload::new()
+            .with(Field::NewValue(Image::Value(b"Urbana,IL".to_vec())))
+            .with(Field::OldValue(Image::Absent))
+            .with(Field::Ttl(432_000))
+            .with(Field::Column("address".to_owned()));
+        assert_eq!(encoded(&payload), b"\x05\x07address\x0F\x03\x80\xAF\x1A\x11\x01\x00\x12\x0A\x01Urbana,IL");
+        assert_eq!(payload.fields()[0], Field::Column("address".to_owned()));
+    }
+
+    #[test]
+    fn what_is_too_long_or_wrong_is_refused_and_nothing_is_appended() {
+        let image = Image::of(b"k", &vec![7; MAX_IMAGE_BYTES]);
+        assert!(matches!(&image, Image::Value(value) if value.len() == MAX_IMAGE_BYTES));
+        let whole = Payload::new().with(Field::OldValue(image.clone()));
+        assert_eq!(Payload::decode(&mut Reader::new(&encoded(&whole))).unwrap(), whole);
+        assert!(matches!(Image::of(b"k", &vec![7; MAX_IMAGE_BYTES + 1]), Image::Seal(_)));
+        let mut many = Payload::new();
+        (0..17).for_each(|_| many.push(Field::OldValue(image.clone())));
+        for wrong in [
+            Payload::text(vec![0; MAX_FIELD_BYTES + 1]),
+            Payload::new().with(Field::NewValue(Image::Value(vec![0; MAX_IMAGE_BYTES + 1]))),
+            Payload::new().with(Field::Other(1, Vec::new())),
+            Payload::new().with(Field::Other(7, vec![1])),
+            many,
+        ] {
+            let mut out = vec![9];
+            assert_eq!(*wrong.encode(&mut out).unwrap_err().kind(), ErrorKind::Invalid);
+            assert_eq!(out, [9]);
+        }
+        // A field beyond its limit, a payload beyond its own, fields out of order, and bytes left over.
+        let mut long = vec![1];
+        put_bytes(&mut long, &vec![0; MAX_FIELD_BYTES + 1]);
+        for wrong in [long, vec![0; MAX_PAYLOAD_BYTES + 1], vec![5, 1, b'a', 3, 1, b'b'], vec![15, 2, 1, 1]] {
+            assert!(Payload::decode(&mut Reader::new(&wrong)).unwrap_err().is_corruption());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn payloads_come_back(payload in payload()) {
+            let bytes = encoded(&payload);
+            prop_assert_eq!(Payload::decode(&mut Reader::new(&bytes)).unwrap(), payload);
+        }
+
+        #[test]
+        fn any_bytes_are_a_payload_or_refused(bytes: Vec<u8>, payload in payload(), at: prop::sample::Index, flip: u8) {
+            let mut likely = encoded(&payload);
+            if !likely.is_empty() {
+                let at = at.index(likely.len());
+                likely[at] ^= flip;
+            }
+            for bytes in [bytes, likely] {
+                if let Ok(payload) = Payload::decode(&mut Reader::new(&bytes)) {
+                    prop_assert_eq!(Payload::decode(&mut Reader::new(&encoded(&payload))).unwrap(), payload);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Registrations: the rows of the registry. docs/format.md, section 9.7.
+//!
+//! A pair of target and operation stands in the registry once; to register it again changes its options. The seqno of the row is
+//! the moment from which on the operation is logged.
+
+use std::time::Duration;
+
+use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+
+use crate::key::{read_registry_key, registry_key};
+use crate::operation::{Group, Operation};
+use crate::target::Target;
+
+/// The level of a row's value.
+const LEVEL: u8 = 1;
+
+/// Which targets a registration means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scope {
+    /// The target alone, as in the paper.
+    #[default]
+    Exact,
+    /// The target and everything below it.
+    Subtree,
+}
+
+/// When a log row is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// In the batch of the operation itself.
+    #[default]
+    Sync,
+    /// A little later, by a thread of its own; a crash may lose some, and says how many at most.
+    Async,
+    /// When the operation's records leave the memtable; until then it is read from there.
+    Deferred,
+}
+
+/// What is kept of the values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Values {
+    /// Nothing.
+    #[default]
+    None,
+    /// The new one.
+    New,
+    /// The old one and the new one.
+    OldNew,
+    /// Their seals.
+    Hash,
+}
+
+/// How a registered operation is logged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Which targets are meant.
+    pub scope: Scope,
+    /// When rows are written.
+    pub mode: Mode,
+    /// What they keep of the values.
+    pub values: Values,
+    /// After how long they may be dropped; none: never, unless somebody deletes them.
+    pub retention: Option<Duration>,
+    /// Old versions of what is registered move into the log instead of being dropped.
+    pub history: bool,
+}
+
+impl Options {
+    /// What suits a pair if nobody chooses: rows and columns are logged deferred, all else with its batch; and an operation on
+    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself.
+    pub fn suited(target: &Target, operation: Option<Operation>) -> Options {
+        let group = operation.map(Operation::group);
+        let mode = match group {
+            None | Some(Group::Row | Group::Column | Group::Range) => Mode::Deferred,
+            Some(_) => Mode::Sync,
+        };
+        let scope = if happens_below(target, group) { Scope::Subtree } else { Scope::Exact };
+        Options { scope, mode, ..Options::default() }
+    }
+}
+
+/// True if operations of this group happen below targets such as this one, and never to them.
+fn happens_below(target: &Target, group: Option<Group>) -> bool {
+    let level = match target {
+        Target::Cluster => 0,
+        Target::Keyspace(_) => 1,
+        Target::Table(_) | Target::Family(_) => 2,
+        Target::Partition { .. } | Target::Row { .. } | Target::Key { .. } => 3,
+        Target::Column { .. } | Target::Node(_) | Target::TableFile(_) | Target::Engine(_) => return false,
+    };
+    match group {
+        Some(Group::Schema | Group::Node | Group::Engine) => level < 1,
+        Some(Group::Table | Group::Range) => level < 2,
+        Some(Group::Row) => level < 3,
+        Some(Group::Column) => level < 4,
+        Some(Group::Registry | Group::Session | Group::Defined) | None => false,
+    }
+}
+
+/// One row of the registry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registration {
+    /// What is watched.
+    pub target: Target,
+    /// The operation; none: any.
+    pub operation: Option<Operation>,
+    /// How it is logged.
+    pub options: Options,
+}
+
+impl Registration {
+    /// A registration with what suits it.
+    pub fn new(target: Target, operation: Option<Operation>) -> Registration {
+        let options = Options::suited(&target, operation);
+        Registration { target, operation, options }
+    }
+
+    /// The same with other options.
+    #[must_use]
+    pub fn with(self, options: Options) -> Registration {
+        Registration { options, ..self }
+    }
+
+    /// True if an operation on a target is logged by it.
+    pub fn matches(&self, target: &Target, operation: Operation) -> bool {
+        self.operation.is_none_or(|own| own == operation)
+            && match self.options.scope {
+                Scope::Exact => self.target == *target,
+                Scope::Subtree => self.target.covers(target),
+            }
+    }
+
+    /// How much it says of what it matches: of several that match, the deepest target, then a named operation decides.
+    pub fn rank(&self) -> (usize, bool) {
+        (self.target.depth(), self.operation.is_some())
+    }
+
+    /// Key and value of its row. Errors: `Invalid` for what is no target.
+    pub fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+        let Options { scope, mode, values, retention, history } = self.options;
+        let mut value = vec![LEVEL];
+        for (tag, number) in [(1, scope as u64), (2, mode as u64), (3, values as u64), (5, u64::from(history))] {
+            put_number(&mut value, tag, number);
+        }
+        if let Some(retention) = retention {
+            put_number(&mut value, 7, u64::try_from(retention.as_micros()).unwrap_or(u64::MAX));
+        }
+        Ok((registry_key(&self.target, self.operation)?, value))
+    }
+
+    /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
+    pub fn decode(key: &[u8], value: &[u8]) -> Result<Registration> {
+        let (target, operation) = read_registry_key(key)?;
+        let mut reader = Reader::new(value);
+        match reader.u8()? {
+            0 => return Err(Error::structural("a registration of level 0")),
+            LEVEL => {}
+            level => {
+                let say = format!("a registration of level {level}; this store knows {LEVEL}");
+                return Err(Error::of(ErrorKind::FormatTooNew, say));
+            }
+        }
+        let (mut options, mut last) = (Options::default(), 0);
+        while !reader.is_empty() {
+            let (tag, mut bytes) = (reader.varint()?, Reader::new(reader.length_prefixed()?));
+            if tag <= last {
+                return Err(Error::structural("options of a registration out of order"));
+            }
+            last = tag;
+            match tag {
+                1 => options.scope = one_of(&[Scope::Exact, Scope::Subtree], &mut bytes)?,
+                2 => options.mode = one_of(&[Mode::Sync, Mode::Async, Mode::Deferred], &mut bytes)?,
+                3 => {
+                    let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
+                    options.values = one_of(&all, &mut bytes)?;
+                }
+                5 => options.history = one_of(&[false, true], &mut bytes)?,
+                7 => options.retention = Some(Duration::from_micros(bytes.varint()?)),
+                _ if tag % 2 == 1 => continue,
+                _ => return Err(Error::structural("an option of a registration that must be known and is not")),
+            }
+            if !bytes.is_empty() {
+                return Err(Error::structural("bytes behind an option of a registration"));
+            }
+        }
+        Ok(Registration { target, operation, options })
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, tag: u64, number: u64) {
+    let mut bytes = Vec::new();
+    put_varint(&mut bytes, number);
+    put_varint(out, tag);
+    put_bytes(out, &bytes);
+}
+
+fn one_of<T: Copy>(all: &[T], reader: &mut Reader<'_>) -> Result<T> {
+    let number = usize::try_from(reader.varint()?).ok();
+    let choice = number.and_then(|number| all.get(number)).copied();
+    choice.ok_or_else(|| Error::structural("a choice of a registration that is not known"))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Any options.
+    pub(crate) fn options() -> impl Strategy<Value = Options> {
+        let scope = prop::sample::select(vec![Scope::Exact, Scope::Subtree]);
+        let mode = prop::sample::select(vec![Mode::Sync, Mode::Async, Mode::Deferred]);
+        let values = prop::sample::select(vec![Values::None, Values::New, Values::OldNew, Values::Hash]);
+        let retention = prop::option::of(any::<u64>().prop_map(Duration::from_micros));
+        (scope, mode, values, retention, any::<bool>()).prop_map(|(scope, mode, values, retention, history)| Options {
+            scope,
+            mode,
+            values,
+            retention,
+            history,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::options;
+    use super::*;
+    use crate::target::TableName;
+    use crate::target::testing::{john, target};
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_registration() {
+        // docs/format.md, section 9.7.
+        let options = Options {
+            scope: Scope::Subtree,
+            mode: Mode::Deferred,
+            values: Values::New,
+            retention: Some(Duration::from_secs(1)),
+            history: true,
+        };
+        let (_, value) = Registration::new(john(), None).with(options).encode().unwrap();
+        assert_eq!(value, b"\x01\x01\x01\x01\x02\x01\x02\x03\x01\x01\x05\x01\x01\x07\x03\xC0\x84\x3D");
+        let key = registry_key(&john(), None).unwrap();
+        assert_eq!(Registration::decode(&key, b"\x01").unwrap().options, Options::default());
+        assert!(Registration::decode(&key, b"\x01\x09\x02ab").is_ok(), "an odd tag may be unknown");
+        for wrong in
+            [&b""[..], b"\0", b"\x01\x08\0", b"\x01\x02\x01\x03", b"\x01\x02\x01\0\x01\x01\0", b"\x01\x01\x02\0\0"]
+        {
+            assert!(Registration::decode(&key, wrong).unwrap_err().is_corruption(), "{wrong:?}");
+        }
+        let newer = Registration::decode(&key, b"\x02").unwrap_err();
+        assert_eq!(*newer.kind(), ErrorKind::FormatTooNew);
+    }
+
+    #[test]
+    fn what_suits_a_pair_can_match() {
+        let users = || Target::family("users");
+        let update = Some(Operation::ROW_UPDATE);
+        assert_eq!(Options::suited(&users(), update).scope, Scope::Subtree);
+        assert_eq!(Options::suited(&users(), update).mode, Mode::Deferred);
+        assert_eq!(Options::suited(&users(), Some(Operation::TABLE_DROP)), Options::default());
+        assert_eq!(Options::suited(&users(), None).scope, Scope::Exact);
+        assert_eq!(Options::suited(&john(), update).scope, Scope::Exact);
+        assert_eq!(Options::suited(&john(), Some(Operation::COLUMN_UPDATE)).scope, Scope::Subtree);
+        let school = Target::Keyspace("School".to_owned());
+        assert_eq!(Options::suited(&school, Some(Operation::TABLE_TRUNCATE)).scope, Scope::Subtree);
+        assert_eq!(Options::suited(&school, Some(Operation::SCHEMA_ALTER)).scope, Scope::Exact);
+        assert_eq!(Options::suited(&Target::Cluster, Some(Operation::ENGINE_FLUSH)).scope, Scope::Subtree);
+    }
+
+    #[test]
+    fn the_exact_pair_matches_itself_alone() {
+        let table = Target::Table(TableName::new("School", "Teacher"));
+        let exact = Registration::new(table.clone(), Some(Operation::TABLE_TRUNCATE));
+        assert!(exact.matches(&table, Operation::TABLE_TRUNCATE));
+        assert!(!exact.matches(&table, Operation::TABLE_DROP) && !exact.matches(&john(), Operation::TABLE_TRUNCATE));
+        let all = Registration::new(table, None).with(Options { scope: Scope::Subtree, ..Options::default() });
+        assert!(all.matches(&john(), Operation::ROW_DELETE));
+        assert!(exact.rank() > all.rank());
+    }
+
+    proptest! {
+        #[test]
+        fn registrations_come_back(target in target(), number: u16, options in options()) {
+            let registration = Registration { target, operation: Operation::from_number(number), options };
+            let (key, value) = registration.encode().unwrap();
+            prop_assert_eq!(Registration::decode(&key, &value).unwrap(), registration);
+        }
+
+        #[test]
+        fn any_row_is_a_registration_or_refused(options in options(), at: prop::sample::Index, flip: u8, any: Vec<u8>) {
+            let (key, mut value) = Registration::new(john(), None).with(options).encode().unwrap();
+            let at = at.index(value.len());
+            value[at] ^= flip;
+            let _ = (Registration::decode(&key, &value), Registration::decode(&key, &any), Registration::decode(&any, &value));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Targets: whatever something can happen to, by a name that is typed, sorted and readable.
+//!
+//! ```text
+//! Cluster ─┬─ Keyspace ── Table ─┬─ Partition ─┬─ Row ── Column
+//!          │                     └─ Column     └─ Column
+//!          ├─ Family ── Key            a raw column family and a key in it
+//!          ├─ Node
+//!          ├─ TableFile
+//!          └─ Engine                   a part of the engine
+//! ```
+//!
+//! A partition of a table without clustering columns is its row: one name for one thing, so `Target::row` gives a `Partition`
+//! there. A column without partition is the column of the schema, one with a partition and no clustering keys that of all of
+//! the partition's rows.
+//!
+//! `path` writes a target as bytes that sort as its components and begin with those of everything above it; `text` writes it
+//! as people read it. Names stand in the log as they were when something happened; nothing here asks whether they still are.
+
+mod path;
+mod text;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::error::{Error, Result};
+
+pub use path::{END, MAX_PATH_BYTES, skip_path};
+pub use text::{NoTables, Schema, Shape};
+
+/// Longest name of a keyspace, table, column, family, node or part of the engine, in bytes.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// The keyspace of what the store says of itself: registry, log, quarantine, schema, sessions.
+pub const SYSTEM_KEYSPACE: &str = "system_metadata";
+
+/// A table by its names.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableName {
+    /// The keyspace that holds it.
+    pub keyspace: String,
+    /// Its own name.
+    pub table: String,
+}
+
+impl TableName {
+    /// A table of a keyspace.
+    pub fn new(keyspace: impl Into<String>, table: impl Into<String>) -> TableName {
+        TableName { keyspace: keyspace.into(), table: table.into() }
+    }
+}
+
+/// Something that operations happen to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// Everything.
+    Cluster,
+    /// A keyspace: tables under one name.
+    Keyspace(String),
+    /// A table.
+    Table(TableName),
+    /// Rows of a table that share their partitioning keys; *the* row where there are no clustering columns.
+    Partition {
+        /// The table.
+        table: TableName,
+        /// The partitioning keys, at least one.
+        partition: Vec<Vec<u8>>,
+    },
+    /// A row of a table with clustering columns, or the rows that share the first of its clustering keys.
+    Row {
+        /// The table.
+        table: TableName,
+        /// The partitioning keys, at least one.
+        partition: Vec<Vec<u8>>,
+        /// The clustering keys, at least one.
+        clustering: Vec<Vec<u8>>,
+    },
+    /// A column: of a row, of a partition (no clustering keys), or of the table's schema (no keys at all).
+    Column {
+        /// The table.
+        table: TableName,
+        /// The partitioning keys.
+        partition: Vec<Vec<u8>>,
+        /// The clustering keys; none without partitioning keys.
+        clustering: Vec<Vec<u8>>,
+        /// Its name.
+        column: String,
+    },
+    /// A raw column family.
+    Family(String),
+    /// A key of a raw column family.
+    Key {
+        /// The family.
+        family: String,
+        /// The key, which may be empty.
+        key: Vec<u8>,
+    },
+    /// A node of a cluster.
+    Node(String),
+    /// A table file, by its uid.
+    TableFile(Uid),
+    /// A part of the engine: `store`, `log`, `compaction`, ..
+    Engine(String),
+}
+
+impl Target {
+    /// A raw column family.
+    pub fn family(name: impl Into<String>) -> Target {
+        Target::Family(name.into())
+    }
+
+    /// A key of a raw column family.
+    pub fn key(family: impl Into<String>, key: impl Into<Vec<u8>>) -> Target {
+        Target::Key { family: family.into(), key: key.into() }
+    }
+
+    /// A row; without clustering keys that is its partition.
+    pub fn row(table: TableName, partition: Vec<Vec<u8>>, clustering: Vec<Vec<u8>>) -> Target {
+        match clustering.is_empty() {
+            true => Target::Partition { table, partition },
+            false => Target::Row { table, partition, clustering },
+        }
+    }
+
+    /// Refuses, as `Invalid`, what is no target: an empty or overlong name, keys that are missing, more than a path can hold.
+    pub fn check(&self) -> Result<()> {
+        let mut fault = None;
+        self.for_each_name(|name| {
+            if name.is_empty() || name.len() > MAX_NAME_BYTES {
+                fault = Some(format!("a name in a target has 1 to {MAX_NAME_BYTES} bytes, this one {}", name.len()));
+            }
+        });
+        match self {
+            Target::Partition { partition, .. } | Target::Row { partition, .. } if partition.is_empty() => {
+                fault = Some("a row without partitioning keys".to_owned());
+            }
+            Target::Row { clustering, .. } if clustering.is_empty() => {
+                fault = Some("a row without clustering keys is written as its partition".to_owned());
+            }
+            Target::Column { partition, clustering, .. } if partition.is_empty() && !clustering.is_empty() => {
+                fault = Some("a column with clustering keys and no partitioning keys".to_owned());
+            }
+            _ => {}
+        }
+        if fault.is_none() && self.path_bytes() > MAX_PATH_BYTES {
+            fault = Some(format!("a target of {} bytes; the limit is {MAX_PATH_BYTES}", self.path_bytes()));
+        }
+        fault.map_or(Ok(()), |fault| Err(Error::invalid(fault)))
+    }
+
+    /// True if `other` is this target or one below it.
+    pub fn covers(&self, other: &Target) -> bool {
+        let (own, others) = (self.components(), other.components());
+        own.len() <= others.len() && own.iter().zip(&others).all(|(own, other)| own == other)
+    }
+
+    /// How far below the cluster it stands, in components: of two targets that cover a third the deeper says more of it.
+    pub fn depth(&self) -> usize {
+        self.components().len()
+    }
+
+    /// Every name in it.
+    fn for_each_name(&self, mut see: impl FnMut(&str)) {
+        match self {
+            Target::Cluster | Target::TableFile(_) => {}
+            Target::Keyspace(name) | Target::Family(name) | Target::Node(name) | Target::Engine(name) => see(name),
+            Target::Key { family, .. } => see(family),
+            Target::Table(table) | Target::Partition { table, .. } | Target::Row { table, .. } => {
+                see(&table.keyspace);
+                see(&table.table);
+            }
+            Target::Column { table, column, .. } => {
+                see(&table.keyspace);
+                see(&table.table);
+                see(column);
+            }
+        }
+    }
+}
+
+/// Targets sort as their components, which is how their bytes sort.
+impl Ord for Target {
+    fn cmp(&self, other: &Target) -> std::cmp::Ordering {
+        self.components().cmp(&other.components())
+    }
+}
+
+impl PartialOrd for Target {
+    fn partial_cmp(&self, other: &Target) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{john, target};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        let table = || TableName::new("School", "Teacher");
+        for wrong in [
+            Target::Keyspace(String::new()),
+            Target::family("x".repeat(MAX_NAME_BYTES + 1)),
+            Target::row(table(), Vec::new(), Vec::new()),
+            Target::Row { table: table(), partition: vec![vec![1]], clustering: Vec::new() },
+            Target::Column { table: table(), partition: Vec::new(), clustering: vec![vec![1]], column: "c".to_owned() },
+            Target::Column { table: table(), partition: Vec::new(), clustering: Vec::new(), column: String::new() },
+            Target::key("users", vec![0; MAX_PATH_BYTES / 2]),
+        ] {
+            assert_eq!(*wrong.check().unwrap_err().kind(), waxseal_lsm::error::ErrorKind::Invalid, "{wrong:?}");
+        }
+        Target::key("users", vec![1; MAX_PATH_BYTES - 100]).check().unwrap();
+        Target::key("users", Vec::new()).check().unwrap();
+    }
+
+    #[test]
+    fn a_target_covers_what_lies_below_it() {
+        let table = Target::Table(TableName::new("School", "Teacher"));
+        assert!(Target::Cluster.covers(&john()) && table.covers(&john()) && john().covers(&john()));
+        assert!(!john().covers(&table));
+        assert!(!Target::Table(TableName::new("School", "Teach")).covers(&john()));
+        assert!(!Target::family("School").covers(&Target::Keyspace("School".to_owned())));
+        assert!(Target::family("users").covers(&Target::key("users", *b"k")));
+        assert_eq!((Target::Cluster.depth(), table.depth(), john().depth()), (0, 2, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn the_cluster_covers_all_and_only_equals_cover_each_other(a in target(), b in target()) {
+            prop_assert!(Target::Cluster.covers(&a));
+            prop_assert_eq!(a.covers(&b) && b.covers(&a), a == b);
+            prop_assert_eq!(a.cmp(&b) == std::cmp::Ordering::Equal, a == b);
+        }
+    }
+}

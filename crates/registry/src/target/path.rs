@@ -1,0 +1,248 @@
+//! Targets as bytes. docs/format.md, section 9.2.
+//!
+//! A path is a mark and a component, again and again, down from the cluster, whose path is empty. Marks say what a component
+//! names, so a path is read without a schema; those of one level sort as the tables below list them. A path begins with the
+//! paths of everything above it and with no other, so all that lies below a target is one range. `END` stands behind a path
+//! where something else follows; it is below every mark, so a target comes before what lies below it.
+
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::codec::Reader;
+use waxseal_lsm::error::{Error, Result};
+
+use super::{MAX_NAME_BYTES, TableName, Target};
+use crate::ordered::{component_bytes, put_component, skip_component, take_component};
+
+/// Longest path, in bytes: with operation, time, client and seqno it still is a key of the engine's.
+pub const MAX_PATH_BYTES: usize = 64_512;
+
+/// Ends a path inside a longer key.
+pub const END: u8 = 0x00;
+
+const KEYSPACE: u8 = 0x10;
+const TABLE: u8 = 0x12;
+const PARTITION: u8 = 0x14;
+const CLUSTERING: u8 = 0x16;
+const COLUMN: u8 = 0x18;
+const NODE: u8 = 0x20;
+const TABLE_FILE: u8 = 0x30;
+const ENGINE: u8 = 0x40;
+const FAMILY: u8 = 0x50;
+const KEY: u8 = 0x52;
+
+/// The marks that may follow one (0: that may come first).
+fn may_follow(mark: u8) -> &'static [u8] {
+    match mark {
+        0 => &[KEYSPACE, NODE, TABLE_FILE, ENGINE, FAMILY],
+        KEYSPACE => &[TABLE],
+        TABLE => &[PARTITION, COLUMN],
+        PARTITION => &[PARTITION, CLUSTERING, COLUMN],
+        CLUSTERING => &[CLUSTERING, COLUMN],
+        FAMILY => &[KEY],
+        _ => &[],
+    }
+}
+
+impl Target {
+    /// Mark and bytes of each component, from the top down.
+    pub(super) fn components(&self) -> Vec<(u8, &[u8])> {
+        let mut out = Vec::with_capacity(4);
+        self.for_each_component(|mark, bytes| out.push((mark, bytes)));
+        out
+    }
+
+    fn for_each_component<'a>(&'a self, mut see: impl FnMut(u8, &'a [u8])) {
+        let mut rows = |table: &'a TableName, partition: &'a [Vec<u8>], clustering: &'a [Vec<u8>]| {
+            see(KEYSPACE, table.keyspace.as_bytes());
+            see(TABLE, table.table.as_bytes());
+            partition.iter().for_each(|key| see(PARTITION, key));
+            clustering.iter().for_each(|key| see(CLUSTERING, key));
+        };
+        match self {
+            Target::Cluster => {}
+            Target::Keyspace(name) => see(KEYSPACE, name.as_bytes()),
+            Target::Table(table) => rows(table, &[], &[]),
+            Target::Partition { table, partition } => rows(table, partition, &[]),
+            Target::Row { table, partition, clustering } => rows(table, partition, clustering),
+            Target::Column { table, partition, clustering, column } => {
+                rows(table, partition, clustering);
+                see(COLUMN, column.as_bytes());
+            }
+            Target::Family(name) => see(FAMILY, name.as_bytes()),
+            Target::Key { family, key } => {
+                see(FAMILY, family.as_bytes());
+                see(KEY, key);
+            }
+            Target::Node(id) => see(NODE, id.as_bytes()),
+            Target::TableFile(uid) => see(TABLE_FILE, &uid.0),
+            Target::Engine(part) => see(ENGINE, part.as_bytes()),
+        }
+    }
+
+    /// The length of its path.
+    pub fn path_bytes(&self) -> usize {
+        let mut length = 0;
+        self.for_each_component(|_, bytes| length += 1 + component_bytes(bytes));
+        length
+    }
+
+    /// Appends its path. Errors: `Invalid` for what is no target, with nothing appended.
+    pub fn put_path(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.check()?;
+        out.reserve(self.path_bytes());
+        self.for_each_component(|mark, bytes| {
+            out.push(mark);
+            put_component(out, bytes);
+        });
+        Ok(())
+    }
+
+    /// Its path.
+    pub fn to_path(&self) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.put_path(&mut out)?;
+        Ok(out)
+    }
+
+    /// The target of a path; bytes that are no path are refused.
+    pub fn from_path(path: &[u8]) -> Result<Target> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err(Error::structural("a path longer than the limit"));
+        }
+        let mut reader = Reader::new(path);
+        let mut names: Vec<String> = Vec::new();
+        let (mut partition, mut clustering, mut key, mut uid) = (Vec::new(), Vec::new(), None, None);
+        let mut last = 0;
+        while !reader.is_empty() {
+            let mark = reader.u8()?;
+            if !may_follow(last).contains(&mark) {
+                return Err(Error::structural("a path with a component where it cannot be"));
+            }
+            let bytes = take_component(&mut reader)?;
+            match mark {
+                PARTITION => partition.push(bytes),
+                CLUSTERING => clustering.push(bytes),
+                KEY => key = Some(bytes),
+                TABLE_FILE => uid = Some(uid_of(&bytes)?),
+                _ => names.push(name_of(bytes)?),
+            }
+            last = mark;
+        }
+        let mut names = names.into_iter();
+        let mut name = || names.next().unwrap_or_default(); // one for each mark that was let through
+        let mut table = || TableName { keyspace: name(), table: name() };
+        Ok(match last {
+            KEYSPACE => Target::Keyspace(name()),
+            TABLE => Target::Table(table()),
+            PARTITION => Target::Partition { table: table(), partition },
+            CLUSTERING => Target::Row { table: table(), partition, clustering },
+            COLUMN => Target::Column { table: table(), partition, clustering, column: name() },
+            FAMILY => Target::Family(name()),
+            KEY => Target::Key { family: name(), key: key.unwrap_or_default() },
+            NODE => Target::Node(name()),
+            TABLE_FILE => Target::TableFile(uid.unwrap_or_default()),
+            ENGINE => Target::Engine(name()),
+            _ => Target::Cluster,
+        })
+    }
+
+    /// The paths of everything above it, nearest first, and its own before them, as lengths of its own path.
+    pub fn path_ends(path: &[u8]) -> Result<Vec<usize>> {
+        let (mut reader, mut ends) = (Reader::new(path), vec![0]);
+        while !reader.is_empty() {
+            reader.u8()?;
+            skip_component(&mut reader)?;
+            ends.push(reader.position());
+        }
+        ends.reverse();
+        Ok(ends)
+    }
+}
+
+/// Moves past a path and its end and returns the path, which may still be none that a target has.
+pub fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let (rest, start) = (reader.rest(), reader.position());
+    while reader.u8()? != END {
+        skip_component(reader)?;
+    }
+    Ok(&rest[..reader.position() - start - 1])
+}
+
+fn name_of(bytes: Vec<u8>) -> Result<String> {
+    if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES {
+        return Err(Error::structural("a name in a path that is empty or too long"));
+    }
+    String::from_utf8(bytes).map_err(|_| Error::structural("a name in a path that is no text"))
+}
+
+fn uid_of(bytes: &[u8]) -> Result<Uid> {
+    <[u8; 16]>::try_from(bytes).map(Uid).map_err(|_| Error::structural("a table file in a path without a whole uid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{john, target};
+    use super::*;
+    use crate::ordered::successor;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_paths() {
+        // docs/format.md, section 9.2.
+        let cases: [(Target, &[u8]); 5] = [
+            (Target::Cluster, b""),
+            (john(), b"\x10School\0\x01\x12Teacher\0\x01\x14John\0\x01"),
+            (Target::key("users", *b"a\0b"), b"\x50users\0\x01\x52a\0\xffb\0\x01"),
+            (Target::Node("n1".to_owned()), b"\x20n1\0\x01"),
+            (Target::Engine("compaction".to_owned()), b"\x40compaction\0\x01"),
+        ];
+        for (target, path) in cases {
+            assert_eq!(target.to_path().unwrap(), path, "{target:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn paths_come_back_and_sort_as_their_components(a in target(), b in target()) {
+            let (one, other) = (a.to_path().unwrap(), b.to_path().unwrap());
+            prop_assert_eq!(one.len(), a.path_bytes());
+            prop_assert_eq!(Target::from_path(&one).unwrap(), a.clone());
+            prop_assert_eq!(one.cmp(&other), a.cmp(&b));
+            // What lies below is what begins with the path, and the ends of a path are those above it.
+            prop_assert_eq!(other.starts_with(&one), a.covers(&b));
+            let within = other >= one && successor(&one).is_none_or(|end| other < end);
+            prop_assert_eq!(within, a.covers(&b));
+            let above = Target::path_ends(&other).unwrap().into_iter().any(|end| other[..end] == one);
+            prop_assert_eq!(above, a.covers(&b));
+        }
+
+        #[test]
+        fn a_path_ends_where_it_ends(target in target(), behind: Vec<u8>) {
+            let path = target.to_path().unwrap();
+            let key = [&path[..], &[END], &behind].concat();
+            let mut reader = Reader::new(&key);
+            prop_assert_eq!(skip_path(&mut reader).unwrap(), &path[..]);
+            prop_assert_eq!(reader.rest(), &behind[..]);
+        }
+
+        #[test]
+        fn any_bytes_are_a_path_in_its_one_form_or_refused(
+            marks in vec((prop_oneof![0x0Fu8..0x1A, Just(0x20), Just(0x30), Just(0x40), Just(0x50), Just(0x52)], vec(any::<u8>(), 0..3)), 0..4),
+            cut in 0..4usize,
+            any: Vec<u8>,
+        ) {
+            let mut bytes = Vec::new();
+            for (mark, component) in &marks {
+                bytes.push(*mark);
+                put_component(&mut bytes, component);
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut / 3));
+            for bytes in [bytes, any] {
+                let _ = skip_path(&mut Reader::new(&bytes));
+                if let Ok(target) = Target::from_path(&bytes) {
+                    prop_assert_eq!(target.to_path().unwrap(), bytes);
+                }
+            }
+        }
+    }
+}

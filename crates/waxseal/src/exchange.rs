@@ -1,0 +1,130 @@
+//! Exchange with other stores: key ranges of a family as table files, out and in. The work is done by `waxseal_meta::exchange`.
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+
+use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::record::Seqno;
+use waxseal_meta::exchange as work;
+
+use crate::family::ColumnFamily;
+use crate::range::KeyRange;
+use crate::snapshot::Snapshot;
+
+pub use waxseal_meta::exchange::header::File;
+pub use waxseal_meta::exchange::{Exported, Form, Imported, Manifest, Policy, Versions};
+
+/// What is exported, and what may leave beside it. The default: everything, as it is now, and no metadata.
+///
+/// ```
+/// use waxseal::exchange::{ExportOptions, Policy};
+///
+/// let options = ExportOptions::new().range("a".."m").policy(Policy::Companion { allow: vec![] }); // seals and nothing else
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ExportOptions {
+    policy: Policy,
+    ranges: Vec<Bounds>,
+    versions: Versions,
+    seqno: Option<Seqno>,
+}
+
+impl ExportOptions {
+    /// The defaults.
+    pub fn new() -> ExportOptions {
+        ExportOptions::default()
+    }
+
+    /// Adds a range of keys; they must ascend and not meet. Without any: all keys.
+    pub fn range(mut self, range: impl KeyRange) -> ExportOptions {
+        self.ranges.push(range.into_bounds());
+        self
+    }
+
+    /// What may leave beside the records. Default [`Policy::Strip`]: metadata never leaves.
+    pub fn policy(mut self, policy: Policy) -> ExportOptions {
+        self.policy = policy;
+        self
+    }
+
+    /// Which versions of a key. Default [`Versions::Newest`].
+    pub fn versions(mut self, versions: Versions) -> ExportOptions {
+        self.versions = versions;
+        self
+    }
+
+    /// The seqno that every record gets in the place of this store's; with [`Versions::Newest`] alone.
+    pub fn seqno(mut self, seqno: Seqno) -> ExportOptions {
+        self.seqno = Some(seqno);
+        self
+    }
+}
+
+impl ColumnFamily {
+    /// Writes records of the family as table files into a new directory, for another node: one of this kind, a plain one, or one
+    /// that has never heard of seals. Every record is checked on its way out.
+    ///
+    /// Costs a scan and the files; they are durable when it returns, and a directory without its last file, `EXCHANGE`, is no
+    /// export. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
+    /// written; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
+    /// the MetaHive paper; docs/format.md, section 8.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let parcel = dir.path().join("parcel");
+    /// use waxseal::Db;
+    /// use waxseal::exchange::{ExportOptions, Policy};
+    ///
+    /// let (from, to) = (Db::open(dir.path().join("from"))?, Db::open(dir.path().join("to"))?);
+    /// let (giver, taker) = (from.column_family("default")?, to.column_family("default")?);
+    /// giver.put("a", "1")?;
+    /// giver.put("b", "2")?;
+    /// let sealed = Policy::Companion { allow: vec![] };
+    /// giver.export(&parcel, ExportOptions::new().policy(sealed))?;
+    /// let imported = taker.import(&parcel)?;
+    /// assert_eq!((imported.records, imported.sealed), (2, 2));
+    /// assert_eq!(taker.get("a")?.unwrap(), "1");
+    /// assert_eq!(from.digest(&giver, ..)?, to.digest(&taker, ..)?); // everything arrived, as it was
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn export(&self, dir: impl AsRef<Path>, options: ExportOptions) -> Result<Exported> {
+        self.export_at(dir.as_ref(), options, At::Latest)
+    }
+
+    /// Takes an export in: every record is checked first, all come under one new seqno, over what the keys held before. A failed
+    /// import has changed nothing.
+    ///
+    /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its
+    /// seal or row says; `Invalid` for another order of keys, or without an export there; `FormatTooNew`, `ReadOnly`, `Io`.
+    pub fn import(&self, dir: impl AsRef<Path>) -> Result<Imported> {
+        self.inner.check_writable()?;
+        self.inner.check(&self.family)?;
+        work::import(&self.inner.engine, &self.family, &self.inner.env, dir.as_ref())
+    }
+
+    /// Takes in bare table files, which nothing describes but their own properties: those of an old node. Errors: as `import`.
+    pub fn import_tables(&self, tables: &[PathBuf], form: Form) -> Result<Imported> {
+        self.inner.check_writable()?;
+        self.inner.check(&self.family)?;
+        work::import_tables(&self.inner.engine, &self.family, &self.inner.env, tables, form)
+    }
+
+    fn export_at(&self, dir: &Path, options: ExportOptions, at: At<'_>) -> Result<Exported> {
+        self.inner.check(&self.family)?;
+        let ExportOptions { policy, ranges, versions, seqno } = options;
+        let bounds = if ranges.is_empty() { vec![(Bound::Unbounded, Bound::Unbounded)] } else { ranges };
+        let request = work::Export { policy, bounds, at, versions, seqno };
+        work::export(&self.inner.engine, &self.family, &self.inner.env, dir, &request)
+    }
+}
+
+impl Snapshot {
+    /// Writes records of a family, as it was, into a new directory: see [`ColumnFamily::export`].
+    pub fn export(&self, cf: &ColumnFamily, dir: impl AsRef<Path>, options: ExportOptions) -> Result<Exported> {
+        cf.export_at(dir.as_ref(), options, At::Snapshot(self.of(cf)?))
+    }
+}

@@ -1,0 +1,75 @@
+//! Values with their seals: handed in, handed out.
+
+use std::fmt;
+
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::record::{Record, Seqno};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_meta::{Seal, Sealer};
+
+use crate::slice::Slice;
+
+/// A value as it was put, with the seal that was born with it and its place in the order of commits.
+///
+/// The seal says what was written under which key, and nothing of where it lives: it is the same on every replica, and after any
+/// number of compactions. Keep it, or send it along: whoever holds key and value can check them with [`Seal::of`].
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// use waxseal::{Db, Seal};
+///
+/// let cf = Db::memory()?.column_family("default")?;
+/// cf.put("key", "value")?;
+/// let sealed = cf.get_sealed("key")?.unwrap();
+/// assert_eq!(sealed.value, "value");
+/// assert_eq!(sealed.seal, Seal::of(b"key", b"value"));
+///
+/// let other = Db::memory()?.column_family("default")?; // another store, perhaps on another machine
+/// other.put_sealed("key", &sealed.value, sealed.seal)?;
+/// assert!(other.put_sealed("key", "damaged on the way", sealed.seal).is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// The value, copied.
+    pub value: Slice,
+    /// Its seal, against which the value was checked.
+    pub seal: Seal,
+    /// Its place in the order of commits; 0 once no snapshot can tell.
+    pub seqno: Seqno,
+}
+
+impl Sealed {
+    /// The record's value and seal, if the two agree. Errors: `Corruption` if they do not, `Invalid` if it has no seal.
+    pub(crate) fn of(record: &Record<'_>, keeper: &Sealer) -> Result<Sealed> {
+        let seal = match keeper.verify(record, hash_key(record.key), Protection::Partial) {
+            Check::Validated => Sealer::seal_of(record)?,
+            Check::CompanionDamaged => mended(record, keeper)?,
+            Check::Unverified => None,
+            Check::Missing | Check::Corrupted => {
+                let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
+                return Err(Error::corruption(damage, "a record does not match its seal"));
+            }
+        };
+        let seal = seal.ok_or_else(|| Error::invalid("the record has no seal: it was written by a plain store"))?;
+        Ok(Sealed { value: record.value.into(), seal, seqno: record.seqno })
+    }
+}
+
+/// The seal as it was before it was hit.
+#[cold]
+fn mended(record: &Record<'_>, keeper: &Sealer) -> Result<Option<Seal>> {
+    let mut companion = Vec::new();
+    match keeper.on_build(record, Protection::Complete, &mut companion) {
+        Build::Mend => Sealer::seal_of(&Record { companion: &companion, ..*record }),
+        _ => Ok(Some(Seal::of_record(record))),
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}, {:?}", self.value, self.seqno, self.seal)
+    }
+}

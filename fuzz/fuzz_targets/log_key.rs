@@ -1,0 +1,8 @@
+//! Any bytes as a row of log and registry: read and written back as it was, or refused.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    waxseal_registry::fuzzing::log_key(data);
+});

@@ -1,0 +1,8 @@
+//! Any text as a target, any bytes as its path: read and written back, or refused.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    waxseal_registry::fuzzing::target_text(data);
+});
