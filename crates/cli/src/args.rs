@@ -90,10 +90,14 @@ pub(crate) enum Verb {
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Write what can still be read of a store, which may not even open, into a new one.
+    /// Write what can still be read of a store, which may not even open, into a new one. Where something newer may have been lost
+    /// the new store is fenced: reads there answer corruption.
     Salvage {
         /// A new or empty directory.
         dest: PathBuf,
+        /// Leave no fences: reads of the new store answer with what was found, be it an older version.
+        #[arg(long)]
+        accept_loss: bool,
     },
     /// Print a count and a sum of the family's records, or of some: equal for equal content, in any store.
     Digest(Span),

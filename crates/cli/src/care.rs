@@ -52,10 +52,10 @@ pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Res
     print(&report, output)
 }
 
-pub(crate) fn salvage(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn salvage(args: &Args, dest: &Path, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
     let dir = existing_store(args)?;
     let mut watch = progress::watch("salvage");
-    let options = SalvageOptions { progress: Some(&mut watch) };
+    let options = SalvageOptions { accept_loss, progress: Some(&mut watch) };
     let report = Db::builder(dir).salvage(dest, options)?;
     print(&report, output)
 }

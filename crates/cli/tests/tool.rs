@@ -323,8 +323,18 @@ fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
     let copy = tool.path("copy");
     let output = tool.run(&[OsStr::new("salvage"), copy.as_os_str()]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let salvaged = Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(&copy).arg("scan").output().unwrap();
+    let of = |dir: &Path, verb: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_waxseal")).arg("-d").arg(dir).args(verb).output().unwrap()
+    };
+    let salvaged = of(&copy, &["scan"]);
     assert!(whole(&String::from_utf8(salvaged.stdout).unwrap()) >= whole(&rows));
+    // What it could not read is fenced there too, unless that is accepted.
+    assert_eq!((salvaged.status.code(), of(&copy, &["get", &lost]).status.code()), (Some(3), Some(3)));
+    let accepted = tool.path("accepted");
+    let output = tool.run(&[OsStr::new("salvage"), accepted.as_os_str(), OsStr::new("--accept-loss")]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let rows_accepted = of(&accepted, &["scan"]);
+    assert!(rows_accepted.status.success() && whole(&String::from_utf8(rows_accepted.stdout).unwrap()) >= whole(&rows));
     // Repair fences it, for good.
     tool.ends(3, &["repair"]);
     let (after, _) = tool.ends(3, &["scan"]);

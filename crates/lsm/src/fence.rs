@@ -31,12 +31,28 @@ pub struct Fence {
 }
 
 impl Fence {
+    /// A fence over all versions of the keys from `low` to `high`, both included.
+    pub fn over(low: &[u8], high: &[u8], bound: Seqno, file: &str, verdict: Verdict) -> Fence {
+        let (from, to) = ((low.to_vec(), MAX_SEQNO), (high.to_vec(), 0));
+        Fence { from, to, bound, file: file.to_owned(), offset: 0, verdict }
+    }
+
+    /// A fence over every key there can be. None where the order does not say which key is the last.
+    pub fn over_all(order: &Order, bound: Seqno, file: &str, verdict: Verdict) -> Option<Fence> {
+        order.is_bytewise().then(|| Fence::over(&[], &[0xFF; MAX_KEY_BYTES], bound, file, verdict))
+    }
+
     /// True if a record at this place may be older than one that was lost, or be missing its newest version: it does not decide.
     pub fn covers(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         seqno <= self.bound && self.may_hide(order, key, self.bound) && {
             // A version that stands behind the span, of the key with which it ends, is older than what was lost.
             order.compare_internal((&self.from.0, self.from.1), (key, seqno)) != Ordering::Greater
         }
+    }
+
+    /// `covers`, for a reader who sees nothing above `at`: what was lost may be newer than that.
+    pub fn covers_at(&self, order: &Order, key: &[u8], seqno: Seqno, at: Seqno) -> bool {
+        self.covers(order, key, seqno) && self.may_hide(order, key, at)
     }
 
     /// True if a version of `key` not above `seqno` may have been lost here.
@@ -121,6 +137,15 @@ mod tests {
         for (key, seqno, covered) in [("b", 7, false), ("b", 3, true), ("c", 10, false), ("c", 9, true), ("d", 4, true)]
         {
             assert_eq!(fence.covers(&order, key.as_bytes(), seqno), covered, "{key}@{seqno}");
+        }
+    }
+
+    #[test]
+    fn a_fence_over_all_hides_every_key() {
+        let fence = Fence::over_all(&Order::bytewise(), 9, "000001.log", Verdict::Checksum).unwrap();
+        let order = Order::bytewise();
+        for key in [&b""[..], b"k", &[0xFF; 64], &[0xFF; MAX_KEY_BYTES]] {
+            assert!(fence.may_hide(&order, key, 9) && fence.covers(&order, key, 9) && !fence.covers(&order, key, 10));
         }
     }
 

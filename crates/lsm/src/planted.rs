@@ -36,11 +36,21 @@ pub enum Bug {
     TombstoneDroppedUnderFence,
     FlushNotRedone,
     EmittedRowsInOtherEdit,
+    SealRecomputedInCompaction,
+    OlderVersionServedForDamaged,
+    OlderVersionShownUnderFence,
+    AbsenceNotProved,
+    CachedBlockNotVerified,
+    HealedBlockNotConfirmed,
+    SealNotBoundAfterReplay,
+    AdoptionUnmarked,
+    AdoptionInCompleteFile,
+    LossNotFencedByRepair,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 29] = [
+    pub const ALL: [Bug; 39] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -70,6 +80,16 @@ impl Bug {
         Bug::TombstoneDroppedUnderFence,
         Bug::FlushNotRedone,
         Bug::EmittedRowsInOtherEdit,
+        Bug::SealRecomputedInCompaction,
+        Bug::OlderVersionServedForDamaged,
+        Bug::OlderVersionShownUnderFence,
+        Bug::AbsenceNotProved,
+        Bug::CachedBlockNotVerified,
+        Bug::HealedBlockNotConfirmed,
+        Bug::SealNotBoundAfterReplay,
+        Bug::AdoptionUnmarked,
+        Bug::AdoptionInCompleteFile,
+        Bug::LossNotFencedByRepair,
     ];
 }
 

@@ -238,7 +238,7 @@ pub trait Companions: Send + Sync {
 /// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
 /// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.
 #[inline]
-pub(crate) fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
+pub fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) {
     out.clear();
     if !written.is_empty() && keeper.protection() != Protection::None {
         out.extend_from_slice(written);

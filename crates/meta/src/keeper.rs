@@ -19,6 +19,7 @@
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, hash_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
+use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 
@@ -239,10 +240,11 @@ impl Sealer {
                 return Build::Keep;
             }
             (SealPoint::Flush, _, _) => (Count::Computed, &[]),
-            (_, Adoption::BySource, Protection::Complete) => {
+            (_, Adoption::BySource, Protection::Complete) if !active(Bug::AdoptionInCompleteFile) => {
                 self.tally.add(Count::Unsealed);
                 return Build::Keep; // lost: the verifying pass says so
             }
+            _ if active(Bug::AdoptionUnmarked) => (Count::Adopted, &[]),
             _ => (Count::Adopted, &ADOPTED_BYTES),
         };
         let Ok(seal) = seal_of(record.kind, hash_key(record.key), record.value, beside) else { return Build::Keep };
@@ -304,6 +306,10 @@ impl Companions for Sealer {
 
     #[inline]
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        if active(Bug::SealRecomputedInCompaction) && only_word(record.companion).is_some() {
+            out.extend_from_slice(&seal_bytes(Seal::of_record(record).at(record.seqno)));
+            return Build::Derive;
+        }
         if only_word(record.companion).is_some() && self.hits.is_empty() && !self.providers.wants().every_build {
             return Build::Keep;
         }

@@ -8,6 +8,7 @@
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Bounds, Db, Family};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::options::Verify;
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 
@@ -72,13 +73,13 @@ pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> 
 /// Errors: those of `Db::get` and of `meta_of`.
 pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16) -> Result<Option<Meta>> {
     let mut meta = Ok(None);
-    db.get(family, key, at, &mut |record| meta = meta_of(record, provider))?;
+    db.get_checked(family, key, at, Verify::Never, &mut |record| meta = meta_of(record, provider))?;
     meta
 }
 
 /// The entries of a provider beside the values within bounds, in the order of their keys; values without one are passed over.
 pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
-    Ok(MetaIter { cursor: db.cursor(family, at, bounds)?, provider, place: Place::Before })
+    Ok(MetaIter { cursor: db.cursor_checked(family, at, bounds, Verify::Never)?, provider, place: Place::Before })
 }
 
 /// Keys with their entries of one provider. After an error it goes on behind what is damaged, where the cursor below can.

@@ -121,8 +121,9 @@ impl Db {
     }
 
     /// Reads what can still be read of the store in `from`, which may not even open, and writes it into a new store in `to`. The
-    /// source is not written to. A record that does not match its seal, and anything that may hide a newer one, is left out and
-    /// reported. [`Builder::salvage`] does the same for a store with settings.
+    /// source is not written to. A record that does not match its seal is left out; where it, or anything newer than what was found,
+    /// may have stood the new store is fenced: reads there answer `Corruption`. [`Builder::salvage`] does the same for a store with
+    /// settings, or with the loss accepted.
     pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Report> {
         Db::builder(from).salvage(to, SalvageOptions::default())
     }

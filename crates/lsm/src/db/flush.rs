@@ -112,7 +112,7 @@ impl Inner {
         let mut parts: Vec<Replaced<'_>> = flushed.parts(family).collect();
         let (table, bytes) = (flushed.written.tables.first().map(|meta| meta.number), flushed.bytes());
         parts[0].flushed = Some(through);
-        let later = planted::active(Bug::EmittedRowsInOtherEdit).then(|| parts.split_off(1)).unwrap_or_default();
+        let later = if planted::active(Bug::EmittedRowsInOtherEdit) { parts.split_off(1) } else { Vec::new() };
         let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
         let through_of_edit = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
         edit.changes.push(Change::Flushed { family: family.id(), seqno: through_of_edit });

@@ -67,6 +67,7 @@ pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
+pub use recover::facts_of;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
 pub use watch::IntegrityMetrics;
@@ -160,6 +161,8 @@ pub(crate) struct Inner {
     access: Access,
     origin: Origin,
     closed: AtomicBool,
+    /// Somebody wants no more writes until the store is opened anew.
+    refusing: AtomicBool,
     /// The last seqno that reads see (I01).
     visible: AtomicU64,
     families: ArcSwap<Families>,
@@ -226,7 +229,13 @@ impl Db {
 
     /// True if writes answer `ReadOnly`.
     pub fn is_read_only(&self) -> bool {
-        self.inner().access != Access::Write
+        self.inner().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
+    }
+
+    /// From now on whatever would change the store answers `ReadOnly`, until it is opened anew. Reads go on, and so does the work
+    /// that nobody asks for: what was written before is flushed and compacted.
+    pub fn refuse_writes(&self) {
+        self.inner().refusing.store(true, Ordering::Relaxed);
     }
 
     /// A view of the whole store as it is now; what it sees is kept until its last clone is dropped.
@@ -288,6 +297,10 @@ impl Db {
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = self.open_inner()?;
         match (&inner.log, inner.access) {
+            (Some(_), _) if inner.refusing.load(Ordering::Relaxed) => Err(Error::of(
+                ErrorKind::ReadOnly,
+                "writes were refused after damage was met: look at the device, then open anew",
+            )),
             (Some(log), _) => Ok((inner, log)),
             (None, Access::NoSpace) => {
                 Err(Error::of(ErrorKind::ReadOnly, "opened read-only: there was no room on the device to recover"))

@@ -190,6 +190,7 @@ fn start(
         access,
         origin: Origin::here(),
         closed: AtomicBool::new(false),
+        refusing: AtomicBool::new(false),
         visible: AtomicU64::new(opened.visible),
         next_file: opened.next_file,
         families: ArcSwap::from_pointee(opened.families),

@@ -173,8 +173,8 @@ impl Inner {
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
             outcome = match record.kind {
-                _ if !view.fences.is_empty() && self.is_fenced(family, view, record) => {
-                    Err(self.fenced(family, view, |fence| fence.covers(order, record.key, record.seqno)))
+                _ if !view.fences.is_empty() && self.is_fenced((family, view), record, seqno) => {
+                    Err(self.fenced(family, view, |fence| fence.covers_at(order, record.key, record.seqno, seqno)))
                 }
                 Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
                 Kind::Put => {
@@ -236,8 +236,8 @@ impl Inner {
 
     /// True if a record lies where something was lost that would decide in its place.
     #[cold]
-    fn is_fenced(&self, family: &Family, view: &View, record: &Record<'_>) -> bool {
-        view.fences.iter().any(|fence| fence.covers(family.order(), record.key, record.seqno))
+    fn is_fenced(&self, (family, view): (&Family, &View), record: &Record<'_>, at: Seqno) -> bool {
+        view.fences.iter().any(|fence| fence.covers_at(family.order(), record.key, record.seqno, at))
     }
 
     /// The error of the fence that a read has met.

@@ -374,7 +374,8 @@ pub(super) fn shelf(
 }
 
 /// What the manifest proves about the log.
-pub(super) fn facts_of(state: &State) -> Facts {
+/// What a manifest proves about the log.
+pub fn facts_of(state: &State) -> Facts {
     Facts {
         sealed: state.sealed.values().copied().collect(),
         permanent: state.permanent_offset,

@@ -91,6 +91,12 @@ impl Db {
         inner.change_fences(family, Vec::new(), fences)
     }
 
+    /// Ends fences and begins others, in one edit.
+    pub fn replace_fences(&self, family: &Family, lifted: &[u64], fenced: Vec<Fence>) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.change_fences(family, lifted.to_vec(), fenced)
+    }
+
     /// Numbers of the tables of a family that compactions leave alone.
     pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
         let view = family.pinned_view();
@@ -133,12 +139,6 @@ impl<'a> HeldTables<'a> {
     /// Level and facts of each, in the order asked for.
     pub fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableMeta>)> {
         self.tables.iter().map(|(level, table)| (*level, table.meta()))
-    }
-
-    /// The tables themselves.
-    #[allow(dead_code, reason = "examine reads them")]
-    pub(crate) fn handles(&self) -> &[(usize, Arc<TableHandle>)] {
-        &self.tables
     }
 
     /// Puts `replacement` in the place of the tables, in the deepest level that one of them is in; answers the new ones. On an

@@ -13,6 +13,7 @@ use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use crate::batch::Operations;
 use crate::error::Result;
+use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, bind_written};
 use crate::sst::Cache;
@@ -43,7 +44,8 @@ impl Replay<'_> {
             if let Some(family) = self.families.by_id.get(&operation.family)
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                bind_written(&*companions, operation.companion, seqno, &mut self.companion);
+                let bound = if planted::active(Bug::SealNotBoundAfterReplay) { 0 } else { seqno };
+                bind_written(&*companions, operation.companion, bound, &mut self.companion);
                 let record = Record {
                     key: operation.key,
                     seqno,

@@ -244,7 +244,7 @@ impl UserCursor {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
             match pass_to {
-                None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record) => {
+                None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record, self.seqno) => {
                     self.seen.set(lead, record.key);
                     passed = 0;
                 }
@@ -417,7 +417,7 @@ impl UserCursor {
         if self.pending == 0 {
             self.fences.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
         }
-        self.fences.iter().any(|fence| fence.covers(order, record.key, record.seqno))
+        self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
     /// True if the time of a record is over.
@@ -452,9 +452,12 @@ impl UserCursor {
 /// True if a record that a walk on comes to may be older than one that was lost. Fences that lie behind it are forgotten.
 #[cold]
 #[inline(never)]
-fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>) -> bool {
+fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
+    if planted::active(Bug::OlderVersionShownUnderFence) {
+        return false;
+    }
     fences.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
-    fences.iter().any(|fence| fence.covers(order, record.key, record.seqno))
+    fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
 }
 
 /// The record that decides over its key is none to show: a tombstone, or a value whose time is over, hides the key; any other kind

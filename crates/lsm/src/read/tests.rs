@@ -8,9 +8,10 @@ use proptest::sample::select;
 use super::*;
 use crate::cursor::Cursor;
 use crate::cursor::testing::{Move, Owned, VecCursor, keys, moves, orders, records, seqnos, sorted};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, Verdict};
+use crate::fence::Fence;
 use crate::memtable::Memtable;
-use crate::merge::MergeCursor;
+use crate::merge::{FenceCursor, MergeCursor};
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 
@@ -85,8 +86,137 @@ fn versions() -> impl Strategy<Value = Vec<Owned>> {
     })
 }
 
+/// A source that has lost some of its records: what it has kept, and a fence around each run of lost ones.
+fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]) -> (Vec<Owned>, Vec<Fence>) {
+    let records = sorted(order, records);
+    let mut is_lost = vec![false; records.len()];
+    for (at, length) in holes.iter().filter(|_| !records.is_empty()) {
+        let at = at.index(records.len());
+        is_lost[at..(at + length).min(records.len())].fill(true);
+    }
+    let bound = records.iter().map(|record| record.seqno).max().unwrap_or(0);
+    let mut fences = Vec::new();
+    for (start, run) in is_lost.iter().enumerate().filter_map(|(at, lost)| {
+        let starts = *lost && (at == 0 || !is_lost[at - 1]);
+        starts.then(|| (at, is_lost[at..].iter().take_while(|lost| **lost).count()))
+    }) {
+        let from = match start.checked_sub(1).map(|left| &records[left]) {
+            Some(left) => (left.key.clone(), left.seqno.saturating_sub(1)),
+            None => (records[0].key.clone(), MAX_SEQNO),
+        };
+        let to = match records.get(start + run) {
+            Some(right) => (right.key.clone(), right.seqno + 1),
+            None => (records[records.len() - 1].key.clone(), 0),
+        };
+        let (file, offset, verdict) = (format!("{start}"), 0, Verdict::Seal);
+        fences.push(Fence { from, to, bound, file, offset, verdict });
+    }
+    let mut at = 0..;
+    (records.into_iter().filter(|_| !is_lost[at.next().unwrap()]).collect(), fences)
+}
+
+/// What a user sees beside fences: of each key the newest version that is left, unless a fence covers it.
+fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bounds: &Bounds) -> Vec<Owned> {
+    let mut seen = view(order, kept, seqno, bounds);
+    seen.retain(|record| !fences.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
+    seen
+}
+
+/// Makes a move, and if it meets fences goes on in its direction; answers the files of those it met.
+fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
+    let (mut outcome, forward) = match step {
+        Move::First => (cursor.first(), true),
+        Move::Last => (cursor.last(), false),
+        Move::Seek(key, _) => (cursor.seek(key), true),
+        Move::SeekForPrev(key, _) => (cursor.seek_for_prev(key), false),
+        Move::Next => (cursor.next(), true),
+        Move::Prev => (cursor.prev(), false),
+    };
+    let mut met = Vec::new();
+    while let Err(error) = outcome {
+        assert_eq!(error.damage().unwrap().verdict, Verdict::Seal);
+        assert_eq!(error.damage().unwrap().cf.as_deref(), Some("family"));
+        assert!(!cursor.valid());
+        met.push(error.damage().unwrap().file.clone());
+        outcome = if forward { cursor.next() } else { cursor.prev() };
+    }
+    met
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Nothing wrong is shown, nothing is missing in silence, and no fence is told of twice on the way through.
+    #[test]
+    fn beside_fences_what_decides_is_shown_and_the_rest_is_told(
+        records in prop_oneof![records(80), versions()], share in 0usize..100, seqno in seqnos(), bounds in bounds(),
+        holes in vec((any::<prop::sample::Index>(), 1usize..6), 0..4), moves in moves(60), at_all: bool,
+    ) {
+        let (order, seqno) = (Order::bytewise(), if at_all { MAX_SEQNO } else { seqno });
+        let (older, newer) = records.split_at(records.len() * share / 100);
+        let (kept, fences) = lost(&order, older, &holes);
+        let left = [&kept[..], newer].concat();
+        let truth = view(&order, &records, seqno, &bounds);
+        let shown = view_beside(&order, &left, &fences, seqno, &bounds);
+        for record in &shown {
+            prop_assert!(truth.contains(record), "{:?} is not what was written last: {:?}", record, fences);
+        }
+        for record in truth.iter().filter(|record| !shown.contains(record)) {
+            prop_assert!(fences.iter().any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, fences, kept.len());
+        }
+        let cursor = |bounds: Bounds| {
+            let sources: Vec<Box<dyn Cursor>> = vec![
+                Box::new(VecCursor::new(&order, newer)),
+                Box::new(FenceCursor::new(order.clone(), Arc::new(fences.clone()))),
+                Box::new(VecCursor::new(&order, &kept)),
+            ];
+            let merged = Box::new(MergeCursor::new(order.clone(), sources));
+            UserCursor::new(order.clone(), merged, seqno, bounds).of_family("family")
+        };
+        // All the way, both ways.
+        for forward in [true, false] {
+            let mut through = cursor((Bound::Unbounded, Bound::Unbounded));
+            let all = view_beside(&order, &left, &fences, seqno, &(Bound::Unbounded, Bound::Unbounded));
+            let mut met = go_on(&mut through, if forward { &Move::First } else { &Move::Last });
+            let mut found = Vec::new();
+            while through.valid() {
+                found.push(Owned::from(through.record()));
+                met.extend(go_on(&mut through, if forward { &Move::Next } else { &Move::Prev }));
+            }
+            if !forward {
+                found.reverse();
+            }
+            prop_assert_eq!(&found, &all);
+            let truth = view(&order, &records, seqno, &(Bound::Unbounded, Bound::Unbounded));
+            for record in truth.iter().filter(|record| !found.contains(record)) {
+                let mut told = fences.iter().filter(|fence| met.contains(&fence.file));
+                prop_assert!(told.any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} lost in silence", record);
+            }
+            let count = met.len();
+            met.sort();
+            met.dedup();
+            prop_assert_eq!(met.len(), count, "told twice");
+        }
+        // In and out, round and round.
+        let mut cursor = cursor(bounds);
+        let mut at: Option<usize> = None;
+        for (n, step) in moves.iter().enumerate() {
+            let from = |key: &[u8]| shown.partition_point(|record| &record.key[..] < key);
+            let past = |key: &[u8]| shown.partition_point(|record| &record.key[..] <= key);
+            let to = match step {
+                Move::First => Some(0),
+                Move::Last => shown.len().checked_sub(1),
+                Move::Seek(key, _) => Some(from(key)),
+                Move::SeekForPrev(key, _) => past(key).checked_sub(1),
+                Move::Next => at.map(|at| at + 1),
+                Move::Prev => at.and_then(|at| at.checked_sub(1)),
+            };
+            go_on(&mut cursor, step);
+            at = to.filter(|at| *at < shown.len());
+            let found = cursor.valid().then(|| Owned::from(cursor.record()));
+            prop_assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "after move {}, {:?}, {:?}", n, step, &fences);
+        }
+    }
 
     #[test]
     fn the_view_is_that_of_the_oracle(

@@ -285,6 +285,12 @@ impl Block {
         Ok(Place { at: low, equal: equal.filter(|(at, _)| *at == low).map(|(_, entry)| entry) })
     }
 
+    /// True if the entry at a place seems to stand at or behind a place in internal order.
+    pub(super) fn is_not_before(&self, at: usize, (key, seqno): (&[u8], Seqno), order: &Order) -> bool {
+        let compared = self.entry(at).and_then(|entry| Ok((self.compare(at, &entry, key, order)?, self.seqno(&entry))));
+        compared.is_ok_and(|(compared, own)| compared.then(seqno.cmp(&own)) != Ordering::Less)
+    }
+
     /// Whether the last entry has this key, so that older versions of it may stand in the next block.
     pub(super) fn ends_with(&self, key: &[u8], order: &Order) -> Result<bool> {
         let last = self.len() - 1;

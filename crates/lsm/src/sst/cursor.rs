@@ -381,7 +381,7 @@ impl TableCursor {
         while number < self.table.index.len() {
             self.enter(number)?;
             if self.wreck.is_some() {
-                if !self.goes_on_among(key, number) {
+                if !self.goes_on_among(key, seqno, number) {
                     return Ok(None);
                 }
             } else {
@@ -608,12 +608,15 @@ impl TableCursor {
         }
     }
 
-    /// True if what is left of a block ends with versions of a key that may go on in the next.
-    fn goes_on_among(&self, key: &[u8], number: usize) -> bool {
+    /// True if what is left of a block ends with a newer version of a key, so that older ones may stand in the next.
+    fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
         let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
         number + 1 < self.table.index.len()
             && match last {
-                Some(Item::Whole(kept)) => self.table.order.compare(kept.record().key, key).is_eq(),
+                Some(Item::Whole(kept)) => {
+                    let record = kept.record();
+                    self.table.order.compare(record.key, key).is_eq() && record.seqno > seqno
+                }
                 // The gap must be met first.
                 Some(Item::Gap(_)) | None => false,
             }

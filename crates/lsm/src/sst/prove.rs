@@ -61,7 +61,7 @@ impl Wanted<'_> {
 /// What of the neighbours of a search's end is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The record before it; the one at it is checked by whoever stands there.
+    /// The record before it, and the order of the one at it, which is checked by whoever stands there.
     Before,
     /// Both.
     Both,
@@ -151,11 +151,13 @@ impl Table {
             Some(left) => block.is_before(left, place, &self.order, self.judge()),
             None => follows || index.begins_at(number, place.0, &self.order),
         };
-        let right = side == Side::Before
-            || at == block.len()
-            || block.is_whole(at, self.judge(), |key, seqno| {
-                self.order.compare_internal((key, seqno), place) != Ordering::Less
-            });
+        let right = at == block.len()
+            || match side {
+                Side::Before => block.is_not_before(at, place, &self.order),
+                Side::Both => block.is_whole(at, self.judge(), |key, seqno| {
+                    self.order.compare_internal((key, seqno), place) != Ordering::Less
+                }),
+            };
         left && right && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
     }
 }

@@ -5,7 +5,8 @@
 //! Out:   its records in order as far as each can be believed by itself, and between them the gaps: spans in which something
 //!        was lost.
 //! Holds: a record is believed if its seal says so; one without a seal only where the block's sum is right, so that nothing
-//!        but its neighbours can be hit. Two records stand side by side only if the one's bytes end where the other's begin;
+//!        but its neighbours can be hit. A block whose sum is not the one that its index names, or whose records are all whole
+//!        while its sum is wrong, is taken for another one, or an older copy: all of it is lost. Two records stand side by side only if the one's bytes end where the other's begin;
 //!        else there is a gap between them, and whoever reads there hears of it.
 //! Costs: whatever it takes up to `MOST_WORK`; this is no path that anything waits on for its speed.
 //!
@@ -18,7 +19,7 @@ use std::ops::Range;
 
 use super::entry::{Entry, Shape, checked_seqno};
 use super::format::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
-use crate::checksum::hash_key;
+use crate::checksum::{crc, hash_key};
 use crate::codec::Reader;
 use crate::error::Verdict;
 use crate::fence::Fence;
@@ -56,6 +57,8 @@ pub(super) struct Site<'a> {
     pub(super) single: bool,
     /// The block's sum is right: what is hit was hit before it was taken, or the sum does not help.
     pub(super) fits: bool,
+    /// Where that sum starts.
+    pub(super) seed: u32,
     pub(super) file: &'a str,
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
@@ -181,10 +184,15 @@ pub(super) fn remains(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remain
         return nothing(site);
     };
     let codec = trailer.first().copied().unwrap_or(0);
+    if !site.fits && trailer.get(1..) != Some(&handle.crc.to_le_bytes()) {
+        return nothing(site); // as likely another block as this one, damaged
+    }
     let (body, column) = unpack_what_goes(stored, codec, handle);
+    let plain = (body.len() + column.as_ref().map_or(0, Vec::len) <= stored.len()).then_some(stored);
     let mut walk = Walk::new(site, body, column);
     walk.run();
-    walk.finish()
+    let explained = site.fits || walk.has_losses() || plain.is_some_and(|stored| walk.fits_now(stored, codec, handle));
+    if explained { walk.finish() } else { nothing(site) }
 }
 
 /// An entry as it seems to stand in the body.
@@ -277,6 +285,20 @@ impl<'a> Walk<'a> {
 
     fn finish(self) -> Remains {
         Remains { items: self.items }
+    }
+
+    /// Something is lost or was hit, which is why the sum of the block does not fit.
+    fn has_losses(&self) -> bool {
+        self.items.iter().any(|item| match item {
+            Item::Gap(_) => true,
+            Item::Whole(kept) => kept.check == Check::CompanionDamaged,
+        })
+    }
+
+    /// With the bits turned back that were found, the sum fits.
+    fn fits_now(&self, stored: &[u8], codec: u8, handle: &Handle) -> bool {
+        let behind = stored.get(self.body.len()..).unwrap_or_default();
+        crc(self.site.seed, &[&self.body, behind, &[codec]]) == handle.crc
     }
 
     fn behind_last(&self) -> (Vec<u8>, Seqno) {

@@ -30,6 +30,7 @@ use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
 use crate::options::Verify;
 use crate::order::Order;
+use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 
@@ -220,6 +221,7 @@ impl Table {
             let outcome = match &*cached {
                 Some(block) => {
                     block.touch();
+                    wanted.each &= !planted::active(Bug::CachedBlockNotVerified);
                     self.look(block, number, &wanted, visit)
                 }
                 None => {
@@ -231,6 +233,7 @@ impl Table {
                 Ok(Outcome::Found) => return Ok(true),
                 Ok(Outcome::Absent) => return Ok(false),
                 Ok(Outcome::Further) => number += 1,
+                Ok(_) if planted::active(Bug::OlderVersionServedForDamaged) => return Ok(false),
                 doubt => return self.get_healed(number, &wanted, doubt, visit),
             }
             wanted.follows = true;
@@ -359,7 +362,8 @@ impl Table {
         if at == block.len() && block.ends_with(wanted.key, &self.order)? {
             return Ok(if !wanted.each || self.goes_on(block, wanted) { Outcome::Further } else { Outcome::Doubtful });
         }
-        let believed = !wanted.each || self.proves_absence(block, (number, at), wanted);
+        let believed =
+            !wanted.each || planted::active(Bug::AbsenceNotProved) || self.proves_absence(block, (number, at), wanted);
         Ok(if believed { Outcome::Absent } else { Outcome::Doubtful })
     }
 

@@ -7,6 +7,7 @@
 mod beside;
 mod care;
 mod flips;
+mod forged;
 mod hurt;
 mod model;
 mod oracle;

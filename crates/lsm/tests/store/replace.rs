@@ -40,21 +40,21 @@ impl Cursor for List {
         Ok(())
     }
     fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn first(&mut self) -> Result<()> {
         self.1 = 0;
         Ok(())
     }
     fn last(&mut self) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn next(&mut self) -> Result<()> {
         self.1 += 1;
         Ok(())
     }
     fn prev(&mut self) -> Result<()> {
-        unimplemented!("nobody goes back")
+        unreachable!("nobody goes back")
     }
     fn valid(&self) -> bool {
         self.1 < self.0.len()

@@ -12,7 +12,9 @@
 //! Decisions are pure (`plan`), and the engine's calls carry them out (`waxseal_lsm::db`). Nothing is ever repaired from an older
 //! version, and no two candidates make a repair.
 
+mod carry;
 mod digest;
+mod losses;
 mod options;
 mod plan;
 mod repair;

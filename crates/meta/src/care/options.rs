@@ -51,11 +51,11 @@ pub struct ScrubOptions<'a> {
 /// How `repair` goes about it.
 #[derive(Default)]
 pub struct RepairOptions<'a> {
-    /// Lift the fences that are there, and leave none: what was lost is given up, and reported; the damaged files stay.
+    /// Lift the fences that are there, and leave none: what was lost is given up, and reported; the damaged files are set aside.
     pub accept_loss: bool,
     /// Somebody who has the records too: a replica, a backup.
     pub source: Option<&'a dyn RepairSource>,
-    /// Asked once for each loss that nothing helped; none: `Decision::Quarantine`.
+    /// Asked about each loss that nothing helped; none: `Decision::Quarantine`. The strictest answer about a table counts.
     pub handler: Option<&'a dyn ErrorHandler>,
     /// How often the source is asked before it counts as without an answer; 0: three times.
     pub max_retries: u32,
@@ -68,6 +68,8 @@ pub struct RepairOptions<'a> {
 /// How `salvage` goes about it.
 #[derive(Default)]
 pub struct SalvageOptions<'a> {
+    /// Leave no fences: reads of the new store answer with what was found, also where something newer may have been lost.
+    pub accept_loss: bool,
     /// Hears of progress, and may end it.
     pub progress: Option<Watch<'a>>,
 }
@@ -91,7 +93,8 @@ pub trait RepairSource: Sync {
     fn by_range(&self, family: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()>;
 }
 
-/// A loss that nothing on the ladder helped.
+/// A loss that nothing on the ladder helped: a record that can be read though nothing speaks for it, or a span in which nobody knows
+/// what there was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corrupted {
     /// The file.
@@ -100,27 +103,29 @@ pub struct Corrupted {
     pub offset: u64,
     /// The family.
     pub family: String,
-    /// The first and last place at which something may have been lost, both included.
+    /// The first and last place at which something may have been lost, both included. The same place twice: this one record.
     pub span: ((Vec<u8>, Seqno), (Vec<u8>, Seqno)),
     /// What is wrong.
     pub verdict: Verdict,
 }
 
 /// What becomes of a loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
     /// A fence takes its place: reads there answer corruption, the rest goes on.
     #[default]
     Quarantine,
     /// The table stays as it is, barred from compaction.
     Fail,
-    /// The same, and repair ends: somebody has to look at the device.
+    /// The same, and repair ends: somebody has to look at the device. The store refuses writes until it is opened anew.
     ReadOnly,
 }
 
 /// The human, or whoever stands for one.
 pub trait ErrorHandler: Sync {
-    /// Called once for each loss, after everything else was tried.
+    /// Called after everything else was tried: once for each record that is known to be lost (an entry that can be read but whose
+    /// seal does not fit; its key is as it stands there), and once for each gap in which no such record stands. Not called with
+    /// `accept_loss`: that was decided before.
     fn on_corruption(&self, event: &Corrupted) -> Decision;
 }
 

@@ -22,6 +22,7 @@ use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
@@ -86,6 +87,7 @@ pub(super) fn repair_table(
     let number = table.meta().number;
     if report.damage.len() == found {
         if is_barred {
+            db.lift_fences(family, &own_fences(db, table))?;
             db.free_tables(family, &[number])?;
         }
         return Ok(false);
@@ -96,6 +98,19 @@ pub(super) fn repair_table(
     let told = report.damage.split_off(found);
     report.lost = lost;
     Mending::begin(db, table, options, told).and_then(|mending| mending.finish(held, report))
+}
+
+/// A fence over all that a table holds: something is lost of it, and nobody knows where.
+fn fence_over(table: &TableRef) -> Fence {
+    let meta = table.meta();
+    Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Ledger)
+}
+
+/// The numbers of the fences that stand over all of a table.
+fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
+    let own = fence_over(table);
+    let fences = db.fences(table.family());
+    fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
 }
 
 /// A damaged table on its way to another.
@@ -128,7 +143,9 @@ impl<'a, 'o> Mending<'a, 'o> {
             Err(error) if error.is_corruption() => match db.rebuild_table(table) {
                 Ok(rebuilt) => {
                     let mut finding = Finding::of(&error, Some(family));
-                    finding.message = format!("{}; damaged: {}", finding.message, rebuilt.damaged.join(", "));
+                    if !rebuilt.damaged.is_empty() {
+                        finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
+                    }
                     finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                     finding.outcome = Outcome::Repaired(Rung::Rebuild);
                     findings.push(finding);
@@ -164,13 +181,15 @@ impl<'a, 'o> Mending<'a, 'o> {
             }
             Ok(())
         })?;
-        if mending.findings.is_empty() && !mending.pieces.iter().any(|piece| matches!(piece, Piece::Gap(_))) {
-            // Everything is there: what was told is right once it is written anew (a filter, a seal that was hit, properties).
-            mending.findings.extend(told.into_iter().map(|mut finding| {
+        // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
+        let mut met: Vec<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
+        met.extend(mending.findings.iter().map(|finding| finding.offset));
+        mending.findings.extend(told.into_iter().filter(|finding| !met.contains(&finding.offset)).map(
+            |mut finding| {
                 finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                 Finding { outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
-            }));
-        }
+            },
+        ));
         Ok(mending)
     }
 
@@ -335,10 +354,12 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn suspects(&self) -> Vec<OwnedRecord> {
         let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
         offsets.dedup();
+        offsets.into_iter().flat_map(|offset| self.suspects_at(offset)).collect()
+    }
+
+    fn suspects_at(&self, offset: u64) -> Vec<OwnedRecord> {
         let mut suspects = Vec::new();
-        for offset in offsets {
-            self.open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
-        }
+        self.open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
         suspects.retain(|suspect| {
             let is_kept = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(record) if (&record.key, record.seqno) == (&suspect.key, suspect.seqno));
             !self.pieces.iter().any(is_kept)
@@ -381,7 +402,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let fs = &self.db.env().fs;
         let gaps = self.gaps();
         let order = self.table.family().order();
-        let keeper: Arc<dyn Companions> = Arc::new(Sealer::new());
+        let keeper = self.db.keeper().clone();
         let mut found = Vec::new();
         for name in fs.list(dir).during(|| "listing the trash")? {
             let Ok(file) = fs.open(&dir.join(&name), Open::Read) else { continue };
@@ -454,25 +475,25 @@ impl<'a, 'o> Mending<'a, 'o> {
         let family = self.table.family().clone();
         let gaps = self.gaps();
         if let Some(finding) = self.unexplained(&gaps) {
-            report.lost += self.deficit().map_or(0, |deficit| deficit.count());
-            self.findings.push(finding);
-            return self.leave(held, report, Decision::Fail);
+            // Who accepts a loss accepts one that nobody can place; but a table that counts something else is none of that.
+            let accepted = self.options.accept_loss && self.deficit().is_some();
+            if !accepted {
+                report.lost += self.deficit().map_or(0, |deficit| deficit.count());
+                drop(held);
+                return self.fence_all(finding, report);
+            }
+            self.findings.push(Finding { outcome: Outcome::Accepted, ..finding });
         }
         let mut decision = Decision::Quarantine;
         for gap in &gaps {
             let mut finding = finding_of(&family, gap);
             finding.steps = self.steps.clone();
             if let (Some(handler), false) = (self.options.handler, self.options.accept_loss) {
-                let event = Corrupted {
-                    file: gap.file.clone(),
-                    offset: gap.offset,
-                    family: family.name().to_owned(),
-                    span: (gap.from.clone(), gap.to.clone()),
-                    verdict: gap.verdict,
-                };
-                let decided = handler.on_corruption(&event);
-                finding.steps.push(Step { rung: Rung::Handler, helped: decided == Decision::Quarantine });
-                decision = if decision == Decision::Quarantine { decided } else { decision };
+                for event in self.events(gap) {
+                    let decided = handler.on_corruption(&event);
+                    finding.steps.push(Step { rung: Rung::Handler, helped: decided == Decision::Quarantine });
+                    decision = decision.max(decided);
+                }
             }
             finding.outcome = if self.options.accept_loss { Outcome::Accepted } else { Outcome::Fenced };
             self.findings.push(finding);
@@ -480,7 +501,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         if decision != Decision::Quarantine {
             return self.leave(held, report, decision);
         }
-        if !gaps.is_empty() {
+        let lost = self.deficit().map_or(0, |deficit| deficit.count());
+        if !gaps.is_empty() || lost > 0 {
             self.db.keep_damaged(self.table)?;
         }
         let records: Vec<OwnedRecord> = std::mem::take(&mut self.pieces)
@@ -493,13 +515,12 @@ impl<'a, 'o> Mending<'a, 'o> {
         let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
         let protection = self.open.protection();
         let mut cursor = ListCursor::new(family.order().clone(), records, protection);
-        let lost = self.deficit().map_or(0, |deficit| deficit.count());
         let replacement = Replacement {
             expected: self.ledger,
             summed: self.summed(),
             base_seqno,
-            fenced: if self.options.accept_loss { Vec::new() } else { gaps },
-            lifted: Vec::new(),
+            fenced: if self.options.accept_loss || active(Bug::LossNotFencedByRepair) { Vec::new() } else { gaps },
+            lifted: own_fences(self.db, self.table),
             records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
         };
         match held.replace(replacement) {
@@ -524,7 +545,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// The table does not hold what the manifest counts, and no gap says where: an older copy of the file, or a fault of our own.
-    /// A new table of what was found would close over the loss and hide it; so nothing is written, whoever accepts it.
+    /// A new table of what was found would close over the loss and hide it; so none is written unless the loss is accepted.
     fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
         let deficit = self.deficit();
         let explained = match &deficit {
@@ -539,9 +560,42 @@ impl<'a, 'o> Mending<'a, 'o> {
             verdict: Verdict::Ledger,
             message: "the records of the table are not those the manifest counts, and nothing says which".to_owned(),
             steps: self.steps.clone(),
-            outcome: Outcome::Barred,
             ..Finding::default()
         })
+    }
+
+    /// What the handler is asked about a gap: each record of it that can be read, else the gap.
+    fn events(&self, gap: &Fence) -> Vec<Corrupted> {
+        let order = self.table.family().order();
+        let event = |span: (Place, Place)| Corrupted {
+            file: gap.file.clone(),
+            offset: gap.offset,
+            family: self.table.family().name().to_owned(),
+            span,
+            verdict: gap.verdict,
+        };
+        let suspects = self.suspects_at(gap.offset).into_iter();
+        let mut places: Vec<Place> = suspects.map(|suspect| (suspect.key, suspect.seqno)).collect();
+        places.retain(|(key, seqno)| plan::stands_in(order, gap, key, *seqno));
+        places.dedup();
+        match places.is_empty() {
+            true => vec![event((gap.from.clone(), gap.to.clone()))],
+            false => places.into_iter().map(|place| event((place.clone(), place))).collect(),
+        }
+    }
+
+    /// Leaves the table as it is, barred and under one fence: within it only newer records decide.
+    fn fence_all(mut self, finding: Finding, report: &mut Report) -> Result<bool> {
+        let family = self.table.family();
+        let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
+        if outcome == Outcome::Fenced && own_fences(self.db, self.table).is_empty() {
+            self.db.add_fences(family, vec![fence_over(self.table)])?;
+        }
+        self.db.bar_tables(family, &[self.table.meta().number])?;
+        self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Barred);
+        self.findings.push(Finding { outcome, ..finding });
+        report.damage.append(&mut self.findings);
+        Ok(false)
     }
 
     /// Leaves the table as it is, barred.
@@ -552,6 +606,9 @@ impl<'a, 'o> Mending<'a, 'o> {
             finding.outcome = Outcome::Barred;
         }
         report.damage.append(&mut self.findings);
+        if decision == Decision::ReadOnly {
+            self.db.refuse_writes();
+        }
         Ok(decision == Decision::ReadOnly)
     }
 }

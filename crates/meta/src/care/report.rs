@@ -6,6 +6,7 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::Remedy;
 use waxseal_lsm::error::{Damage, Error, Verdict};
+use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::seam::Check;
 
 /// What `verify`, `scrub`, `repair` and `salvage` answer.
@@ -119,11 +120,13 @@ pub struct Token {
     pub uid: Uid,
     /// The first block that was not looked at.
     pub block: u64,
+    /// What the blocks before it hold, so that whoever goes on can close the table's count.
+    pub ledger: Ledger,
 }
 
 impl Token {
     /// Bytes of a token.
-    pub const BYTES: usize = 36;
+    pub const BYTES: usize = 84;
 
     /// As bytes, little-endian.
     pub fn to_bytes(self) -> [u8; Token::BYTES] {
@@ -131,19 +134,24 @@ impl Token {
         out[..4].copy_from_slice(&self.family.to_le_bytes());
         out[4..12].copy_from_slice(&self.table.to_le_bytes());
         out[12..28].copy_from_slice(&self.uid.0);
-        out[28..].copy_from_slice(&self.block.to_le_bytes());
+        out[28..36].copy_from_slice(&self.block.to_le_bytes());
+        let Ledger { puts, deletes, others } = self.ledger;
+        let numbers = [puts, deletes, others].into_iter().flat_map(|entry| [entry.count, entry.sum]);
+        out[36..]
+            .chunks_exact_mut(8)
+            .zip(numbers)
+            .for_each(|(part, number)| part.copy_from_slice(&number.to_le_bytes()));
         out
     }
 
     /// From bytes that `to_bytes` made; any bytes are a token, and one of no table begins behind where it would stand.
     pub fn from_bytes(bytes: &[u8; Token::BYTES]) -> Token {
         let mut reader = Reader::new(bytes); // it has bytes enough for all of them
-        Token {
-            family: reader.u32().unwrap_or_default(),
-            table: reader.u64().unwrap_or_default(),
-            uid: Uid(reader.array().unwrap_or_default()),
-            block: reader.u64().unwrap_or_default(),
-        }
+        let (family, table) = (reader.u32().unwrap_or_default(), reader.u64().unwrap_or_default());
+        let (uid, block) = (Uid(reader.array().unwrap_or_default()), reader.u64().unwrap_or_default());
+        let mut entry = || Entry { count: reader.u64().unwrap_or_default(), sum: reader.u64().unwrap_or_default() };
+        let ledger = Ledger { puts: entry(), deletes: entry(), others: entry() };
+        Token { family, table, uid, block, ledger }
     }
 }
 
@@ -419,8 +427,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_come_back(family: u32, table: u64, uid: [u8; 16], block: u64) {
-            let token = Token { family, table, uid: Uid(uid), block };
+        fn tokens_come_back(family: u32, table: u64, uid: [u8; 16], block: u64, numbers: [(u64, u64); 3]) {
+            let [puts, deletes, others] = numbers.map(|(count, sum)| Entry { count, sum });
+            let token = Token { family, table, uid: Uid(uid), block, ledger: Ledger { puts, deletes, others } };
             prop_assert_eq!(Token::from_bytes(&token.to_bytes()), token);
         }
     }

@@ -2,10 +2,14 @@
 //!
 //! In:     the files of a store, whatever is left of them. Without a manifest tables say themselves what they are, families are
 //!         known by their number alone, and the log is read from each segment on as far as it links.
-//! Out:    a new store that holds the newest version of each key that could be read, and a report of what could not.
-//! Holds:  the source is only read. Every record is checked by its seal on the way and takes it along. Where something was lost
-//!         an older version of a key may be all there is left; the report names the keys.
-//! Costs:  one pass over everything, and some forty bytes of memory for each key.
+//! Out:    a new store that holds the newest version of each key that could be read, fences where a newer one may have been lost, and
+//!         a report of what could not be had.
+//! Holds:  the source is only read. Every record is checked by its seal on the way and takes it along. An older version never stands
+//!         in for a newer one that was lost, unless the caller accepts the loss: what decides nothing is written first, what decides
+//!         is written again behind it, and the fences' bound lies between. Where no range is known, all keys are under the fence.
+//! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
+//!         salvage that fails or is ended leaves no store.
+//! Costs:  one pass over everything, a second if something was lost, and some forty bytes of memory for each key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -13,28 +17,39 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::{Batch, Operations};
 use waxseal_lsm::checksum::{hash, hash_key};
-use waxseal_lsm::codec::Reader;
-use waxseal_lsm::db::{Db, Family, Parts};
+use waxseal_lsm::db::{Db, Family, Parts, facts_of};
 use waxseal_lsm::env::{File, Open};
-use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::names::Name;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Record, Seqno, companion};
-use waxseal_lsm::seam::{Check, Companions, Protection};
+use waxseal_lsm::record::{MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::seam::{Check, Companions, Protection, bind_written};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
 use waxseal_lsm::version::{self, State, TableMeta};
-use waxseal_lsm::wal;
+use waxseal_lsm::wal::{self, Facts};
 
+use super::carry::{term, unbound};
+use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
-use super::report::{Finding, Outcome, Report};
-use crate::seal::Seal;
+use super::plan;
+use super::repair::finding_of;
+use super::report::{Finding, Outcome, Report, Rung};
 
 /// Records written at once.
 const GROUP: usize = 256;
 
+/// The id that is no family's. docs/format.md, section 5.2.
+const NO_FAMILY: u32 = u32::MAX;
+
 /// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be empty. Nobody may
 /// have the source open; it is never written to. `parts` are those of the new store; its orders are looked up by name for the old one.
+///
+/// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
+/// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors: `Invalid` if `to`
+/// holds something, for an order that was not given, or for a loss anywhere in a family whose order names no last key; `Io`.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -49,41 +64,36 @@ pub fn salvage(
         return Err(Error::invalid(format!("{} exists and is not empty", to.display())));
     }
     let names = fs.list(from).during(|| "listing the old store's directory")?;
-    let mut report = Report::default();
-    let state = match version::recover(&parts.env, from) {
-        Ok(found) => found.map(|found| found.state),
-        Err(error) => {
-            report.structural += 1;
-            report.damage.push(lost(&super::verify::bearable(error)?, None));
-            None
-        }
+    let (state, unread) = match version::recover(&parts.env, from) {
+        Ok(Some(found)) => (Some(found.state), None),
+        Ok(None) => (None, Some(Error::structural("there is no manifest").in_file("CURRENT", 0))),
+        Err(error) => (None, Some(super::verify::bearable(error)?)),
     };
     let db = Db::open(to, Settings { create_if_missing: true, ..settings }, parts.clone())?;
     let mut salvage = Salvage {
         from,
         parts: &parts,
         db: &db,
+        accepts: options.accept_loss,
         state,
-        report,
+        report: Report::default(),
         families: BTreeMap::new(),
+        losses: Losses::default(),
         newest: HashMap::new(),
         batch: Batch::new(),
+        last: 0,
+        again: false,
     };
-    let tables = salvage.tables(&names);
-    let mut progress = Progress { total: tables.len() as u64, ..Progress::default() };
-    for (name, meta) in &tables {
-        salvage.table(name, meta.as_ref())?;
-        progress = Progress { done: progress.done + 1, found: salvage.report.damage.len() as u64, ..progress };
-        if !goes_on(&mut options.progress, progress) {
-            return Err(cancelled());
+    let outcome = salvage.run(&names, unread, &mut options).and_then(|()| db.flush());
+    let report = salvage.report;
+    match outcome.and(db.close()) {
+        Ok(()) => Ok(report),
+        Err(error) => {
+            let _ = db.close();
+            let _ = Db::destroy(to, &parts.env); // what is left of it is no store to be used
+            Err(error)
         }
     }
-    salvage.log()?;
-    salvage.write()?;
-    let report = salvage.report;
-    db.flush()?;
-    db.close()?;
-    Ok(report)
 }
 
 /// A table as the manifest names it: its family and what is said of it.
@@ -94,21 +104,103 @@ struct Taker {
     family: Family,
     /// The greatest seqno in a table of the old one.
     greatest: Seqno,
+    /// The fence that stands while the work goes on.
+    working: Vec<u64>,
+    /// The fences that stay.
+    fences: Vec<Fence>,
+}
+
+/// A table that was read without a manifest: who may have replaced whom.
+struct Seen {
+    family: u32,
+    name: String,
+    number: u64,
+    keys: (Vec<u8>, Vec<u8>),
+    seqnos: (Seqno, Seqno),
+}
+
+/// How far a stretch of the log could be read.
+struct Stretch {
+    /// The seqno that would have come next; none: nothing was read.
+    next: Option<Seqno>,
+    /// What proves that there was more.
+    fault: Option<Error>,
+    /// Bytes that came too late to be promised to anybody.
+    torn: Option<(String, u64, u64)>,
 }
 
 struct Salvage<'a> {
     from: &'a Path,
     parts: &'a Parts,
     db: &'a Db,
+    accepts: bool,
     state: Option<State>,
     report: Report,
     families: BTreeMap<u32, Taker>,
+    losses: Losses,
     /// The seqno of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), Seqno>,
     batch: Batch,
+    /// The seqno of the last commit into the new store.
+    last: Seqno,
+    /// The second pass: what decides under a fence is written once more.
+    again: bool,
 }
 
 impl Salvage<'_> {
+    fn run(&mut self, names: &[String], unread: Option<Error>, options: &mut SalvageOptions<'_>) -> Result<()> {
+        self.known_families()?;
+        let tables = self.tables(names);
+        let mut progress = Progress { total: tables.len() as u64, ..Progress::default() };
+        let mut seen = Vec::new();
+        for (name, meta) in &tables {
+            seen.extend(self.table(name, meta.as_ref())?);
+            progress = Progress { done: progress.done + 1, found: self.report.damage.len() as u64, ..progress };
+            if !goes_on(&mut options.progress, progress) {
+                return Err(cancelled());
+            }
+        }
+        if let Some(error) = unread {
+            self.without_manifest(&error, &seen);
+        }
+        self.log()?;
+        self.write()?;
+        self.fence()?;
+        self.again = self.families.values().any(|into| !into.fences.is_empty());
+        if self.again {
+            for (name, meta) in &tables {
+                self.decide(name, meta.as_ref())?;
+                if !goes_on(&mut options.progress, progress) {
+                    return Err(cancelled());
+                }
+            }
+            self.log()?;
+            self.write()?;
+        }
+        for into in self.families.values_mut() {
+            self.db.replace_fences(&into.family, &into.working, std::mem::take(&mut into.fences))?;
+        }
+        Ok(())
+    }
+
+    /// The families that the manifest names, and the fences they have.
+    fn known_families(&mut self) -> Result<()> {
+        let Some(state) = &self.state else { return self.family(0, &Order::bytewise()).map(drop) };
+        for stored in state.families.values().cloned().collect::<Vec<_>>() {
+            let order = self.order_named(&stored.comparator).ok_or_else(|| {
+                Error::invalid(format!(
+                    "family {:?} is ordered by {:?}, which was not given",
+                    stored.name, stored.comparator
+                ))
+            })?;
+            let family = self.family(stored.id, &order)?;
+            for fence in stored.fences.values() {
+                self.lost_between(stored.id, &family, fence);
+            }
+        }
+        Ok(())
+    }
+
     /// The tables to be read: those that the manifest names, else all there are.
     fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
@@ -128,6 +220,32 @@ impl Salvage<'_> {
                 names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
             }
         }
+    }
+
+    /// What cannot be known without a manifest is said.
+    fn without_manifest(&mut self, error: &Error, seen: &[Seen]) {
+        let may_have_replaced = |old: &Seen, new: &Seen| {
+            let order = self.order_of(old.family);
+            old.family == new.family
+                && old.number < new.number
+                && new.seqnos.0 <= old.seqnos.0
+                && old.seqnos.1 <= new.seqnos.1
+                && order.compare(&old.keys.0, &new.keys.1).is_le()
+                && order.compare(&new.keys.0, &old.keys.1).is_le()
+        };
+        let stale = seen.iter().filter(|old| seen.iter().any(|new| may_have_replaced(old, new)));
+        let stale: Vec<&str> = stale.map(|old| &old.name[..]).collect();
+        let mut finding = Finding::of(error, None);
+        finding.message.push_str(
+            "; so tables that were replaced and not removed yet may bring back what was deleted, a table that is gone is not missed, \
+             and neither is the beginning of the log",
+        );
+        if !stale.is_empty() {
+            finding.message.push_str(&format!(" (may have been replaced: {})", stale.join(", ")));
+        }
+        self.report.structural += 1;
+        finding.outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
+        self.report.damage.push(finding);
     }
 
     fn order_named(&self, name: &str) -> Option<Order> {
@@ -153,51 +271,172 @@ impl Salvage<'_> {
                 self.db.create_family(&name, options)?
             }
         };
-        self.families.insert(id, Taker { family: family.clone(), greatest: 0 });
+        let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
+        self.db.add_fences(&family, all.into_iter().collect())?;
+        let working = self.db.fences(&family).into_iter().map(|(number, _)| number).collect();
+        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, fences: Vec::new() });
         Ok(family)
     }
 
-    fn table(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
+    fn outcome(&self) -> Outcome {
+        if self.accepts { Outcome::Accepted } else { Outcome::Fenced }
+    }
+
+    fn lost_between(&mut self, id: u32, family: &Family, fence: &Fence) {
+        let finding = finding_of(family, fence);
+        self.report.damage.push(Finding { outcome: self.outcome(), ..finding });
+        self.losses.add(id, self.in_old_store(fence));
+    }
+
+    fn lost_anywhere(&mut self, error: &Error, bound: Seqno) {
+        let finding = Finding::of(error, None);
+        self.losses.add_anywhere(Anywhere {
+            bound,
+            file: self.from.join(&finding.file).display().to_string(),
+            offset: finding.offset,
+            verdict: finding.verdict,
+        });
+        self.report.structural += 1;
+        let message = format!("{}; which keys are lost is not known", finding.message);
+        self.report.damage.push(Finding { message, outcome: self.outcome(), ..finding });
+    }
+
+    /// The fence with the path of the old store's file: the new one has files of that name too.
+    fn in_old_store(&self, fence: &Fence) -> Fence {
+        Fence { file: self.from.join(&fence.file).display().to_string(), ..fence.clone() }
+    }
+
+    /// Takes what a table holds; answers what it says of itself, if nobody else does.
+    fn table(&mut self, name: &str, known: Option<&Named>) -> Result<Option<Seen>> {
         self.report.files += 1;
         let table = match self.open(name, known) {
             Ok(table) => table,
             Err(error) => {
-                let error = super::verify::bearable(error)?.in_file(name, 0);
-                self.report.structural += 1;
-                self.report.lost += known.map_or(0, |(_, meta)| meta.ledger.count());
-                self.report.damage.push(lost(&error, known.map(|(_, meta)| (&meta.smallest[..], &meta.largest[..]))));
-                return Ok(());
+                self.unopened(&super::verify::bearable(error)?.in_file(name, 0), known)?;
+                return Ok(None);
             }
         };
-        let id = known.map_or(table.properties().family, |(id, _)| *id);
-        let Some(order) = self.order_named(&table.properties().comparator) else {
-            let what = format!("{name} is ordered by {:?}, which was not given", table.properties().comparator);
-            return Err(Error::invalid(what));
-        };
+        let properties = table.properties();
+        // A table that was opened by its data alone does not say what else stood in it, nor whose it is.
+        let is_described = known.is_some() || !properties.largest.is_empty() || !properties.creator.is_empty();
+        let id = known.map_or(properties.family, |(id, _)| *id);
+        let order = self.order_named(&properties.comparator).ok_or_else(|| {
+            Error::invalid(format!("{name} is ordered by {:?}, which was not given", properties.comparator))
+        })?;
         let family = self.family(id, &order)?;
         let keeper = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
-        let mut readable = 0;
+        let (mut ledger, mut gaps, mut greatest) = (Ledger::default(), Vec::new(), 0);
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
-                    readable += 1;
+                    greatest = greatest.max(record.seqno);
                     self.report.count(check);
+                    ledger.add(record.kind, term(&*keeper, record, check));
                     self.take(id, &family, record, check)?;
                 }
-                Found::Gap(fence) => {
-                    self.report.structural += 1;
-                    let finding = super::repair::finding_of(&family, fence);
-                    self.report.damage.push(Finding { outcome: Outcome::Accepted, ..finding });
-                }
+                Found::Gap(fence) => gaps.push(fence.clone()),
                 Found::Healed { .. } => self.report.repaired += 1,
             }
             Ok(())
         })?;
-        let counted = known.map_or(table.properties().ledger, |(_, meta)| meta.ledger).count();
-        self.report.lost += counted.saturating_sub(readable);
+        let seqnos = known.map(|(_, meta)| (meta.least_seqno, meta.greatest_seqno));
+        let seqnos = seqnos.unwrap_or((properties.least_seqno, properties.greatest_seqno));
+        if is_described {
+            let counted = known.map_or(properties.ledger, |(_, meta)| meta.ledger);
+            let keys = known.map(|(_, meta)| (&meta.smallest, &meta.largest));
+            let (low, high) = keys.unwrap_or((&properties.smallest, &properties.largest));
+            let all = Fence::over(low, high, seqnos.1, name, Verdict::Ledger);
+            self.closes(id, &family, (&counted, &ledger), gaps, &all);
+            greatest = seqnos.1;
+        } else {
+            let message = "nothing is left that says of which family the table is, and between which keys";
+            self.lost_anywhere(&Error::structural(message).in_file(name, 0), MAX_SEQNO);
+        }
         if let Some(into) = self.families.get_mut(&id) {
-            into.greatest = into.greatest.max(table.properties().greatest_seqno);
+            into.greatest = into.greatest.max(greatest);
+        }
+        let number = match Name::parse(name) {
+            Some(Name::Table(number)) if known.is_none() && is_described => number,
+            _ => return Ok(None),
+        };
+        let keys = (properties.smallest.clone(), properties.largest.clone());
+        Ok(Some(Seen { family: id, name: name.to_owned(), number, keys, seqnos }))
+    }
+
+    /// Nothing of a table can be read.
+    fn unopened(&mut self, error: &Error, known: Option<&Named>) -> Result<()> {
+        let Some((id, meta)) = known else {
+            self.lost_anywhere(error, MAX_SEQNO);
+            return Ok(());
+        };
+        self.report.structural += 1;
+        self.report.lost += meta.ledger.count();
+        let finding = Finding::of(error, None);
+        let fence = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &finding.file, finding.verdict);
+        self.losses.add(*id, self.in_old_store(&fence));
+        let family = self.families.get(id).map(|into| into.family.name().to_owned());
+        let key_range = Some((meta.smallest.clone(), meta.largest.clone()));
+        self.report.damage.push(Finding { family, key_range, outcome: self.outcome(), ..finding });
+        Ok(())
+    }
+
+    /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
+    /// anywhere in it (`all`).
+    fn closes(
+        &mut self,
+        id: u32,
+        family: &Family,
+        (counted, found): (&Ledger, &Ledger),
+        gaps: Vec<Fence>,
+        all: &Fence,
+    ) {
+        let summed = self.parts.companions.protection() != Protection::None && counted.has_sums();
+        let deficit = plan::deficit(counted, found);
+        self.report.structural += gaps.len() as u64;
+        if deficit.as_ref().is_some_and(|deficit| plan::is_whole(deficit, summed)) {
+            for gap in &gaps {
+                let outcome = Outcome::Repaired(Rung::Correction); // what seemed lost was never there
+                self.report.damage.push(Finding { outcome, ..finding_of(family, gap) });
+            }
+            return;
+        }
+        self.report.lost += deficit.as_ref().map_or(0, Ledger::count);
+        gaps.iter().for_each(|gap| self.lost_between(id, family, gap));
+        if gaps.is_empty() || deficit.is_none() {
+            self.report.structural += 1;
+            self.lost_between(id, family, all);
+        }
+    }
+
+    /// Writes once more what of a table decides although something was lost near it.
+    fn decide(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
+        let Ok(table) = self.open(name, known) else { return Ok(()) };
+        let id = known.map_or(table.properties().family, |(id, _)| *id);
+        let Some(into) = self.families.get(&id).filter(|into| !into.fences.is_empty()) else { return Ok(()) };
+        let family = into.family.clone();
+        table.examine(&*self.parts.companions, true, &mut |found| match found {
+            Found::Record(record, check, _) => self.take(id, &family, record, check),
+            _ => Ok(()),
+        })
+    }
+
+    /// What the fences of the new store will be.
+    fn fence(&mut self) -> Result<()> {
+        if self.accepts {
+            return Ok(());
+        }
+        let flushed: BTreeMap<u32, Seqno> = self.families.keys().map(|id| (*id, self.flushed(*id))).collect();
+        for (id, into) in &mut self.families {
+            let (flushed, order) = (flushed.get(id).copied().unwrap_or(0), into.family.order().clone());
+            let fences = self.losses.fences(*id, flushed, &order, self.last);
+            into.fences = fences.ok_or_else(|| {
+                let name = into.family.name();
+                Error::invalid(format!(
+                    "something is lost anywhere in family {name:?}, whose order names no last key to put a \
+                                        fence up to: only what accepts the loss can go on"
+                ))
+            })?;
         }
         Ok(())
     }
@@ -257,55 +496,118 @@ impl Salvage<'_> {
         Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())
     }
 
-    /// What the log holds that no table does.
+    /// Everything of a family up to this seqno was in tables.
+    fn flushed(&self, id: u32) -> Seqno {
+        match &self.state {
+            Some(state) => state.families.get(&id).map_or(MAX_SEQNO, |family| family.flushed),
+            None => self.families.get(&id).map_or(0, |into| into.greatest),
+        }
+    }
+
+    /// What the log holds that no table does, stretch by stretch; what is missing between two of them, or behind the last, is lost.
     fn log(&mut self) -> Result<()> {
         let env = &self.parts.env;
-        let starts = match self.state.as_ref().map(|state| state.log) {
-            Some(start) => start.into_iter().collect(),
-            None => wal::find(env, self.from)?,
+        let (facts, named) = match &self.state {
+            Some(state) => (facts_of(state), state.log),
+            None => (Facts::default(), None),
         };
-        let keeper = self.parts.companions.clone();
-        let mut read: Vec<u64> = Vec::new();
-        let mut companion = Vec::new();
+        if self.state.is_some() && named.is_none() {
+            return Ok(());
+        }
+        let is_later = |start: &wal::LogStart| named.is_none_or(|named| start.place.offset > named.place.offset);
+        let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
+        starts.extend(wal::find(env, self.from)?.into_iter().filter(is_later));
+        let (mut read, mut before) = (Vec::new(), None::<Stretch>);
         for start in starts {
             if read.contains(&start.place.segment) {
                 continue;
             }
-            let from = self.from;
-            let segments = wal::read_linked(env, from, &start, &mut |frame| {
-                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
-                    let operation = operation?;
-                    companion.clear();
-                    companion.extend_from_slice(operation.companion);
-                    keeper.bind(&mut companion, None, seqno);
-                    let (key, kind, value) = (operation.key, operation.kind, operation.value);
-                    let record = Record { key, seqno, kind, value, companion: &companion };
-                    let id = operation.family;
-                    if self.is_news(id, seqno) {
-                        let check = keeper.verify(&record, hash_key(key), Protection::Partial);
-                        self.report.count(check);
-                        if check.serves() {
-                            let order = self.order_of(id);
-                            let family = self.family(id, &order)?;
-                            self.take(id, &family, &record, check)?;
-                        }
-                    }
-                }
-                Ok(())
-            });
-            match segments {
-                Ok(segments) => {
-                    self.report.files += segments.len() as u64;
-                    read.extend(segments);
-                }
-                Err(error) if error.is_corruption() => {
-                    self.report.structural += 1;
-                    self.report.damage.push(lost(&error, None));
-                }
-                Err(error) => return Err(error),
+            let ended = before.as_ref().is_some_and(|before| before.fault.is_none());
+            if self.state.is_some() && ended {
+                break; // the log came to its end
             }
+            let mut first = None;
+            let stretch = self.stretch(&start, &facts, &mut read, &mut first)?;
+            let gap = match (&before, first) {
+                (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
+                (Some(before), Some(first)) => before.next.is_none_or(|next| next < first).then_some(first - 1),
+                _ => None,
+            };
+            if let (Some(bound), Some(before)) = (gap, &before) {
+                self.lost_of_log(before, bound);
+            }
+            let next = stretch.next.or(before.as_ref().and_then(|before| before.next));
+            before = Some(Stretch { next, ..stretch });
+        }
+        match before {
+            Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
+            Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
+                let message =
+                    format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
+                let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
+                self.report.damage.push(Finding { file, offset, message, outcome, ..Finding::default() });
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Commits up to `bound` are lost. Families that had them in tables already have lost nothing.
+    fn lost_of_log(&mut self, before: &Stretch, bound: Seqno) {
+        if !self.again {
+            let missing = || Error::structural("a stretch of the log is not there");
+            self.lost_anywhere(&before.fault.clone().unwrap_or_else(missing), bound);
+        }
+    }
+
+    /// Reads the log from one place on, as far as it links. `first` becomes the seqno of the first commit.
+    fn stretch(
+        &mut self,
+        start: &wal::LogStart,
+        facts: &Facts,
+        read: &mut Vec<u64>,
+        first: &mut Option<Seqno>,
+    ) -> Result<Stretch> {
+        let (env, keeper) = (&self.parts.env, self.parts.companions.clone());
+        let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
+        let (mut next, mut companion) = (None, Vec::new());
+        let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
+            first.get_or_insert(frame.seqno);
+            for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+                let operation = operation?;
+                bind_written(&*keeper, operation.companion, seqno, &mut companion);
+                let (key, kind, value) = (operation.key, operation.kind, operation.value);
+                let record = Record { key, seqno, kind, value, companion: &companion };
+                next = Some(seqno + 1);
+                if self.is_news(operation.family, key, seqno) {
+                    let check = keeper.verify(&record, hash_key(key), Protection::Partial);
+                    if !self.again {
+                        self.report.count(check);
+                    }
+                    let order = self.order_of(operation.family);
+                    let family = self.family(operation.family, &order)?;
+                    self.take(operation.family, &family, &record, check)?;
+                }
+            }
+            Ok(())
+        });
+        match outcome {
+            Ok(end) => {
+                self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
+                read.extend(end.segments);
+                let next = end.next_seqno.or(next);
+                let (fault, torn) = match end.cut {
+                    Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
+                    None => (None, None),
+                };
+                Ok(Stretch { next, fault, torn })
+            }
+            Err(error) if error.is_corruption() => {
+                read.push(start.place.segment);
+                Ok(Stretch { next, fault: Some(error), torn: None })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn order_of(&self, id: u32) -> Order {
@@ -314,24 +616,40 @@ impl Salvage<'_> {
         named.or_else(|| self.families.get(&id).map(|into| into.family.order().clone())).unwrap_or_default()
     }
 
-    /// Whether what the log says of a family at a seqno may be missing in its tables. What a table has dropped must not come back.
-    fn is_news(&self, id: u32, seqno: Seqno) -> bool {
-        match &self.state {
-            Some(state) => state.families.get(&id).is_some_and(|family| seqno > family.flushed),
-            None => {
-                let flushed = self.families.get(&id).map_or(0, |into| into.greatest);
-                seqno > flushed || !self.report.damage.iter().all(|finding| !finding.file.ends_with(".tbl"))
-            }
+    /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where a
+    /// table has a gap. What a table has dropped must not come back.
+    fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
+        if seqno > self.flushed(id) {
+            return id != NO_FAMILY;
         }
+        let order = self.order_of(id);
+        self.state.is_none() && self.losses.known(id).iter().any(|gap| plan::stands_in(&order, gap, key, seqno))
     }
 
-    /// Takes a record over if nothing newer of its key was.
+    /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check) -> Result<()> {
-        let seen = self.newest.entry((id, hash(record.key))).or_insert(0);
-        if *seen > record.seqno {
+        if self.again {
+            let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
+            let order = family.order();
+            let is_newest = self.newest.get(&(id, hash(record.key))) == Some(&record.seqno);
+            let is_under = fences.iter().any(|fence| fence.may_hide(order, record.key, MAX_SEQNO));
+            let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
+            if !is_newest || !is_under || !check.serves() || is_hidden() {
+                return Ok(());
+            }
+        } else if !check.serves() {
+            // Its key may be what was hit, and is all that is known of where it belongs.
+            self.report.lost += 1;
+            let fence = Fence::over(record.key, record.key, record.seqno, "", Verdict::Seal);
+            self.lost_between(id, family, &fence);
             return Ok(());
+        } else {
+            let seen = self.newest.entry((id, hash(record.key))).or_insert(0);
+            if *seen > record.seqno {
+                return Ok(());
+            }
+            *seen = record.seqno;
         }
-        *seen = record.seqno;
         if check == Check::CompanionDamaged {
             // The record is right, so its seal made anew is the one it had.
             self.batch.push(family.id(), record.kind, record.key, record.value, &*self.parts.companions)?;
@@ -343,68 +661,9 @@ impl Salvage<'_> {
 
     fn write(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
-            self.db.commit(&mut self.batch, Durability::Os)?;
+            self.last = self.db.commit(&mut self.batch, Durability::Os)?;
             self.batch.clear();
         }
         Ok(())
-    }
-}
-
-/// Companions as they were before their record had a seqno: the seal without its place. What cannot be read is left behind.
-fn unbound(record: &Record<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(record.companion.len());
-    let mut reader = Reader::new(record.companion);
-    let mut copy = || -> Result<()> {
-        while !reader.is_empty() {
-            let (kind, before) = (reader.u8()?, reader.rest());
-            if kind == companion::WORD8 {
-                out.push(kind);
-                out.extend_from_slice(&Seal::from_word(reader.u64()?, record.seqno).to_bytes());
-                continue;
-            }
-            let at = reader.position();
-            let length = if kind == companion::WORD4 { 4 } else { reader.varint_len()? };
-            reader.bytes(length)?;
-            out.push(kind);
-            out.extend_from_slice(&before[..reader.position() - at]);
-        }
-        Ok(())
-    };
-    match copy() {
-        Ok(()) => out,
-        Err(_) => Vec::new(),
-    }
-}
-
-/// A loss that salvage can only tell of.
-fn lost(error: &Error, keys: Option<(&[u8], &[u8])>) -> Finding {
-    let mut finding = Finding::of(error, None);
-    if let (None, Some((low, high))) = (&finding.key_range, keys) {
-        finding.key_range = Some((low.to_vec(), high.to_vec()));
-    }
-    Finding { outcome: Outcome::Accepted, ..finding }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use waxseal_lsm::record::Kind;
-
-    proptest! {
-        #[test]
-        fn a_companion_is_what_it_was_before_it_was_bound(key: Vec<u8>, value: Vec<u8>, seqno in 0u64..1 << 56, list: Vec<u8>) {
-            let seal = Seal::of(&key, &value);
-            let companion = |word: u64| {
-                let mut out = vec![companion::WORD8];
-                out.extend_from_slice(&word.to_le_bytes());
-                out.push(companion::LIST);
-                waxseal_lsm::codec::put_bytes(&mut out, &list);
-                out
-            };
-            let bound = companion(seal.at(seqno));
-            let record = Record { key: &key, seqno, kind: Kind::Put, value: &value, companion: &bound };
-            prop_assert_eq!(unbound(&record), companion(seal.number()));
-        }
     }
 }

@@ -29,11 +29,11 @@ pub fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let total = tables.iter().map(|table| table.meta().size).sum();
     let mut pace = Pace { started: db.clock().monotonic_nanos(), progress: Progress { total, ..Progress::default() } };
     for table in &tables {
-        let from = if table.meta().uid == resume.uid { resume.block } else { 0 };
+        let from = if table.meta().uid == resume.uid { (resume.block, resume.ledger) } else { Default::default() };
         let stopped = scrub_table(db, table, from, &mut options, &mut pace, &mut report)?;
-        if let Some(block) = stopped {
+        if let Some((block, ledger)) = stopped {
             let (family, number) = (table.family().id(), table.meta().number);
-            report.resume = Some(Token { family, table: number, uid: table.meta().uid, block });
+            report.resume = Some(Token { family, table: number, uid: table.meta().uid, block, ledger });
             return Ok(report);
         }
     }
@@ -68,20 +68,20 @@ impl Pace {
     }
 }
 
-/// Looks at one table from a block on; answers the block at which it stopped early.
+/// Looks at one table from a block on, those before which held `ledger`; answers the block at which it stopped early, and what those
+/// before that hold. The last part closes the table's count, however many passes there were.
 fn scrub_table(
     db: &Db,
     table: &TableRef,
-    from: u64,
+    (from, mut ledger): (u64, Ledger),
     options: &mut ScrubOptions<'_>,
     pace: &mut Pace,
     report: &mut Report,
-) -> Result<Option<u64>> {
+) -> Result<Option<(u64, Ledger)>> {
     let mut clean = false;
     if let Ok(open) = db.open_anew(table) {
         report.files += 1;
         clean = true;
-        let mut ledger = Ledger::default();
         for block in from..open.blocks() as u64 {
             let checked = open.check_block(block as usize, db.companions());
             let Ok(checked) = checked else {
@@ -93,12 +93,12 @@ fn scrub_table(
             report.unverified += checked.unverified;
             ledger.merge(&checked.ledger);
             if !pace.after(db, checked.bytes, options, report) {
-                return Ok(Some(block + 1));
+                return Ok(Some((block + 1, ledger)));
             }
         }
         let kept = table.meta().ledger;
         let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
-        clean &= from > 0 || same;
+        clean &= same;
     }
     if !clean {
         match &options.repair {

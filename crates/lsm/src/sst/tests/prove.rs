@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::checksum::keys_hashed;
+use crate::cursor::Cursor;
+use crate::options::Verify;
 use crate::record::MAX_SEQNO;
 use crate::sst::fuzzing::Site;
 
@@ -188,4 +190,171 @@ fn a_block_that_cannot_be_made_whole_answers_for_what_is_left() {
     *file.0.write().unwrap() = Vec::new();
     assert!(got(&table, &lost, MAX_SEQNO).is_err_and(|error| error.is_corruption()));
     assert!(table.slots.slot(1).load().is_none());
+}
+
+fn walked(cursor: &mut TableCursor, forward: bool) -> Vec<Owned> {
+    let mut all = Vec::new();
+    if forward {
+        cursor.first().unwrap()
+    } else {
+        cursor.last().unwrap()
+    }
+    while cursor.valid() {
+        all.push(Owned::of(&cursor.record()));
+        if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() }
+    }
+    if !forward {
+        all.reverse();
+    }
+    all
+}
+
+/// Seals as they should be: one that was hit is served as it is.
+fn sealed(records: Vec<Owned>) -> Vec<Owned> {
+    records.into_iter().map(Owned::sealed).collect()
+}
+
+#[test]
+fn no_bit_of_a_cached_block_misleads_a_cursor() {
+    for (block_bytes, seal_column) in [(300, false), (300, true)] {
+        let stage = stage(records(), &plain(block_bytes, seal_column));
+        let order = Order::bytewise();
+        for (byte, forward) in (0..).zip([true, false].into_iter().cycle()) {
+            let hit = |stage: &Stage| stage.table.damage_cached(1, byte, 1 << (byte % 8)).unwrap();
+            if !hit(&stage) {
+                assert!(byte > 200);
+                break;
+            }
+            let mut cursor = stage.table.cursor_checked(Verify::Always);
+            assert_eq!(sealed(walked(&mut cursor, forward)), stage.records, "byte {byte}, forward {forward}");
+            for n in 0..50u32 {
+                let (key, seqno) = (numbered(n), if n % 3 == 0 { 60 } else { MAX_SEQNO });
+                let at = stage.records.partition_point(|record| {
+                    order.compare_internal((&record.key, record.seqno), (&key, seqno)) == Ordering::Less
+                });
+                drop(stage.table.slots.take(1));
+                hit(&stage);
+                let mut cursor = stage.table.cursor_checked(Verify::Always);
+                cursor.seek(&key, seqno).unwrap();
+                let found = cursor.valid().then(|| Owned::of(&cursor.record()).sealed());
+                assert_eq!(found.as_ref(), stage.records.get(at), "byte {byte}, seek {n}");
+                drop(stage.table.slots.take(1));
+                hit(&stage);
+                let mut cursor = stage.table.cursor_checked(Verify::Always);
+                cursor.seek_for_prev(&key, seqno).unwrap();
+                let found = cursor.valid().then(|| Owned::of(&cursor.record()).sealed());
+                let is_at = |record: &&Owned| record.key == key && record.seqno == seqno;
+                let expected = stage.records.get(at).filter(is_at).or(at.checked_sub(1).map(|at| &stage.records[at]));
+                assert_eq!(found.as_ref(), expected, "byte {byte}, seek for prev {n}");
+            }
+            drop(stage.table.slots.take(1));
+        }
+    }
+}
+
+#[test]
+fn a_job_takes_nothing_from_memory_that_was_hit() {
+    let stage = stage(records(), &plain(300, false));
+    for byte in 0..150 {
+        stage.table.damage_cached(1, byte, 0x40).unwrap();
+        let found = walked(&mut stage.table.cursor(false), byte % 2 == 0);
+        assert_eq!(sealed(found), stage.records, "byte {byte}");
+        drop(stage.table.slots.take(1));
+    }
+}
+
+#[test]
+fn an_index_that_was_hit_misleads_no_cursor() {
+    let stage = stage(records(), &plain(120, false));
+    for at in 0..150 {
+        let table = stage.table.damaged(Site::Index, at, 0x11).unwrap();
+        for n in 0..50u32 {
+            let at_or_after = stage.records.iter().find(|record| record.key >= numbered(n));
+            let mut cursor = table.cursor_checked(Verify::Always);
+            cursor.seek(&numbered(n), MAX_SEQNO).unwrap();
+            assert_eq!(cursor.valid().then(|| Owned::of(&cursor.record())).as_ref(), at_or_after, "byte {at}, {n}");
+            let before = stage.records.iter().rev().find(|record| record.key <= numbered(n));
+            let mut cursor = table.cursor_checked(Verify::Always);
+            cursor.seek_for_prev(&numbered(n), 0).unwrap();
+            assert_eq!(cursor.valid().then(|| Owned::of(&cursor.record())).as_ref(), before, "byte {at}, {n} back");
+        }
+    }
+}
+
+#[test]
+fn a_sampling_cursor_finds_what_comes_by_its_turn() {
+    let stage = stage(records(), &plain(4096, false));
+    let loaded = stage.table.read_block(0, true).unwrap();
+    let value = loaded.entry(7).unwrap().value_at;
+    let read = |verify| {
+        stage.table.damage_cached(0, value, 0xff).unwrap();
+        let found = walked(&mut stage.table.cursor_checked(verify), true);
+        drop(stage.table.slots.take(0));
+        found == stage.records
+    };
+    assert!(!read(Verify::Never) && !read(Verify::OnFill) && !read(Verify::Sampled(3)));
+    assert!(read(Verify::Sampled(8)) && read(Verify::Sampled(1)) && read(Verify::Always));
+}
+
+/// What a tolerant walk shows: numbers of records, `None` for gaps.
+fn shown(stage: &Stage, cursor: &mut TableCursor, forward: bool) -> Vec<Option<usize>> {
+    let walked = walked(cursor, forward);
+    let number = |record: &Owned| stage.records.iter().position(|known| known == record);
+    walked.iter().map(|record| if record.kind == Kind::Fence { None } else { number(record) }).collect()
+}
+
+#[test]
+fn a_cursor_goes_on_where_something_is_lost() {
+    let (file, finished) = written(&records(), &plain(400, false));
+    let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
+    let stage = Stage { table, records: records() };
+    let handle = stage.table.index.handles()[1];
+    let first = stage.table.read_block(0, true).unwrap().len();
+    let loaded = stage.table.read_block(1, true).unwrap();
+    let whole = file.bytes();
+    for hit in 0..loaded.len() {
+        let value = handle.offset as usize + loaded.entry(hit).unwrap().value_at;
+        file.0.write().unwrap()[value..value + 4].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
+        let expected: Vec<Option<usize>> =
+            (0..stage.records.len()).map(|n| Some(n).filter(|n| *n != first + hit)).collect();
+        let mut cursor = table.cursor_checked(Verify::Sampled(64));
+        assert_eq!(shown(&stage, &mut cursor, true), expected, "entry {hit}");
+        assert_eq!(shown(&stage, &mut cursor, false), expected, "entry {hit}, back");
+        // Round and round about the gap.
+        let lost = &stage.records[first + hit];
+        for _ in 0..2 {
+            cursor.seek(&lost.key, lost.seqno).unwrap();
+            let record = cursor.record();
+            let (kind, key) = (record.kind, record.key);
+            assert_eq!(
+                (kind, key, record.seqno),
+                (Kind::Fence, &lost.key[..], lost.seqno),
+                "{:?}",
+                table.wounds.find(1)
+            );
+            let fence = crate::fence::Fence::decode(&mut Reader::new(record.value)).unwrap();
+            assert!(fence.may_hide(&Order::bytewise(), &lost.key, MAX_SEQNO) && fence.offset == handle.offset);
+            assert_eq!(cursor.source().offset, handle.offset);
+            cursor.prev().unwrap();
+            let before = (first + hit).checked_sub(1).map(|n| &stage.records[n]);
+            assert_eq!(cursor.valid().then(|| Owned::of(&cursor.record())).as_ref(), before);
+            cursor.seek_for_prev(&lost.key, lost.seqno).unwrap();
+            assert_eq!(cursor.record().kind, Kind::Fence);
+            cursor.next().unwrap();
+            let behind = stage.records.get(first + hit + 1);
+            assert_eq!(cursor.valid().then(|| Owned::of(&cursor.record())).as_ref(), behind);
+        }
+        // A job hears of it, and of where it is.
+        for fill_cache in [false, true] {
+            let mut cursor = table.cursor(fill_cache);
+            let mut moved = cursor.first();
+            while moved.is_ok() && cursor.valid() {
+                moved = cursor.next();
+            }
+            let error = moved.expect_err("a job must have every record");
+            assert_eq!((error.damage().unwrap().file.as_str(), error.damage().unwrap().offset), (NAME, handle.offset));
+        }
+        *file.0.write().unwrap() = whole.clone();
+    }
 }

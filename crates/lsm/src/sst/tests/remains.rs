@@ -271,8 +271,8 @@ fn a_plain_node_loses_the_block() {
 }
 
 #[test]
-fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
-    // As a writer with a bug, or a bit that flipped before the sum was taken, would leave it.
+fn a_block_with_a_sum_of_its_own_is_taken_for_another() {
+    // An older copy of the block, or one of another file, is whole in itself: its seals say nothing of what should stand here.
     let stage = stage(records(60), &settings());
     let handle = stage.table.index.handles()[0];
     let (_, to) = entries(&stage, 0)[5];
@@ -286,7 +286,9 @@ fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
     bytes[end - 4..end].copy_from_slice(&sum.to_le_bytes());
     *stage.file.0.write().unwrap() = bytes;
     let shown = examined(&stage.table, true);
-    assert_eq!(stage.missing(&shown), [5]);
+    let in_block = stage.table.read_block(1, true).unwrap().len();
+    let missing = stage.missing(&shown);
+    assert!(missing.len() + 2 >= in_block && missing[..6] == [0, 1, 2, 3, 4, 5], "{missing:?}");
 }
 
 #[test]

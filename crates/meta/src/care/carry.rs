@@ -1,0 +1,68 @@
+//! Carry: what a record takes along into another store, and what it counted for in the one it comes from.
+
+use waxseal_lsm::codec::Reader;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::record::{Record, companion};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+
+use crate::seal::Seal;
+
+/// What a record counts for in a ledger: by the seal that it had.
+pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
+    let mut companion = Vec::new();
+    if check == Check::CompanionDamaged && keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep
+    {
+        return keeper.term(&Record { companion: &companion, ..*record });
+    }
+    keeper.term(record)
+}
+
+/// Companions as they were before their record had a seqno: the seal without its place. What cannot be read is left behind.
+pub(super) fn unbound(record: &Record<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(record.companion.len());
+    let mut reader = Reader::new(record.companion);
+    let mut copy = || -> Result<()> {
+        while !reader.is_empty() {
+            let (kind, before) = (reader.u8()?, reader.rest());
+            if kind == companion::WORD8 {
+                out.push(kind);
+                out.extend_from_slice(&Seal::from_word(reader.u64()?, record.seqno).to_bytes());
+                continue;
+            }
+            let at = reader.position();
+            let length = if kind == companion::WORD4 { 4 } else { reader.varint_len()? };
+            reader.bytes(length)?;
+            out.push(kind);
+            out.extend_from_slice(&before[..reader.position() - at]);
+        }
+        Ok(())
+    };
+    match copy() {
+        Ok(()) => out,
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use waxseal_lsm::record::Kind;
+
+    proptest! {
+        #[test]
+        fn a_companion_is_what_it_was_before_it_was_bound(key: Vec<u8>, value: Vec<u8>, seqno in 0u64..1 << 56, list: Vec<u8>) {
+            let seal = Seal::of(&key, &value);
+            let companion = |word: u64| {
+                let mut out = vec![companion::WORD8];
+                out.extend_from_slice(&word.to_le_bytes());
+                out.push(companion::LIST);
+                waxseal_lsm::codec::put_bytes(&mut out, &list);
+                out
+            };
+            let bound = companion(seal.at(seqno));
+            let record = Record { key: &key, seqno, kind: Kind::Put, value: &value, companion: &bound };
+            prop_assert_eq!(unbound(&record), companion(seal.number()));
+        }
+    }
+}
