@@ -36,7 +36,8 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             println!("a false alarm: {told:?}");
         }
     }
-    let cells: Vec<Cell> = Cell::all().filter(|cell| cell.impossible().is_none()).collect();
+    let asked = |cell: &Cell| run.cells.as_ref().is_none_or(|part| name(*cell).contains(part.as_str()));
+    let cells: Vec<Cell> = Cell::all().filter(|cell| cell.impossible().is_none() && asked(cell)).collect();
     let mut missed: Vec<Cell> = Vec::new();
     let mut refusals = 0u64;
     // Round by round, so that a run that ends early has seen every cell.

@@ -59,6 +59,9 @@ pub struct Line {
     /// `faults`: keeps the counts of all runs in this file.
     #[arg(long)]
     state: Option<PathBuf>,
+    /// `faults`: only cells whose name holds this, as in `TableData/Dropped`.
+    #[arg(long)]
+    cells: Option<String>,
     /// `table1`: one of the two regimes [default: both].
     #[arg(long)]
     regime: Option<Regime>,
@@ -149,6 +152,7 @@ struct Run {
     regime: Option<Regime>,
     plain_node: Option<PathBuf>,
     state: Option<PathBuf>,
+    cells: Option<String>,
 }
 
 impl Run {
@@ -165,8 +169,9 @@ impl Run {
     /// The same run with a share of the time that is left.
     fn within(&self, share: f64) -> Run {
         let left = self.until.saturating_duration_since(Instant::now()).mul_f64(share);
-        let (dir, plain_node, state) = (self.dir.clone(), self.plain_node.clone(), self.state.clone());
-        Run { until: Instant::now() + left, dir, plain_node, state, ..*self }
+        let (dir, plain_node) = (self.dir.clone(), self.plain_node.clone());
+        let (state, cells) = (self.state.clone(), self.cells.clone());
+        Run { until: Instant::now() + left, dir, plain_node, state, cells, ..*self }
     }
 
     /// A line `table1.put more ns`: at most `threshold`, by the upper bound.
@@ -246,8 +251,9 @@ pub fn metahive(line: &Line) -> Outcome<u8> {
         (_, true) => QUICK,
     };
     let until = Instant::now() + limit;
-    let (regime, plain_node, state) = (line.regime, line.plain_node.clone(), line.state.clone());
-    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime, plain_node, state };
+    let (regime, plain_node) = (line.regime, line.plain_node.clone());
+    let (state, cells) = (line.state.clone(), line.cells.clone());
+    let run = Run { id: case.id, scale, seed: line.seed, dir: dir.clone(), until, regime, plain_node, state, cells };
     println!("{}: scale {scale}, seed {}; {}", case.id, line.seed, machine());
     conclude(&(case.run)(&run)?, line.json.as_deref())
 }

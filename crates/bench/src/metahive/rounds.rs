@@ -104,7 +104,17 @@ mod tests {
 
     fn run() -> Run {
         let until = Instant::now() + Duration::from_secs(60);
-        Run { id: "test", scale: 1.0, seed: 1, dir: PathBuf::new(), until, regime: None, plain_node: None, state: None }
+        Run {
+            id: "test",
+            scale: 1.0,
+            seed: 1,
+            dir: PathBuf::new(),
+            until,
+            regime: None,
+            plain_node: None,
+            state: None,
+            cells: None,
+        }
     }
 
     #[test]

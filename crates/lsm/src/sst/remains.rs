@@ -270,6 +270,13 @@ impl<'a> Walk<'a> {
             }
         }
         if !(beside && self.is_end(at, beside)) {
+            // One entry that is missing from its group was the last one, hit where it stands. Else, or where what is left of its place
+            // are zeros, the loss may lie anywhere in the group.
+            let place = self.shape.and_then(|shape| self.body.get(at..shape.entries_end as usize)).unwrap_or_default();
+            let group = self.restarts.partition_point(|restart| *restart <= at).checked_sub(1);
+            if let Some(group) = group.filter(|_| !self.site.fits && place.iter().all(|byte| *byte == 0)) {
+                self.lose_behind(self.restarts[group]);
+            }
             let from = self.behind_last();
             let gap = gap(self.site, from, self.site.span[1].clone());
             self.items.push(Item::Gap(gap));
@@ -343,7 +350,11 @@ impl<'a> Walk<'a> {
         (check, index): (Check, usize),
         beside: bool,
     ) -> Option<usize> {
-        if !(beside && index == self.index) {
+        let misplaced = self.misplaced(at, entry);
+        if let Some(group) = misplaced {
+            self.lose_behind(group);
+        }
+        if misplaced.is_some() || !(beside && index == self.index) {
             let gap = gap(self.site, self.behind_last(), before(&key, entry.seqno, self.site.bound, self.site.single));
             self.items.push(Item::Gap(gap));
         }
@@ -363,6 +374,35 @@ impl<'a> Walk<'a> {
         self.index = index + 1;
         self.items.push(Item::Whole(kept));
         Some(entry.end)
+    }
+
+    /// Where the group begins of which something is missing or too much, and nobody can say where: the entry at `at` lies across the
+    /// beginning of the next group, or stands at the beginning of one without being its first.
+    fn misplaced(&self, at: usize, entry: &Seeming) -> Option<usize> {
+        if self.site.fits {
+            return None;
+        }
+        let passed = self.restarts.partition_point(|restart| *restart <= at);
+        let own = passed.checked_sub(1)?;
+        let follows = self.restarts[own] == at && entry.shared > 0;
+        let across = self.restarts.get(passed).is_some_and(|restart| *restart < entry.end);
+        let from = if follows { own.saturating_sub(1) } else { own };
+        (follows || across).then(|| self.restarts[from])
+    }
+
+    /// Gives up what was kept behind an offset, for a gap to take its place.
+    fn lose_behind(&mut self, offset: usize) {
+        while self.kept_at.last().is_some_and(|at| *at > offset) {
+            self.kept_at.pop();
+            while matches!(self.items.pop(), Some(Item::Gap(_))) {}
+        }
+        while matches!(self.items.last(), Some(Item::Gap(_))) {
+            self.items.pop();
+        }
+        self.last = self.items.last().and_then(|item| match item {
+            Item::Whole(kept) => Some((kept.key.clone(), kept.seqno)),
+            Item::Gap(_) => None,
+        });
     }
 
     /// The entry that seems to stand at `at`.
