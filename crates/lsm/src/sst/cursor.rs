@@ -420,7 +420,10 @@ impl TableCursor {
         let spills = place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?;
         let is_proved = match proof {
             None => true,
-            Some(side) => self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side),
+            Some(side) => {
+                let side = if side == Side::Before { side } else { Side::Both(place.equal.is_some()) };
+                self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side)
+            }
         };
         Ok(is_proved.then_some((place, spills)))
     }
@@ -477,7 +480,7 @@ impl TableCursor {
 
     /// The same, backwards.
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.every == 1 && !sound).then_some(Side::Both);
+        let proof = (self.every == 1 && !sound).then_some(Side::Both(false));
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_back_among(key, seqno),
             None => self.last(),
