@@ -2,6 +2,7 @@
 //! record, never an older one, never silence.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
@@ -43,6 +44,7 @@ struct Stage {
     dir: std::path::PathBuf,
     db: Db,
     heard: Heard,
+    keeper: Arc<Keeper>,
 }
 
 fn wide() -> CfOptions {
@@ -52,9 +54,9 @@ fn wide() -> CfOptions {
 impl Stage {
     fn open(options: CfOptions) -> Stage {
         let (sim, dir) = sim(77);
-        let heard = Heard::default();
-        let db = open_with(&sim, &dir, options, &heard);
-        Stage { sim, dir, db, heard }
+        let (heard, keeper) = (Heard::default(), Arc::new(Keeper::default()));
+        let db = open_with(&sim, &dir, options, &heard, &keeper);
+        Stage { sim, dir, db, heard, keeper }
     }
 
     /// A hundred records in one table.
@@ -69,7 +71,11 @@ impl Stage {
 
     fn reopen(&mut self, options: CfOptions) {
         self.db.close().unwrap();
-        self.db = open_with(&self.sim, &self.dir, options, &self.heard);
+        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.keeper);
+    }
+
+    fn reopen_closed(&mut self, options: CfOptions) {
+        self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.keeper);
     }
 
     fn family(&self) -> Family {
@@ -100,10 +106,10 @@ impl Stage {
     }
 }
 
-fn open_with(sim: &SimFs, dir: &std::path::Path, options: CfOptions, heard: &Heard) -> Db {
+fn open_with(sim: &SimFs, dir: &std::path::Path, options: CfOptions, heard: &Heard, keeper: &Arc<Keeper>) -> Db {
     let parts = Parts {
         families: vec![("default".to_owned(), options)],
-        companions: Arc::new(Keeper),
+        companions: keeper.clone(),
         listener: Arc::new(heard.clone()),
         ..parts(sim.env(sim.steps()))
     };
@@ -310,7 +316,7 @@ fn a_table_that_cannot_be_opened_is_a_fence_over_its_keys() {
     let path = stage.dir.join(&tables[1]);
     let length = stage.sim.read_all(&path).unwrap().len();
     stage.sim.flip(&path, ((length - 20) * 8) as u64).unwrap();
-    stage.db = open_with(&stage.sim, &stage.dir, CfOptions { level0_tables: 10, ..wide() }, &stage.heard);
+    stage.reopen_closed(CfOptions { level0_tables: 10, ..wide() });
     put(&stage.db, &stage.family(), b"key-0045", b"newer", Durability::Os).unwrap();
     let mut expected: Rows = filled(0..100, 0);
     expected.retain(|(key, _)| !(record(30, 0).0..=record(59, 0).0).contains(key));
@@ -395,7 +401,9 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
     // One whose companion is not its own, as if its bytes had changed since it was committed.
     let mut batch = Batch::new();
     batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
+    stage.keeper.blind.store(true, Ordering::Relaxed);
     stage.db.commit(&mut batch, Durability::Os).unwrap();
+    stage.keeper.blind.store(false, Ordering::Relaxed);
     for _ in 0..3 {
         let error = stage.get(7, Verify::Always).unwrap_err();
         let damage = error.damage().unwrap();
