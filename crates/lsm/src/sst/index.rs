@@ -240,7 +240,7 @@ impl Index {
     /// Whether the block at `number` is where a key must be if it is not in the block before. `follows`: that was searched, and ends
     /// with the key. Believes only separators whose check holds.
     pub(super) fn proves(&self, number: usize, key: &[u8], follows: bool, order: &Order) -> bool {
-        let behind = |number: usize| self.checked_separator(number).map(|separator| order.compare(&separator, key));
+        let behind = |number: usize| self.compare_checked(number, key, order);
         let starts = follows || number.checked_sub(1).is_none_or(|left| behind(left) == Some(Ordering::Less));
         // Behind the last separator there is no block.
         let ends = number == self.len() || behind(number).is_some_and(|order| order != Ordering::Less);
@@ -262,8 +262,7 @@ impl Index {
                 return true;
             }
         }
-        self.proves(number, key, false, order)
-            || self.checked_separator(left).is_some_and(|separator| order.compare(&separator, key) == Ordering::Less)
+        self.compare_checked(left, key, order) == Some(Ordering::Less)
     }
 
     /// True if every part of the index agrees with every other.
@@ -286,9 +285,18 @@ impl Index {
             && groups.clone().all(|group| self.bound(group).starts_with(&self.common))
     }
 
-    /// The separator of a block, if its group's check holds.
-    fn checked_separator(&self, number: usize) -> Option<Vec<u8>> {
-        (number < self.len() && self.is_checked(number / GROUP)).then(|| self.separator(number))
+    /// How the separator of a block compares with a key, if its group's check holds.
+    fn compare_checked(&self, number: usize, key: &[u8], order: &Order) -> Option<Ordering> {
+        if number >= self.len() || !self.is_checked(number / GROUP) {
+            return None;
+        }
+        if !order.is_bytewise() {
+            return Some(order.compare(self.tail(number), key)); // all of it is its tail
+        }
+        let Group { common_at, common_len } = self.groups[number / GROUP];
+        let common = self.keys.get(common_at as usize..(common_at + common_len) as usize)?;
+        let start = key.get(..common.len()).unwrap_or(key);
+        Some(common.cmp(start).then_with(|| self.tail(number).cmp(&key[start.len()..])))
     }
 
     fn is_checked(&self, group: usize) -> bool {
@@ -440,6 +448,7 @@ mod tests {
             keys.sort_by(|a, b| order.compare(a, b));
             let index = Index::decode(&built(&keys), &order, u64::MAX).unwrap();
             prop_assert_eq!(index.len(), keys.len());
+            prop_assert!(index.is_sound(&order));
             for (at, key) in keys.iter().enumerate() {
                 prop_assert_eq!(&index.separator(at), key);
                 prop_assert_eq!(index.handles()[at].offset, 64 + 105 * at as u64);
@@ -447,6 +456,11 @@ mod tests {
             for probe in probes.iter().chain(&keys).chain([&vec![]]) {
                 let expected = keys.partition_point(|key| order.compare(key, probe) == Ordering::Less);
                 prop_assert_eq!(index.find(probe, &order), expected, "{:?}", probe);
+                for number in [0, expected.saturating_sub(1), expected, (expected + 1).min(keys.len())] {
+                    prop_assert_eq!(index.proves(number, probe, false, &order), number == expected, "{:?}", probe);
+                    let begins = number == 0 || order.compare(&keys[number - 1], probe) == Ordering::Less;
+                    prop_assert_eq!(index.begins_at(number, probe, &order), begins, "{:?} {}", probe, number);
+                }
             }
         }
 
