@@ -103,8 +103,11 @@ fn range(args: &Args, cf: &ColumnFamily, scan: &Scan) -> Result<Range, Failure> 
     Ok(cf.range(bounds(args, &scan.span)?))
 }
 
+/// The keys that a verb is about: from, to.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The keys that the command line names.
-pub(crate) fn bounds(args: &Args, span: &Span) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+pub(crate) fn bounds(args: &Args, span: &Span) -> Result<Bounds, Failure> {
     let from = span.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
     let to = span.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;
     Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))

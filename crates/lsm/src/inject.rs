@@ -84,10 +84,7 @@ pub fn disarm() {
 
 #[cfg(feature = "faults")]
 fn with<T>(strike: impl FnOnce(&mut dyn Strike) -> T) -> Option<T> {
-    ARMED.with(|armed| match &mut *armed.borrow_mut() {
-        Some(armed) => Some(strike(&mut **armed)),
-        None => None,
-    })
+    ARMED.with(|armed| armed.borrow_mut().as_mut().map(|armed| strike(&mut **armed)))
 }
 
 /// The cursor of a pass, struck on its way if a strike is armed.

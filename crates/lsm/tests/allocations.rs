@@ -7,10 +7,11 @@ use std::sync::Arc;
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::{Fs, Open, RealFs};
-use waxseal_lsm::options::Compression;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{Compression, Verify};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
-use waxseal_lsm::seam::Plain;
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 
 /// The system's allocator, counting for each thread.
@@ -55,6 +56,52 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
+/// A keeper of one word a record.
+struct Keeper;
+
+fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
+    (key_hash ^ hash(record.value).rotate_left(7) ^ record.seqno).to_le_bytes()
+}
+
+impl Companions for Keeper {
+    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
+        out.push(companion::WORD8);
+        out.extend_from_slice(&word(record, hash(record.key)));
+        Build::Set
+    }
+    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
+    fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
+        let right = record.companion.get(1..) == Some(&word(record, key_hash)[..]);
+        if right { Check::Validated } else { Check::Corrupted }
+    }
+    fn term(&self, _: &Record<'_>) -> u64 {
+        0
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        None
+    }
+    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn protection(&self) -> Protection {
+        Protection::Complete
+    }
+    fn algorithm(&self) -> u64 {
+        0
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        false
+    }
+}
+
 fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
     let dir = tempfile::tempdir().unwrap();
     let file = RealFs.open(&dir.path().join("000001.tbl"), Open::Create).unwrap();
@@ -70,17 +117,19 @@ fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
         created_micros: 0,
     };
     let uid = Uid([1; 16]);
-    let mut writer = Writer::new(file.clone(), uid, settings, Arc::new(Plain));
+    let keeper: Arc<dyn Companions> = Arc::new(Keeper);
+    let mut writer = Writer::new(file.clone(), uid, settings, keeper.clone());
     for n in 0..records {
         let key = format!("{n:016}").into_bytes();
-        writer
-            .add(&Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] })
-            .unwrap();
+        let record = Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] };
+        let mut seal = Vec::new();
+        keeper.on_build(&record, Protection::None, &mut seal);
+        writer.add(&Record { companion: &seal, ..record }).unwrap();
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
     let cache = Arc::new(Cache::new(64 << 20));
-    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache, Arc::new(Plain)).unwrap())
+    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache, keeper).unwrap())
 }
 
 #[test]
@@ -93,8 +142,10 @@ fn a_cached_get_allocates_nothing() {
     let (_dir, table) = table(10_000);
     let keys: Vec<Vec<u8>> = (0..10_500u32).map(|n| format!("{n:016}").into_bytes()).collect();
     let mut bytes = 0;
+    let absent: Vec<Vec<u8>> = (0..10_000u32).map(|n| format!("{n:015}x").into_bytes()).collect();
     let mut read_all = || {
-        for key in &keys {
+        // Some of those that are not there pass the filter, and their neighbours are looked at.
+        for key in keys.iter().chain(&absent) {
             table.get(key, hash(key), MAX_SEQNO, Checks::EACH, &mut |record| bytes += record.value.len()).unwrap();
         }
     };
@@ -107,7 +158,13 @@ fn a_cached_get_allocates_nothing() {
 fn cached_cursor_steps_and_seeks_allocate_nothing() {
     let (_dir, table) = table(10_000);
     let keys: Vec<Vec<u8>> = (0..10_500u32).step_by(7).map(|n| format!("{n:016}").into_bytes()).collect();
-    let mut cursor = table.cursor(true);
+    for verify in [Verify::Never, Verify::Sampled(64), Verify::Always] {
+        walks_without_allocating(&table, &keys, verify);
+    }
+}
+
+fn walks_without_allocating(table: &Arc<Table>, keys: &[Vec<u8>], verify: Verify) {
+    let mut cursor = table.cursor_checked(verify);
     let mut steps = 0;
     let mut walk = || {
         cursor.first().unwrap();
@@ -120,7 +177,7 @@ fn cached_cursor_steps_and_seeks_allocate_nothing() {
             cursor.prev().unwrap();
             steps += 1;
         }
-        for key in &keys {
+        for key in keys {
             cursor.seek(key, MAX_SEQNO).unwrap();
             cursor.seek_for_prev(key, 0).unwrap();
         }

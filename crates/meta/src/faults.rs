@@ -17,6 +17,7 @@ pub mod anatomy;
 mod damage;
 pub mod flow;
 pub mod keepers;
+mod reach;
 mod redirect;
 mod stage;
 mod strike;

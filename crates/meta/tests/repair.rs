@@ -525,10 +525,11 @@ fn a_block_whose_sum_alone_is_wrong_is_told_behind_another_damage() {
     let report = verify(&world.db, VerifyOptions::default()).unwrap();
     let told: Vec<u64> = report.damage.iter().map(|finding| finding.offset).collect();
     assert!(told.len() == 2 && told.contains(&victim), "{report}");
-    let report = repair(&world.db, RepairOptions::default()).unwrap();
-    let of_victim = report.damage.iter().find(|finding| finding.offset == victim);
-    assert!(matches!(of_victim.unwrap().outcome, Outcome::Repaired(_)), "{report}");
-    assert_fenced(&world, &report, 3);
+    // It may be an older copy, so its own seals do not speak for it; a replica does.
+    let replica = Replica::of(&model);
+    let report = repair(&world.db, RepairOptions { source: Some(&replica), ..Default::default() }).unwrap();
+    assert!(report.is_clean() && report.damage.len() == 2, "{report}");
+    world.assert_clean();
 }
 
 /// The bytes of a damaged block: up to where the next one is whole.

@@ -292,11 +292,14 @@ fn bytes(run: &Run, place: usize, way: Way) -> Outcome<f64> {
     Ok((kept.node.tables().0 + apart) as f64 / num as f64)
 }
 
+/// A trial with a seed, on our side or on the paper's: whether the fault was missed.
+type Axis = fn(u64, bool) -> Outcome<bool>;
+
 /// Each choice by itself: how many faults the paper's side of it misses, and ours.
 fn faults(run: &Run) -> Outcome<Vec<Gate>> {
     let trials = run.size(FAULTS, 40);
     let mut gates = Vec::new();
-    let axes: [(&str, &str, fn(u64, bool) -> Outcome<bool>); 4] = [
+    let axes: [(&str, &str, Axis); 4] = [
         ("seal_point", "a value that flips in the memtable; sealed at the flush, or at the put", seal_point),
         ("missing_seal", "a seal lost and a value flipped in compaction; made anew, or carried", missing_seal),
         (

@@ -104,7 +104,7 @@ fn trial_of(seed: u64, trial: u64, told: &mut Told) -> Outcome<()> {
     (shape.options.level0_tables, shape.options.table_bytes, shape.options.level_base_bytes) = (8, 1 << 20, 1 << 20);
     let mut node = Node::open(Path::new(DIR), &shape, Arc::new(Sealer::new()))?;
     let mut model = BTreeMap::new();
-    let flush = trial % 2 == 0;
+    let flush = trial.is_multiple_of(2);
     for round in 0..if flush { 1 } else { 2u64 } {
         for key in 0..KEYS {
             let (key, value) = (format!("{key:04}"), format!("{round} {}", random.word()));

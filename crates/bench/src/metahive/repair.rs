@@ -69,7 +69,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     }
     // The slowest of the eight settings, each a median over its blocks.
     let slowest = medians.iter().copied().fold(0.0, f64::max);
-    let time = median_interval(&vec![slowest; 11], run.seed);
+    let time = median_interval(&[slowest; 11], run.seed);
     gates.push(run.at_most("time", "slowest_median_a_block", "ms", time, 1.0));
     let mut told = Worse::default();
     let worse = run.size(WORSE, 24);
@@ -145,8 +145,11 @@ fn tables(sim: &SimFs) -> Vec<PathBuf> {
     sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| Path::new(DIR).join(name)).collect()
 }
 
+/// Where a framed block stands, and its keys.
+type Framed = (std::ops::Range<usize>, Vec<Vec<u8>>);
+
 /// The framed blocks of a table and the keys in each.
-fn blocks(node: &Node, sim: &SimFs) -> Outcome<Vec<(std::ops::Range<usize>, Vec<Vec<u8>>)>> {
+fn blocks(node: &Node, sim: &SimFs) -> Outcome<Vec<Framed>> {
     let path = tables(sim).pop().ok_or("a store without a table")?;
     let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
     let mut keys: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();

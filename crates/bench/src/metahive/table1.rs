@@ -37,7 +37,10 @@ const NEVER: usize = 2;
 const EMBEDDED: usize = 3;
 
 /// Puts of a mix, in percent, and what the paper measured: nanoseconds of put and get, plain and with its metadata.
-const MIXES: [(u64, Option<(f64, f64)>, (f64, f64)); 3] = [
+type Mix = (u64, Option<(f64, f64)>, (f64, f64));
+
+/// The three mixes of the paper.
+const MIXES: [Mix; 3] = [
     (0, None, (172_124.0, 172_829.0)),
     (5, Some((83_530.0, 84_001.0)), (163_417.0, 164_021.0)),
     (50, Some((100_184.0, 100_931.0)), (159_856.0, 160_543.0)),

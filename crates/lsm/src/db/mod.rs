@@ -30,6 +30,7 @@ mod ddl;
 mod events;
 mod examine;
 mod family;
+mod faults;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;

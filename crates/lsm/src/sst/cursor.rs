@@ -8,7 +8,6 @@
 //! fills no cache serves jobs that must have every record: it answers an error there. It checks what it takes from the cache,
 //! so that a bit that flipped in memory does not stop a job.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::block::{Block, Place};
@@ -16,8 +15,9 @@ use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
 use super::prove::Side;
-use super::remains::{Item, Remains};
+use super::remains::Remains;
 use super::table::{Table, read_error};
+use super::wreck::Wreck;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::env::read_exact;
@@ -38,16 +38,16 @@ const SCAN_BLOCKS: u32 = 2;
 
 /// See `Table::cursor`.
 pub struct TableCursor {
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
     fill_cache: bool,
     /// Gaps are shown, not answered as errors.
     shows_gaps: bool,
     /// The block the cursor stood in last, kept for a seek that stays near.
     block: Option<Arc<Block>>,
-    number: usize,
+    pub(super) number: usize,
     at: usize,
     /// The entry under the cursor; none: not valid, or among what is left of a block.
-    entry: Option<Entry>,
+    pub(super) entry: Option<Entry>,
     key: Vec<u8>,
     /// Bytes that `key` shares with its restart.
     shared: usize,
@@ -60,24 +60,13 @@ pub struct TableCursor {
     /// The table's index was hit in memory; its spare leads the cursor.
     distrusts: bool,
     /// What is left of the block, if it is damaged.
-    wreck: Option<Wreck>,
+    pub(super) wreck: Option<Wreck>,
     /// Blocks read from the file in a row.
     streak: u32,
     advised: u64,
     /// Bytes of the file read ahead, and their offset.
     chunk: Vec<u8>,
     chunk_at: u64,
-}
-
-/// A position among what is left of a block.
-struct Wreck {
-    remains: Arc<Remains>,
-    at: usize,
-    standing: bool,
-    /// The place of a gap, as the cursor came to it, and its fence.
-    key: Vec<u8>,
-    seqno: Seqno,
-    fence: Vec<u8>,
 }
 
 /// What a search anew has come to.
@@ -328,7 +317,7 @@ impl TableCursor {
     }
 
     /// Stands at the start of a block, or nowhere behind the last one.
-    fn stand_first(&mut self, number: usize) -> Result<()> {
+    pub(super) fn stand_first(&mut self, number: usize) -> Result<()> {
         self.leave();
         if number >= self.table.index.len() {
             return Ok(());
@@ -341,7 +330,7 @@ impl TableCursor {
     }
 
     /// Stands at the end of the block before `number`, or nowhere before the first one.
-    fn stand_last_before(&mut self, number: usize) -> Result<()> {
+    pub(super) fn stand_last_before(&mut self, number: usize) -> Result<()> {
         self.leave();
         let Some(number) = number.checked_sub(1) else { return Ok(()) };
         self.enter(number)?;
@@ -420,7 +409,10 @@ impl TableCursor {
         let spills = place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?;
         let is_proved = match proof {
             None => true,
-            Some(side) => self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side),
+            Some(side) => {
+                let side = if side == Side::Before { side } else { Side::Both(place.equal.is_some()) };
+                self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side)
+            }
         };
         Ok(is_proved.then_some((place, spills)))
     }
@@ -477,7 +469,7 @@ impl TableCursor {
 
     /// The same, backwards.
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.every == 1 && !sound).then_some(Side::Both);
+        let proof = (self.every == 1 && !sound).then_some(Side::Both(false));
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_back_among(key, seqno),
             None => self.last(),
@@ -513,7 +505,7 @@ impl TableCursor {
     /// A step out of the block, or among what is left of one.
     #[cold]
     #[inline(never)]
-    fn step_out(&mut self, forward: bool) -> Result<()> {
+    pub(super) fn step_out(&mut self, forward: bool) -> Result<()> {
         match &self.wreck {
             Some(wreck) if wreck.standing => {
                 let next = if forward { Some(wreck.at + 1) } else { wreck.at.checked_sub(1) };
@@ -526,119 +518,6 @@ impl TableCursor {
             _ if self.entry.is_none() => Ok(()),
             _ if forward => self.stand_first(self.number + 1),
             _ => self.stand_last_before(self.number),
-        }
-    }
-}
-
-/// Moves among what is left of a block.
-impl TableCursor {
-    /// Stands on an item, the last one if there are not so many. `sought`: the place that a search was for, if it lies within a gap.
-    fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
-        self.entry = None;
-        let order = &self.table.order;
-        let Some(wreck) = &mut self.wreck else { return Ok(()) };
-        wreck.at = at.min(wreck.remains.items.len().saturating_sub(1));
-        wreck.standing = true;
-        if let Some(Item::Gap(fence)) = wreck.remains.items.get(wreck.at) {
-            let end = if forward { &fence.from } else { &fence.to };
-            let beyond = if forward { Ordering::Greater } else { Ordering::Less };
-            let (key, seqno) = match sought {
-                Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
-                _ => (&end.0[..], end.1),
-            };
-            wreck.key.clear();
-            wreck.key.extend_from_slice(key);
-            wreck.seqno = seqno;
-            wreck.fence.clear();
-            fence.encode(&mut wreck.fence);
-            self.table.watch.gap_met();
-        }
-        Ok(())
-    }
-
-    /// The first item at or after a place; on to the next block if there is none.
-    fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let order = &self.table.order;
-        let is_before = |item: &Item| match item {
-            Item::Whole(kept) => {
-                let record = kept.record();
-                order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
-            }
-            // Nothing above its bound is lost in a gap.
-            Item::Gap(fence) => {
-                let newest = (key, seqno.min(fence.bound));
-                order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
-            }
-        };
-        let Some(wreck) = &self.wreck else { return Ok(()) };
-        let at = wreck.remains.items.iter().position(|item| !is_before(item));
-        match at {
-            Some(at) => self.stand_among(at, true, Some((key, seqno))),
-            None => self.stand_first(self.number + 1),
-        }
-    }
-
-    /// The first item behind all versions of a key.
-    fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
-        self.seek_among(key, 0)?;
-        while self.valid()
-            && self.table.order.compare(self.record().key, key).is_eq()
-            && self.record().kind != Kind::Fence
-        {
-            self.step_out(true)?;
-        }
-        Ok(())
-    }
-
-    /// The last item at or before a place; back to the block before if there is none.
-    fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let order = &self.table.order;
-        let begins = |item: &Item| {
-            let place = match item {
-                Item::Whole(kept) => (kept.record().key, kept.record().seqno),
-                Item::Gap(fence) => (&fence.from.0[..], fence.from.1),
-            };
-            order.compare_internal(place, (key, seqno)) != Ordering::Greater
-        };
-        let Some(wreck) = &self.wreck else { return Ok(()) };
-        let at = wreck.remains.items.iter().rposition(begins);
-        match at {
-            Some(at) => self.stand_among(at, false, Some((key, seqno))),
-            None => self.stand_last_before(self.number),
-        }
-    }
-
-    /// True if what is left of a block ends with a newer version of a key, so that older ones may stand in the next.
-    fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
-        let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
-        number + 1 < self.table.index.len()
-            && match last {
-                Some(Item::Whole(kept)) => {
-                    let record = kept.record();
-                    self.table.order.compare(record.key, key).is_eq() && record.seqno > seqno
-                }
-                // The gap must be met first.
-                Some(Item::Gap(_)) | None => false,
-            }
-    }
-}
-
-impl Wreck {
-    fn new(remains: Arc<Remains>) -> Wreck {
-        Wreck { remains, at: 0, standing: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
-    }
-
-    fn record(&self) -> Option<Record<'_>> {
-        match self.remains.items.get(self.at)? {
-            _ if !self.standing => None,
-            Item::Whole(kept) => Some(kept.record()),
-            Item::Gap(_) => Some(Record {
-                key: &self.key,
-                seqno: self.seqno,
-                kind: Kind::Fence,
-                value: &self.fence,
-                companion: &[],
-            }),
         }
     }
 }

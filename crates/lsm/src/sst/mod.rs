@@ -33,6 +33,7 @@ mod scripts;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wreck;
 mod writer;
 
 pub use cache::{Cache, CacheMetrics};

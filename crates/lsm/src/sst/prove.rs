@@ -63,8 +63,8 @@ impl Wanted<'_> {
 pub(super) enum Side {
     /// The record before it, and the order of the one at it, which is checked by whoever stands there.
     Before,
-    /// Both.
-    Both,
+    /// Both; true: the search has found a version of its key.
+    Both(bool),
 }
 
 /// By whom, and against what promise.
@@ -154,8 +154,10 @@ impl Table {
         let right = at == block.len()
             || match side {
                 Side::Before => block.is_not_before(at, place, &self.order),
-                Side::Both => block.is_whole(at, self.judge(), |key, seqno| {
-                    self.order.compare_internal((key, seqno), place) != Ordering::Less
+                // A search that has found no version of the key has found a greater one.
+                Side::Both(found) => block.is_whole(at, self.judge(), |key, seqno| match found {
+                    true => self.order.compare_internal((key, seqno), place) != Ordering::Less,
+                    false => self.order.compare(key, place.0) == Ordering::Greater,
                 }),
             };
         left && right && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))

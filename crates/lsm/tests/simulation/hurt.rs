@@ -181,9 +181,12 @@ pub fn mend(world: &mut World, at: &str, reopens: bool) -> Result<Report> {
     Ok(report)
 }
 
+/// The least and the greatest key of a span.
+type KeySpan = (Vec<u8>, Vec<u8>);
+
 /// Accepts the loss: what lies outside of the fences is as it was, and the oracle goes on with what is left inside.
 fn give_up(world: &mut World, at: &str) -> Result<Report> {
-    let mut lost: BTreeMap<String, Vec<(Vec<u8>, Vec<u8>)>> = BTreeMap::new();
+    let mut lost: BTreeMap<String, Vec<KeySpan>> = BTreeMap::new();
     for family in world.db().families() {
         for (_, fence) in world.db().fences(&family) {
             lost.entry(family.name().to_owned()).or_default().push((fence.from.0, fence.to.0));

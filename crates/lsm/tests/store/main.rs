@@ -3,6 +3,8 @@
 
 mod damage;
 mod gate;
+mod integrity;
+mod keeper;
 mod limits;
 mod opening;
 mod read_only;

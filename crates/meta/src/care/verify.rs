@@ -172,7 +172,7 @@ pub(super) fn look_at(
         Ok(())
     })?;
     report.lost += table.meta().ledger.count().saturating_sub(readable);
-    // A block may fail its sum while every record of it is right: the walk shows its records and nothing else.
+    // What is wrong with a block beside its records (its sum, the filter that denies its keys) the walk does not show.
     for block in 0..open.blocks() {
         let Err(error) = open.check_block(block, keeper) else { continue };
         let finding = Finding::of(&bearable(error)?, Some(family));

@@ -18,9 +18,10 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
 use waxseal_lsm::sst::Table;
 use waxseal_lsm::sst::fuzzing::Site as Part;
 
-use super::anatomy::{Anatomy, Block, Entry};
+use super::anatomy::{Anatomy, Block};
 use super::damage::{Dice, cut_out, double, flip, zero};
 use super::keepers::Forger;
+use super::reach::{both, logged, name_of, operation, read, span_of, write};
 use super::redirect::Astray;
 use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, keeper, key, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
@@ -287,7 +288,7 @@ impl Act<'_> {
                     }
                     Target::Duplicated => {
                         let (from, length) = (spans.frame.start, spans.frame.len());
-                        let to = (spans.frame.end + 7) / 8 * 8;
+                        let to = spans.frame.end.next_multiple_of(8);
                         if to + length > bytes.len() {
                             return Ok(false);
                         }
@@ -629,128 +630,6 @@ fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
 fn flip_payload(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
     let length = record.companion.len();
     length > 9 && record.companion[9] == companion::LIST && flip(&mut record.companion, 9..length, bits, dice)
-}
-
-/// Where the parts of a logged operation stand.
-#[derive(Clone, Debug)]
-struct Spans {
-    frame: Range<usize>,
-    kind: usize,
-    lengths: Range<usize>,
-    key: Range<usize>,
-    value: Range<usize>,
-    seal: Range<usize>,
-    payload: Option<Range<usize>>,
-    seqno: Option<Range<usize>>,
-}
-
-impl Spans {
-    fn of(&self, target: Target) -> Option<Range<usize>> {
-        match target {
-            Target::Key => Some(self.key.clone()),
-            Target::Value => Some(self.value.clone()),
-            Target::Kind => Some(self.kind..self.kind + 1),
-            Target::Seqno => self.seqno.clone(),
-            Target::Seal => Some(self.seal.clone()),
-            Target::Lengths => Some(self.lengths.clone()),
-            Target::Payload => self.payload.clone(),
-            Target::Any | Target::Zeroed => Some(self.frame.clone()),
-            _ => None,
-        }
-    }
-}
-
-/// The parts of the one operation with this key and value: kind, family, two lengths, key, value, seal.
-fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans> {
-    let wanted = [key, value].concat();
-    let at = bytes.windows(wanted.len()).position(|window| window == wanted)?;
-    let head = at.checked_sub(4)?;
-    let value_at = at + key.len();
-    let seal = value_at + value.len() + 1;
-    // A list of entries behind the seal: its kind, a length below 128, its bytes.
-    let payload = match bytes.get(seal + 8..) {
-        Some([companion::LIST, length @ 0..128, rest @ ..]) if rest.len() >= usize::from(*length) => {
-            Some(seal + 8..seal + 10 + usize::from(*length))
-        }
-        _ => None,
-    };
-    let end = payload.as_ref().map_or(seal + 8, |payload| payload.end);
-    (bytes[head] == Kind::Put as u8 && seal + 8 <= bytes.len()).then(|| Spans {
-        frame: head..end,
-        kind: head,
-        lengths: head + 2..at,
-        key: at..value_at,
-        value: value_at..value_at + value.len(),
-        seal: seal..seal + 8,
-        payload,
-        seqno: None,
-    })
-}
-
-/// The operations of a segment or ring that the model knows, one to a frame: a header of 24 bytes and a count before each.
-fn logged(bytes: &[u8], stage: &Stage) -> Vec<Spans> {
-    let known = stage.model.iter().filter_map(|(key, value)| operation(bytes, key, value.as_ref()?));
-    known
-        .filter_map(|spans| {
-            let frame = spans.frame.start.checked_sub(25)?;
-            Some(Spans { frame: frame..spans.frame.end, seqno: Some(frame + 8..frame + 15), ..spans })
-        })
-        .collect()
-}
-
-fn span_of(entry: &Entry, target: Target) -> Option<Range<usize>> {
-    match target {
-        Target::Key => Some(entry.suffix.clone()),
-        Target::Value => Some(entry.value.clone()),
-        Target::Kind => Some(entry.kind..entry.kind + 1),
-        Target::Seqno => Some(entry.seqno.clone()),
-        Target::Seal => entry.seal(),
-        Target::Payload => entry.list(),
-        Target::Lengths => Some(entry.lengths.clone()),
-        _ => None,
-    }
-}
-
-fn read(stage: &Stage, path: &PathBuf) -> Result<Vec<u8>> {
-    stage.disk.read_all(path).map_err(|error| Error::io("reading a file of the stage", error))
-}
-
-/// Puts damaged bytes in their place, under whoever has the file open.
-fn write(stage: &Stage, path: &PathBuf, whole: &[u8], damaged: &[u8]) -> Result<()> {
-    for (at, (old, new)) in whole.iter().zip(damaged).enumerate() {
-        for bit in (0..8).filter(|bit| (old ^ new) >> bit & 1 == 1) {
-            let flipped = stage.disk.flip(path, at as u64 * 8 + bit);
-            flipped.map_err(|error| Error::io("damaging a file of the stage", error))?;
-        }
-    }
-    Ok(())
-}
-
-/// Does to the ring what was done to the segment, where it holds the same bytes.
-fn both(stage: &Stage, whole: &[u8], damaged: &[u8]) -> Result<()> {
-    let Some(first) = whole.iter().zip(damaged).position(|(old, new)| old != new) else { return Ok(()) };
-    let start = first.saturating_sub(16);
-    let sample = &whole[start..(first + 16).min(whole.len())];
-    for name in stage.disk.files(DIR).into_iter().filter(|name| name.ends_with(".ring")) {
-        let path = PathBuf::from(DIR).join(name);
-        let ring = read(stage, &path)?;
-        if let Some(at) = ring.windows(sample.len()).position(|window| window == sample) {
-            let mut struck = ring.clone();
-            for (offset, (old, new)) in whole[start..].iter().zip(&damaged[start..]).enumerate() {
-                if old != new
-                    && let Some(byte) = struck.get_mut(at + offset)
-                {
-                    *byte ^= old ^ new;
-                }
-            }
-            write(stage, &path, &ring, &struck)?;
-        }
-    }
-    Ok(())
-}
-
-fn name_of(path: &std::path::Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

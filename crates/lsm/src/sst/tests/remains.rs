@@ -49,11 +49,11 @@ fn random(drawn: &mut u64) -> usize {
     mix(*drawn) as usize
 }
 
-struct Stage {
-    records: Vec<Owned>,
+pub(super) struct Stage {
+    pub(super) records: Vec<Owned>,
     file: Arc<Memory>,
     bytes: Vec<u8>,
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
 }
 
 fn stage(records: Vec<Owned>, settings: &WriterSettings) -> Stage {
@@ -268,6 +268,47 @@ fn a_plain_node_loses_the_block() {
     assert_eq!((gaps[0].file.as_str(), gaps[0].offset), (NAME, handle.offset));
     assert_eq!(gaps[0].verdict, crate::error::Verdict::Checksum);
     assert!(kept < 100 && kept >= 100 - in_block - 1);
+}
+
+/// A table by a writer that checks nothing, read by one that does: records that were hit before the sum was taken.
+pub(super) fn spoilt(records: &[Owned], settings: &WriterSettings) -> Stage {
+    let file = Memory::of(Vec::new());
+    let mut writer = Writer::new(file.clone(), UID, settings.clone(), Arc::new(crate::seam::Plain));
+    records.iter().for_each(|record| writer.add(&record.borrow()).unwrap());
+    let finished = writer.finish().unwrap();
+    let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(1 << 20)));
+    Stage { records: records.to_vec(), bytes: file.bytes(), file, table }
+}
+
+#[test]
+fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
+    let mut all = records(60);
+    all[5].value[7..20].fill(0x77);
+    // One without a seal that follows: the file does not promise one, and the sum is right.
+    all[9].companion.clear();
+    let stage = spoilt(&all, &settings());
+    let shown = examined(&stage.table, true);
+    assert_eq!((stage.missing(&shown), shown.gaps.len()), (vec![5], 1));
+    assert_eq!(shown.gaps[0].verdict, crate::error::Verdict::Seal);
+    // Whoever checks what is loaded hears of it, and whoever checks nothing does not.
+    let get = |n: usize, checks| {
+        let record = &stage.records[n];
+        drop(stage.table.slots.take(0));
+        stage.table.get(&record.key, hash(&record.key), MAX_SEQNO, checks, &mut |_| ())
+    };
+    assert!(get(5, Checks::NONE).unwrap());
+    assert_eq!(get(5, Checks::LOADED).unwrap_err().damage().unwrap().verdict, crate::error::Verdict::Seal);
+    assert!(get(5, Checks::EACH).is_err() && get(4, Checks::EACH).unwrap() && get(6, Checks::LOADED).unwrap());
+    let table = spoilt(&all, &settings()).table;
+    let mut cursor = table.cursor_checked(crate::options::Verify::OnFill);
+    crate::cursor::Cursor::first(&mut cursor).unwrap();
+    let mut kinds = Vec::new();
+    while crate::cursor::Cursor::valid(&cursor) {
+        kinds.push(crate::cursor::Cursor::record(&cursor).kind);
+        crate::cursor::Cursor::next(&mut cursor).unwrap();
+    }
+    assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Fence).count(), 1);
+    assert_eq!(kinds.len(), 60);
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! Moves of a cursor among what is left of a block.
+//!
+//! Records are shown as they were kept, and a gap between them as a record of kind `Fence` at the end of its span by which the
+//! cursor comes; after a search into the span, at the place that was sought.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::cursor::TableCursor;
+use super::remains::{Item, Remains};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::record::{Kind, Record, Seqno};
+
+/// A position among what is left of a block.
+pub(super) struct Wreck {
+    pub(super) remains: Arc<Remains>,
+    pub(super) at: usize,
+    pub(super) standing: bool,
+    /// The place of a gap, as the cursor came to it, and its fence.
+    key: Vec<u8>,
+    seqno: Seqno,
+    fence: Vec<u8>,
+}
+
+/// Moves among what is left of a block.
+impl TableCursor {
+    /// Stands on an item, the last one if there are not so many. `sought`: the place that a search was for, if it lies within a gap.
+    pub(super) fn stand_among(&mut self, at: usize, forward: bool, sought: Option<(&[u8], Seqno)>) -> Result<()> {
+        self.entry = None;
+        let order = &self.table.order;
+        let Some(wreck) = &mut self.wreck else { return Ok(()) };
+        wreck.at = at.min(wreck.remains.items.len().saturating_sub(1));
+        wreck.standing = true;
+        if let Some(Item::Gap(fence)) = wreck.remains.items.get(wreck.at) {
+            let end = if forward { &fence.from } else { &fence.to };
+            let beyond = if forward { Ordering::Greater } else { Ordering::Less };
+            let (key, seqno) = match sought {
+                Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
+                _ => (&end.0[..], end.1),
+            };
+            wreck.key.clear();
+            wreck.key.extend_from_slice(key);
+            wreck.seqno = seqno;
+            wreck.fence.clear();
+            fence.encode(&mut wreck.fence);
+            self.table.watch.gap_met();
+        }
+        Ok(())
+    }
+
+    /// The first item at or after a place; on to the next block if there is none.
+    pub(super) fn seek_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let order = &self.table.order;
+        let is_before = |item: &Item| match item {
+            Item::Whole(kept) => {
+                let record = kept.record();
+                order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
+            }
+            // Nothing above its bound is lost in a gap.
+            Item::Gap(fence) => {
+                let newest = (key, seqno.min(fence.bound));
+                order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
+            }
+        };
+        let Some(wreck) = &self.wreck else { return Ok(()) };
+        let at = wreck.remains.items.iter().position(|item| !is_before(item));
+        match at {
+            Some(at) => self.stand_among(at, true, Some((key, seqno))),
+            None => self.stand_first(self.number + 1),
+        }
+    }
+
+    /// The first item behind all versions of a key.
+    pub(super) fn seek_behind(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_among(key, 0)?;
+        while self.valid()
+            && self.table.order.compare(self.record().key, key).is_eq()
+            && self.record().kind != Kind::Fence
+        {
+            self.step_out(true)?;
+        }
+        Ok(())
+    }
+
+    /// The last item at or before a place; back to the block before if there is none.
+    pub(super) fn seek_back_among(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let order = &self.table.order;
+        let begins = |item: &Item| {
+            let place = match item {
+                Item::Whole(kept) => (kept.record().key, kept.record().seqno),
+                Item::Gap(fence) => (&fence.from.0[..], fence.from.1),
+            };
+            order.compare_internal(place, (key, seqno)) != Ordering::Greater
+        };
+        let Some(wreck) = &self.wreck else { return Ok(()) };
+        let at = wreck.remains.items.iter().rposition(begins);
+        match at {
+            Some(at) => self.stand_among(at, false, Some((key, seqno))),
+            None => self.stand_last_before(self.number),
+        }
+    }
+
+    /// True if what is left of a block ends with a newer version of a key, so that older ones may stand in the next.
+    pub(super) fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
+        let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
+        number + 1 < self.table.index.len()
+            && match last {
+                Some(Item::Whole(kept)) => {
+                    let record = kept.record();
+                    self.table.order.compare(record.key, key).is_eq() && record.seqno > seqno
+                }
+                // The gap must be met first.
+                Some(Item::Gap(_)) | None => false,
+            }
+    }
+}
+
+impl Wreck {
+    pub(super) fn new(remains: Arc<Remains>) -> Wreck {
+        Wreck { remains, at: 0, standing: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
+    }
+
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        match self.remains.items.get(self.at)? {
+            _ if !self.standing => None,
+            Item::Whole(kept) => Some(kept.record()),
+            Item::Gap(_) => Some(Record {
+                key: &self.key,
+                seqno: self.seqno,
+                kind: Kind::Fence,
+                value: &self.fence,
+                companion: &[],
+            }),
+        }
+    }
+}
