@@ -276,7 +276,8 @@ impl Asked {
         let about = |finding: &Finding| {
             let of = |event: &&Corrupted| (&event.file, event.offset) == (&finding.file, finding.offset);
             events.iter().filter(of).any(|event| match &finding.key_range {
-                Some((low, high)) => *low <= event.span.1.0 && event.span.0.0 <= *high,
+                // Behind the last key of a table there is nothing to ask about.
+                Some((low, high)) => low > high || (*low <= event.span.1.0 && event.span.0.0 <= *high),
                 None => true,
             })
         };
