@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::block::{Block, Place};
+use super::block::Block;
 use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
@@ -69,10 +69,22 @@ pub struct TableCursor {
     chunk_at: u64,
 }
 
+/// Where a search in a block has ended.
+#[derive(Clone, Copy)]
+struct Spot {
+    at: usize,
+    /// A version of the key stands there.
+    is_found: bool,
+    /// It is the one of the seqno that was sought.
+    is_exact: bool,
+    /// The block ends with versions of the key, which may go on in the next.
+    spills: bool,
+}
+
 /// What a search anew has come to.
 enum Anew {
-    /// A place in the block, and whether versions of the key may go on in the next.
-    Found(Place, bool),
+    /// A place in the block.
+    Found(Spot),
     /// The key is to be looked for in this block.
     In(usize),
 }
@@ -356,7 +368,8 @@ impl TableCursor {
 
     /// Enters the block where (`key`, `seqno`) belongs and answers its place there, at most one behind the last entry.
     /// None: behind the last block, or the block is damaged (it is entered then).
-    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Place>> {
+    #[inline]
+    fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
         self.leave();
         let mut number = self.index().find(key, &self.table.order);
         if proof.is_some()
@@ -375,11 +388,11 @@ impl TableCursor {
                 }
             } else {
                 match self.search(number, (key, seqno), proof, follows) {
-                    Ok(Some((place, false))) => return Ok(Some(place)),
-                    Ok(Some((_, true))) => {}
+                    Ok(Some(spot)) if !spot.spills => return Ok(Some(spot)),
+                    Ok(Some(_)) => {}
                     _ => match self.search_anew(number, key, seqno)? {
-                        Anew::Found(place, false) => return Ok(Some(place)),
-                        Anew::Found(_, true) => {}
+                        Anew::Found(spot) if !spot.spills => return Ok(Some(spot)),
+                        Anew::Found(_) => {}
                         Anew::In(other) => {
                             (number, follows) = (other, follows && other == number);
                             continue;
@@ -402,19 +415,24 @@ impl TableCursor {
         (key, seqno): (&[u8], Seqno),
         proof: Option<Side>,
         follows: bool,
-    ) -> Result<Option<(Place, bool)>> {
+    ) -> Result<Option<Spot>> {
         let Some(block) = self.block.as_deref() else { return Ok(None) };
         let (order, index) = (&self.table.order, self.index());
         let place = block.search(key, seqno, order)?;
-        let spills = place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?;
+        let spot = Spot {
+            at: place.at,
+            is_found: place.equal.is_some(),
+            is_exact: place.equal.is_some_and(|entry| block.seqno(&entry) == seqno),
+            spills: place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?,
+        };
         let is_proved = match proof {
             None => true,
             Some(side) => {
-                let side = if side == Side::Before { side } else { Side::Both(place.equal.is_some()) };
-                self.table.places(block, (number, place.at), (key, seqno), (index, follows, spills), side)
+                let side = if side == Side::Before { side } else { Side::Both(spot.is_found) };
+                self.table.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
             }
         };
-        Ok(is_proved.then_some((place, spills)))
+        Ok(is_proved.then_some(spot))
     }
 
     /// What a search met does not agree with itself: finds out what was hit, and searches again.
@@ -431,7 +449,7 @@ impl TableCursor {
                 self.block = Some(block);
                 let found = self.search(number, (key, seqno), None, false);
                 match found.map_err(|error| self.table.named(error, number))? {
-                    Some((place, spills)) => Ok(Anew::Found(place, spills)),
+                    Some(spot) => Ok(Anew::Found(spot)),
                     None => Ok(Anew::In(number)),
                 }
             }
@@ -456,25 +474,27 @@ impl TableCursor {
     }
 
     /// `sound`: the block was just made whole, and nothing of it is checked again.
+    #[inline]
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.every == 1 && !sound).then_some(Side::Before);
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_among(key, seqno),
             None => Ok(()),
-            Some(place) if place.at >= self.block_len() => self.stand_first(self.number + 1),
-            Some(place) if sound => self.stand_named(place.at),
-            Some(place) => self.stand(place.at, true, Arrival::Seek(key, seqno)),
+            Some(spot) if spot.at >= self.block_len() => self.stand_first(self.number + 1),
+            Some(spot) if sound => self.stand_named(spot.at),
+            Some(spot) => self.stand(spot.at, true, Arrival::Seek(key, seqno)),
         }
     }
 
     /// The same, backwards.
+    #[inline]
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
         let proof = (self.every == 1 && !sound).then_some(Side::Both(false));
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_back_among(key, seqno),
             None => self.last(),
-            Some(place) => {
-                let at = if self.has_seqno(&place, seqno) { Some(place.at) } else { place.at.checked_sub(1) };
+            Some(spot) => {
+                let at = if spot.is_exact { Some(spot.at) } else { spot.at.checked_sub(1) };
                 match at {
                     None => self.stand_last_before(self.number),
                     Some(at) if sound => self.stand_named(at),
@@ -487,14 +507,6 @@ impl TableCursor {
     /// Stands on an entry of a block that was just made whole.
     fn stand_named(&mut self, at: usize) -> Result<()> {
         self.place(at, true).map_err(|error| self.table.named(error, self.number))
-    }
-
-    /// True if a search has found its key at exactly this seqno.
-    fn has_seqno(&self, place: &Place, seqno: Seqno) -> bool {
-        match (self.block.as_deref(), &place.equal) {
-            (Some(block), Some(entry)) => block.seqno(entry) == seqno,
-            _ => false,
-        }
     }
 
     #[inline]

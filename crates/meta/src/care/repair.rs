@@ -268,7 +268,11 @@ impl<'a, 'o> Mending<'a, 'o> {
                 },
             };
             let before = self.gaps();
+            let kept = (self.pieces.clone(), self.ledger);
             self.fill(found);
+            if self.deficit().is_none() {
+                (self.pieces, self.ledger) = kept; // records that had left the table are among them, and nothing says which
+            }
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
