@@ -144,13 +144,19 @@ pub(crate) fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
 }
 
-/// Every file of a real directory.
+/// Every file of a real directory. A store that works meanwhile may remove one after it was listed: then all are read again.
 pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let read = |name: &String| {
-        let file = RealFs.open(&dir.join(name), Open::Read).unwrap();
-        read_exact(&*file, 0, file.len().unwrap() as usize).unwrap()
+    let read = |name: String| {
+        let file = RealFs.open(&dir.join(&name), Open::Read).ok()?;
+        Some((name, read_exact(&*file, 0, file.len().ok()? as usize).ok()?))
     };
-    RealFs.list(dir).unwrap().into_iter().map(|name| (name.clone(), read(&name))).collect()
+    for _ in 0..100 {
+        let names = RealFs.list(dir).unwrap().into_iter();
+        if let Some(files) = names.map(read).collect() {
+            return files;
+        }
+    }
+    panic!("the files of {dir:?} never stay as they are");
 }
 
 /// Writes files into a real directory, as `cp` would.
