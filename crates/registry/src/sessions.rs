@@ -85,6 +85,18 @@ impl Identity {
     }
 }
 
+impl From<&str> for Identity {
+    fn from(name: &str) -> Identity {
+        Identity::named(name)
+    }
+}
+
+impl From<String> for Identity {
+    fn from(name: String) -> Identity {
+        Identity::named(name)
+    }
+}
+
 /// The key of a session's row.
 pub fn session_key(id: u64) -> Vec<u8> {
     let mut key = vec![ROW];
