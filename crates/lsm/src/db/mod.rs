@@ -6,7 +6,7 @@
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! install.rs     an edit durable, then the view swapped (I04)
@@ -36,6 +36,7 @@ mod flush;
 pub mod fuzzing;
 mod ingest;
 mod install;
+mod lookup;
 mod mend;
 mod metrics;
 mod open;
