@@ -30,9 +30,10 @@ use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
+use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Protection, Rows, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -67,13 +68,33 @@ pub struct Job<'a> {
 
 /// How a pass is done, where it is not the usual way.
 #[derive(Clone, Debug, Default)]
-pub struct Pass {
+pub struct Pass<'a> {
     /// What the inputs' companions are; none: what the keeper makes.
     pub carried: Option<Carried>,
     /// Each record is checked where it comes from.
     pub checks_inputs: bool,
     /// The keeper is asked for rows for other families.
-    pub emits: bool,
+    pub emits: Option<Emitting<'a>>,
+}
+
+/// Rows for other families, as they were given, by family; with what the ledger says of them.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
+
+impl Given {
+    /// Takes more rows in, and counts them.
+    pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
+        for row in rows {
+            let (ledger, rows) = self.0.entry(row.family).or_default();
+            ledger.add(Kind::Put, keeper.term(&row.record()));
+            rows.push(row);
+        }
+    }
+
+    /// Family, ledger and rows of each.
+    pub fn into_families(self) -> impl Iterator<Item = (u32, Ledger, Vec<Emitted>)> {
+        self.0.into_iter().map(|(family, (ledger, rows))| (family, ledger, rows))
+    }
 }
 
 /// What a pass came to.
@@ -81,8 +102,8 @@ pub struct Pass {
 pub struct Written {
     /// The tables.
     pub tables: Vec<TableMeta>,
-    /// Rows for other families, by family, as they were given; with what the ledger says of them.
-    pub rows: BTreeMap<u32, (Ledger, Vec<Emitted>)>,
+    /// Rows for other families.
+    pub rows: Given,
     /// Companions that were hit and are as they were.
     pub mended: u64,
     /// Records that were given a companion.
@@ -104,7 +125,7 @@ pub fn write_tables(
 /// The same, done in another way than the usual.
 pub fn write_pass(
     job: &Job<'_>,
-    pass: &Pass,
+    pass: &Pass<'_>,
     cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
@@ -133,7 +154,7 @@ pub fn write_pass(
 
 struct Outputs<'a> {
     job: &'a Job<'a>,
-    pass: &'a Pass,
+    pass: &'a Pass<'a>,
     carried: Carried,
     /// The keeper does not know what stands beside these records: it carries it.
     is_strange: bool,
@@ -147,6 +168,37 @@ struct Outputs<'a> {
     companion: Vec<u8>,
     /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
+}
+
+/// A record that is left out unless an older version of its key stays.
+#[derive(Default)]
+struct Held {
+    /// The record, or one that was held before: its room is used again.
+    row: Option<Row>,
+    /// Why it is left out, and what it counts then; none: nothing is held.
+    reason: Option<(DropReason, u64)>,
+}
+
+impl Held {
+    fn take(&mut self, record: &Record<'_>, protection: Protection, reason: (DropReason, u64)) {
+        match &mut self.row {
+            Some(row) => row.set(record, protection),
+            None => self.row = Some(Row::copy(record, protection)),
+        }
+        self.reason = Some(reason);
+    }
+
+    /// True if something is held, and it has this key.
+    #[inline]
+    fn is_of(&self, order: &Order, key: &[u8]) -> bool {
+        self.reason.is_some() && self.row.as_ref().is_some_and(|row| order.compare(&row.key, key).is_eq())
+    }
+
+    /// What is held, if anything is; it is not any more.
+    fn release(&mut self) -> Option<(&Row, (DropReason, u64))> {
+        let reason = self.reason.take()?;
+        self.row.as_ref().map(|row| (row, reason))
+    }
 }
 
 struct OpenTable {
@@ -167,6 +219,7 @@ impl Outputs<'_> {
         let mut dropped = Ledger::default();
         let mut since_check = 0;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
+        let mut held = Held::default();
         cursor.first()?;
         while cursor.valid() {
             let (record, source) = (cursor.record(), self.source(cursor.source()));
@@ -177,19 +230,27 @@ impl Outputs<'_> {
                 cursor.next()?;
                 continue;
             }
-            if self.pass.emits {
-                self.emit(&record);
+            if let Some(family) = &self.pass.emits {
+                self.emit(family, &record)?;
             }
             if self.pass.checks_inputs {
                 self.check(&record, source)?;
             }
-            let mut decision = rules.decide(record.key, record.seqno, record.kind);
+            let retains = own.is_none() && companions.retains(&record);
+            let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
             if decision == Decision::Keep
                 && record.kind == Kind::Put
                 && companions.expired(&record, &|| self.job.env.clock.wall_micros())
                 && rules.may_expire()
             {
-                decision = Decision::Drop(DropReason::Expired);
+                decision = Decision::Hold(DropReason::Expired);
+            }
+            match decision {
+                Decision::Hold(reason) if own.is_some() => decision = Decision::Drop(reason),
+                _ if !held.is_of(&self.job.options.order, record.key) => self.let_go(&mut held, &mut dropped),
+                Decision::Drop(_) | Decision::Disordered => {}
+                _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held, &mut dropped),
+                Decision::Keep | Decision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
                 Decision::Disordered => {
@@ -206,17 +267,15 @@ impl Outputs<'_> {
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
+                Decision::Hold(reason) => {
+                    let term = self.term_of_dropped(&record, source)?;
+                    held.take(&record, source.protection, (reason, term));
+                }
                 Decision::Keep if own.is_some() => {
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, source))?;
                     self.put_groups(own.as_deref_mut(), splitter)?;
                 }
-                Decision::Keep => {
-                    let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
-                    if splitter.ends_before(record.key, written) {
-                        self.finish_table()?;
-                    }
-                    self.add(&record, source.protection)?;
-                }
+                Decision::Keep => self.put(&record, source.protection, splitter)?,
             }
             since_check += 1;
             if since_check == 1024 {
@@ -227,6 +286,7 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        self.let_go(&mut held, &mut dropped);
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
@@ -239,14 +299,11 @@ impl Outputs<'_> {
     }
 
     /// Asks the keeper for rows for other families, and counts them.
-    fn emit(&mut self, record: &Record<'_>) {
-        let companions = self.job.companions;
-        companions.emit(self.job.family, record, &mut self.given);
-        for row in self.given.drain(..) {
-            let (ledger, rows) = self.written.rows.entry(row.family).or_default();
-            ledger.add(Kind::Put, companions.term(&row.record()));
-            rows.push(row);
-        }
+    fn emit(&mut self, family: &Emitting<'_>, record: &Record<'_>) -> Result<()> {
+        let companions = &**self.job.companions;
+        companions.emit(family, record, &mut self.given)?;
+        self.written.rows.extend(companions, self.given.drain(..));
+        Ok(())
     }
 
     /// Checks a record where it comes from. One whose companion alone was hit passes: it is mended.
@@ -293,6 +350,31 @@ impl Outputs<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Writes a record that stays. A table ends in front of it where it may.
+    fn put(&mut self, record: &Record<'_>, source: Protection, splitter: &mut Splitter) -> Result<()> {
+        let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+        if splitter.ends_before(record.key, written) {
+            self.finish_table()?;
+        }
+        self.add(record, source)
+    }
+
+    /// Writes what was held: an older version of its key stays.
+    fn put_held(&mut self, held: &mut Held, splitter: &mut Splitter) -> Result<()> {
+        match held.release() {
+            Some((row, _)) => self.put(&row.record(), row.protection, splitter),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves out what was held: nothing older of its key stays.
+    fn let_go(&self, held: &mut Held, dropped: &mut Ledger) {
+        if let Some((row, (reason, term))) = held.release() {
+            dropped.add(row.kind, term);
+            self.job.companions.on_drop(&row.record(), reason);
+        }
     }
 
     fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {

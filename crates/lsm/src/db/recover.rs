@@ -16,15 +16,16 @@ use super::family::Family;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
-use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
+use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
+use crate::batch::Binding;
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
-use crate::names::Name;
+use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::Companions;
+use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
 use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
@@ -169,7 +170,7 @@ impl Opening<'_> {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        let env = self.env();
+        let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
         let names = self.names()?;
         let next_file = Arc::new(AtomicU64::new(found.next_file));
@@ -201,6 +202,19 @@ impl Opening<'_> {
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
         edit.changes.push(Change::Permanent { offset, seqno: last });
+        let work = Work {
+            deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
+            touched: chronicle::touched_in(state, &edit.changes, false),
+            log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
+            seqno: last,
+            nanos: env.clock.monotonic_nanos().saturating_sub(started),
+        };
+        // An open that had nothing to do leaves no line.
+        let any = report.commits > 0 || report.cut_bytes > 0 || !work.touched.is_empty();
+        if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
+            chronicle::tell(&**keeper, &mut edit, &work);
+            chronicle::number(&mut edit, state);
+        }
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
         let replaced = Name::Manifest(found.number); // gone already
@@ -283,6 +297,15 @@ impl Opening<'_> {
     /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
     fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
         if let Some(options) = self.options(&stored.name) {
+            if options.key_ends_in_seqno
+                != version::family::decode(&stored.options, Order::bytewise())?.key_ends_in_seqno
+            {
+                let what = format!("family {:?}: whether its keys end in seqnos cannot be changed", stored.name);
+                return Err(Error::invalid(what));
+            }
+            if options.system != system_number(stored.id) {
+                return Err(Error::invalid(format!("family {:?} has another system number", stored.name)));
+            }
             return match options.order.name() == stored.comparator {
                 true => Ok(options),
                 false => Err(Error::invalid(format!(
@@ -306,7 +329,7 @@ impl Opening<'_> {
     fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
-            let options = self.options_of(stored)?;
+            let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
             let seen_by = (&self.parts.companions, self.integrity);
             let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, seen_by);
             let handles = stored.tables.values();
@@ -328,7 +351,6 @@ impl Opening<'_> {
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
-        let companion = Vec::new();
         Ok(Replay {
             opening: self,
             new_number,
@@ -336,7 +358,7 @@ impl Opening<'_> {
             flushed,
             added: Vec::new(),
             commits: 0,
-            companion,
+            binding: Binding::default(),
             cache,
             dead_files,
         })

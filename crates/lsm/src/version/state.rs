@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::edit::{Change, Edit, TableMeta};
 use super::lines::{Line, Lines};
 use crate::fence::Fence;
+use crate::names::system_number;
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
 
@@ -119,7 +121,9 @@ impl State {
             changes.push(Change::LinesTakenOut { through: self.lines.taken_out() });
         }
         let line = |(number, bytes): &Line| Change::Line { number: *number, bytes: Arc::clone(bytes) };
-        changes.extend(self.lines.iter().map(line));
+        if !active(Bug::LinesLostAtRotation) {
+            changes.extend(self.lines.iter().map(line));
+        }
         Edit { changes }
     }
 
@@ -157,7 +161,9 @@ impl State {
                     barred: BTreeSet::new(),
                 };
                 self.families.insert(*id, Arc::new(family));
-                self.next_family = self.next_family.max(id.saturating_add(1));
+                if system_number(*id).is_none() {
+                    self.next_family = self.next_family.max(id.saturating_add(1));
+                }
             }
             Change::FamilyDropped { id } => {
                 self.families.remove(id).ok_or("drops a family that does not exist")?;
