@@ -5,6 +5,7 @@
 //! flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's ledger, `collector` per file -> `emit` once
 //! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
+use crate::checksum::hash_key;
 use crate::error::{Error, Result};
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
@@ -91,10 +92,20 @@ pub struct Draft<'a> {
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
+    /// `checksum::hash_key` of it, where it is at hand.
+    pub key_hash: Option<u64>,
     /// The value.
     pub value: &'a [u8],
     /// What the caller gives to be kept beside the value: provider id and bytes.
     pub entries: &'a [(u16, &'a [u8])],
+}
+
+impl Draft<'_> {
+    /// `checksum::hash_key` of the key.
+    #[inline]
+    pub fn hashed_key(&self) -> u64 {
+        self.key_hash.unwrap_or_else(|| hash_key(self.key))
+    }
 }
 
 /// Why a flush or compaction leaves a record out.
