@@ -5,8 +5,11 @@
 //! flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's ledger, `collector` per file -> `emit` once
 //! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
-use crate::checksum::hash_key;
+use std::sync::Arc;
+
+use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 
@@ -227,6 +230,12 @@ pub trait Companions: Send + Sync {
     fn collector(&self) -> Option<Box<dyn Collector>>;
     /// Rows for other families that a job's records give rise to: called for each record of a flush before anything is dropped.
     fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>);
+    /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
+    /// the version below it not for being hidden. Asked of every record of a flush or compaction.
+    #[inline]
+    fn retains(&self, _record: &Record<'_>) -> bool {
+        false
+    }
     /// What this keeper promises of the records that are written through it.
     fn protection(&self) -> Protection;
     /// The algorithm by which it checks, for property 14 of tables; 0: none.
@@ -245,6 +254,107 @@ pub trait Companions: Send + Sync {
     /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }
+
+/// What a work says of one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableFact {
+    /// The number in its file name.
+    pub number: u64,
+    /// The file's own name, for ever.
+    pub uid: Uid,
+    /// Hash of its block sums.
+    pub digest: u64,
+    /// The level that it is in.
+    pub level: u8,
+    /// Its records, tombstones among them.
+    pub records: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What a work does to one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched<'a> {
+    /// The family's id.
+    pub family: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Tables that were read and go; for `Barred` and `Checkpointed` those concerned, which stay.
+    pub read: Vec<TableFact>,
+    /// Tables that come.
+    pub written: Vec<TableFact>,
+}
+
+/// What the engine does of its own accord, or for somebody who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed<'a> {
+    /// A store was opened, and there was something in its log.
+    Recovered {
+        /// Commits replayed.
+        commits: u64,
+        /// Bytes of the log that were set aside.
+        cut_bytes: u64,
+    },
+    /// Memtables became tables.
+    Flushed,
+    /// Tables became others, or moved to another level.
+    Compacted {
+        /// Where they went.
+        level: u8,
+        /// They moved without being read.
+        moved: bool,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Records of other files came in.
+    Ingested,
+    /// A repair put tables in the place of others.
+    Replaced,
+    /// Compactions leave tables alone from now on.
+    Barred,
+    /// Compactions may have tables again.
+    Freed,
+    /// A loss was fenced off.
+    Fenced(&'a Fence),
+    /// A fence ended.
+    Lifted(&'a Fence),
+    /// A copy of the store was made.
+    Checkpointed {
+        /// Where it stands.
+        dir: &'a str,
+    },
+    /// A family ended.
+    Dropped,
+}
+
+/// One piece of work, as the edit that makes it true knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work<'a> {
+    /// What was done.
+    pub deed: Deed<'a>,
+    /// To which families; none for what concerns the store.
+    pub touched: Vec<Touched<'a>>,
+    /// Logical offsets of the log from which the records came: the first, and the one behind the last.
+    pub log: Option<(u64, u64)>,
+    /// The last seqno that readers saw when the work was done.
+    pub seqno: Seqno,
+    /// How long it took.
+    pub nanos: u64,
+}
+
+/// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
+/// All calls may come from any thread, and none may wait for a commit.
+pub trait Chronicle: Send + Sync {
+    /// The line of a work, if it is to have one; at most `MAX_LINE_BYTES`. It holds if the work does. A work that fails at the last
+    /// moment leaves no line, though this was asked.
+    fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;
+    /// The rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more. Without
+    /// companions; the keeper makes those. A line may give none. Called again for the same lines if the flush fails.
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted>;
+}
+
+/// A longer line is not kept.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
 /// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.

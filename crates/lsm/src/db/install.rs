@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::family::Family;
-use super::{Inner, TableHandle};
+use super::{Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -35,6 +35,7 @@ impl Inner {
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.visible(),
             });
+            chronicle::number(&mut edit, manifest.state());
             manifest.append(&edit)
         });
         if let Err(error) = outcome {
@@ -46,6 +47,7 @@ impl Inner {
             return Err(error);
         }
         replaced.iter().try_for_each(|part| self.show(part))?;
+        self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),

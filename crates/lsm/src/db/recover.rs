@@ -26,7 +26,7 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::Companions;
 use crate::sst::{Cache, Expected, Table};
-use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
+use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
 /// What an open needs to know.
@@ -48,6 +48,8 @@ pub(super) struct Opened {
     pub(super) visible: Seqno,
     /// Tables that compactions leave alone.
     pub(super) barred: Vec<u64>,
+    /// What was done, line by line.
+    pub(super) lines: Lines,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
@@ -117,6 +119,7 @@ impl Opening<'_> {
             log: None,
             manifest: None,
             barred: barred_of(&found.state),
+            lines: found.state.lines.clone(),
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
             families: replay.families,
             cache: replay.cache,
@@ -211,6 +214,7 @@ impl Opening<'_> {
         Ok(Opened {
             families,
             barred: barred_of(manifest.state()),
+            lines: manifest.state().lines.clone(),
             cache: replay.cache,
             dead_files: replay.dead_files,
             visible: last,

@@ -135,6 +135,18 @@ pub enum Change {
         /// The table's number.
         number: u64,
     },
+    /// A line of the chronicle: what was done, in the same edit.
+    Line {
+        /// One above the line before.
+        number: u64,
+        /// What the chronicle says of it.
+        bytes: Arc<[u8]>,
+    },
+    /// Lines of the chronicle are rows of a family now.
+    LinesTakenOut {
+        /// Up to this number.
+        through: u64,
+    },
     /// Something that a later version wrote and this one may ignore.
     Skipped {
         /// An odd tag.
@@ -190,7 +202,9 @@ const FENCE_ADDED: u64 = 22;
 const LOG_WITNESS: u64 = 23;
 const FENCE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
+const LINE: u64 = 27;
 const TABLE_BARRED: u64 = 29;
+const LINES_TAKEN_OUT: u64 = 31;
 
 impl Edit {
     /// The body of the edit's frame.
@@ -296,6 +310,15 @@ impl Change {
                 put_varints(out, [*family as u64, *number]);
                 TABLE_BARRED
             }
+            Change::Line { number, bytes } => {
+                put_varint(out, *number);
+                out.extend_from_slice(bytes);
+                LINE
+            }
+            Change::LinesTakenOut { through } => {
+                put_varint(out, *through);
+                LINES_TAKEN_OUT
+            }
             Change::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -342,6 +365,8 @@ impl Change {
             },
             FENCE_LIFTED => Change::FenceLifted { family: family(reader)?, id: reader.varint()? },
             TABLE_BARRED => Change::TableBarred { family: family(reader)?, number: reader.varint()? },
+            LINE => return Ok(Change::Line { number: reader.varint()?, bytes: reader.rest().into() }),
+            LINES_TAKEN_OUT => Change::LinesTakenOut { through: reader.varint()? },
             _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");

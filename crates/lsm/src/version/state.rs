@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::edit::{Change, Edit, TableMeta};
+use super::lines::{Line, Lines};
 use crate::fence::Fence;
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
@@ -33,6 +34,8 @@ pub struct State {
     pub next_family: u32,
     /// What recoveries cut from the log.
     pub cuts: Vec<Cut>,
+    /// What was done, line by line.
+    pub lines: Lines,
 }
 
 /// One column family.
@@ -112,6 +115,11 @@ impl State {
             bytes: *bytes,
             file: *file,
         }));
+        if self.lines.taken_out() > 0 {
+            changes.push(Change::LinesTakenOut { through: self.lines.taken_out() });
+        }
+        let line = |(number, bytes): &Line| Change::Line { number: *number, bytes: Arc::clone(bytes) };
+        changes.extend(self.lines.iter().map(line));
         Edit { changes }
     }
 
@@ -218,6 +226,12 @@ impl State {
                 }
                 family.barred.insert(*number);
             }
+            Change::Line { number, bytes } => {
+                if !self.lines.add(*number, Arc::clone(bytes)) {
+                    return Err("gives the number of a line again");
+                }
+            }
+            Change::LinesTakenOut { through } => self.lines.take_out(*through),
             Change::Skipped { .. } => {}
         }
         Ok(())
