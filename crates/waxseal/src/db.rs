@@ -12,6 +12,7 @@ use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::{self as engine, At, Family, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::read::{Bounds, UserCursor};
 use waxseal_lsm::record::Record;
@@ -209,12 +210,9 @@ impl Inner {
     }
 }
 
-/// What the names of the store's own families begin with.
-const SYSTEM_PREFIX: &str = "system_metadata.";
-
 /// `Invalid` for a name that is the store's own to give.
 pub(crate) fn refuse_system(name: &str) -> Result<()> {
-    if !name.starts_with(SYSTEM_PREFIX) {
+    if !is_system_name(name) {
         return Ok(());
     }
     Err(Error::invalid(format!(
@@ -309,7 +307,7 @@ impl Db {
     /// other; whatever would change them is `Invalid`.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
         let mut families = self.inner.engine.families();
-        families.retain(|family| !family.name().starts_with(SYSTEM_PREFIX));
+        families.retain(|family| !is_system_name(family.name()));
         families.into_iter().map(|family| self.inner.wrap(family, &Who::ANONYMOUS)).collect()
     }
 

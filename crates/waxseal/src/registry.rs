@@ -161,7 +161,8 @@ impl Db {
         Ok(Session { inner: Arc::clone(&self.inner), who })
     }
 
-    fn nobody(&self) -> Session {
+    /// The session of nobody in particular, in whose name everything is done that is done without a session.
+    pub fn nobody(&self) -> Session {
         Session { inner: Arc::clone(&self.inner), who: Who::ANONYMOUS }
     }
 
