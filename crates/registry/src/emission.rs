@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::key::LogKey;
 use crate::operation::Operation;
 use crate::payload::{Field, Image, Payload};
-use crate::registration::{Mode, Options, Registration, Values};
+use crate::registration::{Options, Registration, Values};
 use crate::sessions::Session;
 use crate::target::{MAX_PATH_BYTES, Target};
 
@@ -55,19 +55,6 @@ pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool,
         session,
         retention: retention.map(micros),
     }
-}
-
-/// True if the old value must be read before the new one is written: nobody keeps it.
-pub(crate) fn reads_before(options: &Options) -> bool {
-    options.values == Values::OldNew && !options.history
-}
-
-/// Refuses options that do not go together.
-pub(crate) fn check_options(options: &Options) -> Result<()> {
-    if reads_before(options) && options.mode != Mode::Sync {
-        return Err(Error::invalid("old values are kept by history, or read before they are overwritten in mode sync"));
-    }
-    Ok(())
 }
 
 fn micros(retention: Duration) -> u64 {
@@ -147,14 +134,6 @@ mod tests {
             assert_eq!(check_key("f", &key).is_ok(), fits);
             assert_eq!(Target::key("f", key).check().is_ok(), fits);
         }
-    }
-
-    #[test]
-    fn old_values_need_somebody_who_keeps_them() {
-        let options = Options { values: Values::OldNew, mode: Mode::Deferred, ..Options::default() };
-        assert!(check_options(&options).is_err());
-        assert!(check_options(&Options { history: true, ..options }).is_ok());
-        assert!(check_options(&Options { mode: Mode::Sync, ..options }).is_ok());
     }
 
     proptest! {
