@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
-use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, companion};
-use crate::seam::{Companions, Draft};
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
+use crate::seam::{Companions, Draft, Protection, bind_written};
 
 /// Largest body of a batch, in bytes: 4 GiB less a page and the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
@@ -22,6 +22,20 @@ pub struct Batch {
     count: u64,
     /// The families that the operations name, each once.
     families: Vec<u32>,
+    /// It may write system families.
+    granted: bool,
+}
+
+/// Lets a batch write system families. Layers above the engine keep it to themselves and hand it to no user.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemPass(());
+
+impl SystemPass {
+    /// For the layers above the engine, and for nobody else.
+    #[doc(hidden)]
+    pub fn for_layers_above() -> SystemPass {
+        SystemPass(())
+    }
 }
 
 impl Default for Batch {
@@ -33,14 +47,30 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new() }
+        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new(), granted: false }
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Empties the batch and keeps its memory. What it was granted is gone.
     pub fn clear(&mut self) {
         self.bytes.truncate(COUNT_BYTES);
         self.count = 0;
         self.families.clear();
+        self.granted = false;
+    }
+
+    /// Lets the batch write system families.
+    pub fn grant(&mut self, _pass: SystemPass) {
+        self.granted = true;
+    }
+
+    /// True if the batch may write system families.
+    pub fn is_granted(&self) -> bool {
+        self.granted
+    }
+
+    /// The operations put into it so far, in order.
+    pub fn operations(&self) -> Operations<'_> {
+        Operations { reader: Reader::new(&self.bytes[COUNT_BYTES..]), left: self.count }
     }
 
     /// Number of operations.
@@ -197,6 +227,63 @@ pub struct Operation<'a> {
     pub value: &'a [u8],
     /// Companions, not bound to a seqno yet.
     pub companion: &'a [u8],
+}
+
+/// Room for what changes of an operation when its seqno is known.
+#[derive(Debug, Default)]
+pub struct Binding {
+    key: Vec<u8>,
+    companion: Vec<u8>,
+}
+
+impl Binding {
+    /// The record that an operation becomes, whose seqno is the one `at` behind the batch's first: its companions bound to it, and
+    /// its key, in a family whose keys end in seqnos. Whoever reads operations of a log makes records of them here and nowhere else.
+    /// Errors: `Corruption` if the key names an operation in front of its batch.
+    #[inline]
+    pub fn record<'a>(
+        &'a mut self,
+        operation: &Operation<'a>,
+        (first, at): (Seqno, u64),
+        key_ends_in_seqno: bool,
+        keeper: &dyn Companions,
+    ) -> Result<Record<'a>> {
+        let Operation { kind, value, .. } = *operation;
+        let seqno = first + at;
+        let back = if key_ends_in_seqno { distance(operation.key) } else { None };
+        let Some(back) = back else {
+            bind_written(keeper, operation.companion, seqno, &mut self.companion);
+            return Ok(Record { key: operation.key, seqno, kind, value, companion: &self.companion });
+        };
+        if back > at {
+            return Err(Error::structural("a key ends in the seqno of an operation in front of its batch"));
+        }
+        self.key.clear();
+        self.key.extend_from_slice(&operation.key[..operation.key.len() - 8]);
+        self.key.extend_from_slice(&(seqno - back).to_be_bytes());
+        self.companion.clear();
+        if !operation.companion.is_empty() && keeper.protection() != Protection::None {
+            self.companion.extend_from_slice(operation.companion);
+            keeper.rekey(&mut self.companion, operation.key, &self.key);
+            keeper.bind(&mut self.companion, None, seqno);
+        }
+        Ok(Record { key: &self.key, seqno, kind, value, companion: &self.companion })
+    }
+}
+
+/// The last eight bytes of a key that is to end in the seqno of the operation that stands so many before it in its batch; 0: its own.
+pub fn seqno_of_before(distance: u64) -> [u8; 8] {
+    (OPEN << 56 | distance & MAX_SEQNO).to_be_bytes()
+}
+
+/// The top byte of a place for a seqno. No seqno has it: they have 56 bits.
+const OPEN: u64 = 0xFF;
+
+/// How far back the operation stands whose seqno a key is to end in; none: the key is whole.
+#[inline]
+pub(crate) fn distance(key: &[u8]) -> Option<u64> {
+    let word = u64::from_be_bytes(*key.last_chunk()?);
+    (word >> 56 == OPEN).then_some(word & MAX_SEQNO)
 }
 
 /// Walks the operations of a body; any bytes are walked or refused, never trusted.

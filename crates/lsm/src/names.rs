@@ -1,4 +1,28 @@
-//! File names in a store, and back. One counter numbers every file.
+//! Names: of files in a store, and back (one counter numbers every file); of the families that layers above the engine keep.
+
+/// What stands before the name of every system family, and of no other.
+pub const SYSTEM: &str = "system_metadata";
+
+/// Ids of system families begin here, so that the ids of others are what they would be without. docs/format.md, section 5.2.
+const SYSTEM_IDS: u32 = 0xFFFF_FF00;
+
+/// The greatest number of a system family. The id behind it is that of no family.
+pub const MAX_SYSTEM: u8 = 254;
+
+/// The id of the system family with this number.
+pub const fn system_id(number: u8) -> u32 {
+    SYSTEM_IDS + number as u32
+}
+
+/// The number of a system family, by its id; none: a user's family.
+pub const fn system_number(id: u32) -> Option<u8> {
+    if id >= SYSTEM_IDS && id != u32::MAX { Some((id - SYSTEM_IDS) as u8) } else { None }
+}
+
+/// True for names that only system families have.
+pub fn is_system_name(name: &str) -> bool {
+    name.strip_prefix(SYSTEM).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
 
 /// A file of a store, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
 
 use crate::error::{Error, Result};
+use crate::names::MAX_SYSTEM;
 use crate::order::Order;
 
 /// 1,024 bytes.
@@ -145,6 +146,13 @@ pub struct CfOptions {
     pub verify_scans: Verify,
     /// Keep the seals of a block as one column outside of the codec, where every record has just one. Default false.
     pub seal_column: bool,
+    /// A key whose last eight bytes begin with FF gets the seqno there, when it is known, of the operation of its batch that stands
+    /// so many before it as the other seven say, highest byte first (none: its own). For keys that say when they came. Kept in the
+    /// store; it cannot be changed. Default false.
+    pub key_ends_in_seqno: bool,
+    /// The number of a family that a layer above keeps for itself: anybody may read it, only batches with a `SystemPass` write it.
+    /// The name begins with `names::SYSTEM` and a dot. Such families are made when the store is opened. Default none.
+    pub system: Option<u8>,
 }
 
 impl Default for CfOptions {
@@ -162,6 +170,8 @@ impl Default for CfOptions {
             verify_reads: Verify::Always,
             verify_scans: Verify::Sampled(64),
             seal_column: false,
+            key_ends_in_seqno: false,
+            system: None,
         }
     }
 }
@@ -177,6 +187,7 @@ impl CfOptions {
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),
             ((1..=64).contains(&self.level0_tables), "level0_tables must lie between 1 and 64"),
+            (self.system.is_none_or(|number| number <= MAX_SYSTEM), "system must be at most 254"),
             (!matches!(self.compression, Compression::Zstd(_)), "this build has no zstd"),
             (cfg!(feature = "lz4") || self.compression != Compression::Lz4, "this build has no lz4"),
         ];

@@ -1,9 +1,9 @@
 //! The seam: what the engine asks of whoever keeps companions. The engine has never heard of a seal; it knows opaque bytes
 //! that follow a record, and calls these points. A store opened without a keeper is a plain node: `Plain` below.
 //!
-//! Order of calls in the life of a record: `on_write` (caller's thread, no lock held) -> `bind` (its seqno is known) ->
-//! flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's ledger, `collector` per file -> `emit` once
-//! per job, before its manifest edit. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
+//! Order of calls in the life of a record: `on_write` (caller's thread, no lock held) -> `rekey` (its key ends in a seqno) and `bind`
+//! (its seqno is known) -> flush: `emit` -> flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's
+//! ledger, `collector` per file. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
 use std::sync::Arc;
 
@@ -150,6 +150,30 @@ impl Emitted {
     }
 }
 
+/// Reads the newest values of other families while rows are emitted, as the flush or the recovery sees them.
+pub trait Lookup {
+    /// Shows the value of a key; false if there is none, or no such family. Errors: `Corruption` if what would decide cannot be
+    /// trusted.
+    fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;
+}
+
+/// The family whose records are flushed.
+#[derive(Clone, Copy)]
+pub struct Emitting<'a> {
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Other families.
+    pub lookup: &'a dyn Lookup,
+}
+
+impl std::fmt::Debug for Emitting<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emitting").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// A record that a pass holds in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -210,6 +234,9 @@ pub trait Companions: Send + Sync {
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()>;
     /// The record's seqno is known (or changes from `old`): adjusts the companion in place, without the record.
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno);
+    /// A part of the key becomes known with the seqno: adjusts a companion that is not bound yet, without the value. What was
+    /// damaged before stays damaged.
+    fn rekey(&self, _companion: &mut [u8], _old_key: &[u8], _new_key: &[u8]) {}
     /// A record enters a table: keep its companion, or write another to `out`.
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build;
     /// A merge operator made `result` from `inputs`, all verified: its companion goes to `out`.
@@ -228,8 +255,9 @@ pub trait Companions: Send + Sync {
     fn term(&self, record: &Record<'_>) -> u64;
     /// A collector for a new table file, if one is wanted.
     fn collector(&self) -> Option<Box<dyn Collector>>;
-    /// Rows for other families that a job's records give rise to: called for each record of a flush before anything is dropped.
-    fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>);
+    /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
+    /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again.
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()>;
     /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
     /// the version below it not for being hidden. Asked of every record of a flush or compaction.
     #[inline]
@@ -397,7 +425,9 @@ impl Companions for Plain {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::None
     }

@@ -11,7 +11,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{Compression, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 
 /// The system's allocator, counting for each thread.
@@ -87,7 +87,9 @@ impl Companions for Keeper {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }

@@ -21,7 +21,7 @@ use waxseal_lsm::checksum::{hash, hash_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 use crate::beside::{ADOPTED_BYTES, Beside, only_word, put_list, seal_bytes};
 use crate::builtin::Expiry;
@@ -379,7 +379,9 @@ impl Companions for Sealer {
         self.providers.wants().synopsis.then(|| Box::new(Folding::new(self.providers.clone())) as Box<dyn Collector>)
     }
 
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
 
     fn protection(&self) -> Protection {
         Protection::Complete

@@ -16,7 +16,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Plain, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_meta::verdict::Verdict;
 use waxseal_meta::{Counts, Seal, SealPoint, Sealer};
@@ -437,8 +437,8 @@ impl Companions for Mangler {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         self.sealer.collector()
     }
-    fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>) {
-        self.sealer.emit(family, record, rows);
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+        self.sealer.emit(family, record, rows)
     }
     fn protection(&self) -> Protection {
         self.sealer.protection()

@@ -14,7 +14,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{
-    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Plain, Protection, Row, Rows, Source,
+    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Plain, Protection, Row, Rows, Source,
 };
 use waxseal_meta::paper::{Decision, Form, Paper};
 
@@ -170,7 +170,9 @@ impl Companions for Faulty {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::None
     }

@@ -32,7 +32,7 @@ use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Protection, Rows, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Rows, Source};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -67,13 +67,33 @@ pub struct Job<'a> {
 
 /// How a pass is done, where it is not the usual way.
 #[derive(Clone, Debug, Default)]
-pub struct Pass {
+pub struct Pass<'a> {
     /// What the inputs' companions are; none: what the keeper makes.
     pub carried: Option<Carried>,
     /// Each record is checked where it comes from.
     pub checks_inputs: bool,
     /// The keeper is asked for rows for other families.
-    pub emits: bool,
+    pub emits: Option<Emitting<'a>>,
+}
+
+/// Rows for other families, as they were given, by family; with what the ledger says of them.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
+
+impl Given {
+    /// Takes more rows in, and counts them.
+    pub fn extend(&mut self, keeper: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
+        for row in rows {
+            let (ledger, rows) = self.0.entry(row.family).or_default();
+            ledger.add(Kind::Put, keeper.term(&row.record()));
+            rows.push(row);
+        }
+    }
+
+    /// Family, ledger and rows of each.
+    pub fn into_families(self) -> impl Iterator<Item = (u32, Ledger, Vec<Emitted>)> {
+        self.0.into_iter().map(|(family, (ledger, rows))| (family, ledger, rows))
+    }
 }
 
 /// What a pass came to.
@@ -81,8 +101,8 @@ pub struct Pass {
 pub struct Written {
     /// The tables.
     pub tables: Vec<TableMeta>,
-    /// Rows for other families, by family, as they were given; with what the ledger says of them.
-    pub rows: BTreeMap<u32, (Ledger, Vec<Emitted>)>,
+    /// Rows for other families.
+    pub rows: Given,
     /// Companions that were hit and are as they were.
     pub mended: u64,
     /// Records that were given a companion.
@@ -104,7 +124,7 @@ pub fn write_tables(
 /// The same, done in another way than the usual.
 pub fn write_pass(
     job: &Job<'_>,
-    pass: &Pass,
+    pass: &Pass<'_>,
     cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
@@ -133,7 +153,7 @@ pub fn write_pass(
 
 struct Outputs<'a> {
     job: &'a Job<'a>,
-    pass: &'a Pass,
+    pass: &'a Pass<'a>,
     carried: Carried,
     /// The keeper does not know what stands beside these records: it carries it.
     is_strange: bool,
@@ -177,8 +197,8 @@ impl Outputs<'_> {
                 cursor.next()?;
                 continue;
             }
-            if self.pass.emits {
-                self.emit(&record);
+            if let Some(family) = &self.pass.emits {
+                self.emit(family, &record)?;
             }
             if self.pass.checks_inputs {
                 self.check(&record, source)?;
@@ -239,14 +259,11 @@ impl Outputs<'_> {
     }
 
     /// Asks the keeper for rows for other families, and counts them.
-    fn emit(&mut self, record: &Record<'_>) {
-        let companions = self.job.companions;
-        companions.emit(self.job.family, record, &mut self.given);
-        for row in self.given.drain(..) {
-            let (ledger, rows) = self.written.rows.entry(row.family).or_default();
-            ledger.add(Kind::Put, companions.term(&row.record()));
-            rows.push(row);
-        }
+    fn emit(&mut self, family: &Emitting<'_>, record: &Record<'_>) -> Result<()> {
+        let companions = &**self.job.companions;
+        companions.emit(family, record, &mut self.given)?;
+        self.written.rows.extend(companions, self.given.drain(..));
+        Ok(())
     }
 
     /// Checks a record where it comes from. One whose companion alone was hit passes: it is mended.

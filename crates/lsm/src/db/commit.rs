@@ -18,18 +18,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::background::Lane;
 use super::family::Family;
 use super::ingest::{self, NO_FAMILY};
-use super::{Db, Event, Inner};
-use crate::batch::{Batch, Body, Operation, Operations};
+use super::{Db, Event, Families, Inner};
+use crate::batch::{Batch, Binding, Body, Operation, Operations, distance};
 use crate::checksum::hash;
 use crate::env::Env;
 use crate::env::work::{Signal, lock};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::names::system_number;
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::{Check, Protection, bind_written};
+use crate::seam::{Check, Protection};
 use crate::version::{Change, Edit};
-use crate::wal::{LogStart, Numbers, Retirable, Wal, Whole};
+use crate::wal::{LogStart, Numbers, Retirable, Then, Under, Wal, Whole};
 
 /// The log and the one place where its frames become visible.
 pub(crate) struct Log {
@@ -44,8 +45,7 @@ pub(crate) struct Log {
 
 struct Apply {
     group: Vec<Whole<Body>>,
-    /// Room for a companion while it is bound to its seqno.
-    companion: Vec<u8>,
+    binding: Binding,
     last_seqno: Seqno,
     offset: u64,
     /// A memtable grew beyond its budget.
@@ -70,7 +70,7 @@ impl Log {
         numbers: Numbers,
     ) -> Result<Log> {
         let (wal, start) = Wal::create(env, dir, settings, offset, last_seqno + 1, numbers)?;
-        let apply = Apply { group: Vec::new(), companion: Vec::new(), last_seqno, offset, full: false };
+        let apply = Apply { group: Vec::new(), binding: Binding::default(), last_seqno, offset, full: false };
         Ok(Log {
             wal,
             apply: Mutex::new(apply),
@@ -114,19 +114,81 @@ impl Db {
     /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
     /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
+        loop {
+            let under = Under { word: self.rules(), mask: u64::MAX, then: Then::Stay };
+            if let Some(last) = self.commit_as(batch, durability, &under, |_| {})? {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// The word of rules under which batches are made. Its upper half is the engine's: it changes when a family is dropped. The
+    /// lower half is the caller's, 0 at open. Whoever reads a word here and commits under it knows that nothing of either
+    /// kind came between. A load; 0 for a store that cannot be written.
+    #[inline]
+    pub fn rules(&self) -> u64 {
+        self.inner().log.as_ref().map_or(0, |log| log.wal.rules())
+    }
+
+    /// Sets the lower half of the word of rules: batches that are ordered from now on are made under it.
+    pub fn set_rules(&self, low: u32) -> Result<()> {
+        let (_, log) = self.writable()?;
+        log.wal.set_rules(low);
+        Ok(())
+    }
+
+    /// `commit`, if the word of rules is still what it was when the batch was made; none if it is not, and then nothing was changed.
+    ///
+    /// `on_ordered` hears the seqno of the first operation once its place in the order of commits is certain: whoever holds a
+    /// lock for the order releases it there. It is called once or, if the batch is not ordered, not at all; the log waits
+    /// for it, so it must be short, must not call the store and must not panic.
+    pub fn commit_under(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        rules: u64,
+        on_ordered: &mut dyn FnMut(Seqno),
+    ) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &Under { word: rules, mask: u64::MAX, then: Then::Stay }, on_ordered)
+    }
+
+    /// `commit` of the last batch under the rules so far: in the order of commits the lower half of the word is `low` behind it.
+    /// `on_ordered` as with `commit_under`. Errors: also `Invalid` for an empty batch.
+    pub fn commit_with_rules(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        low: u32,
+        on_ordered: &mut dyn FnMut(Seqno),
+    ) -> Result<Seqno> {
+        if batch.is_empty() {
+            return Err(Error::invalid("rules change with a batch"));
+        }
+        loop {
+            let under = Under { word: self.rules(), mask: u64::MAX << 32, then: Then::Low(low) };
+            if let Some(last) = self.commit_as(batch, durability, &under, &mut *on_ordered)? {
+                return Ok(last);
+            }
+        }
+    }
+
+    fn commit_as(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        under: &Under,
+        on_ordered: impl FnOnce(Seqno),
+    ) -> Result<Option<Seqno>> {
         let (inner, log) = self.writable()?;
         if batch.is_empty() {
-            return Ok(inner.visible());
+            return Ok(Some(inner.visible()));
         }
-        let families = inner.families();
-        if batch.families().iter().any(|id| !families.by_id.contains_key(id)) {
-            return Err(Error::invalid("the batch names a family that was dropped"));
-        }
-        drop(families);
+        check_families(&inner.families(), batch)?;
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         inner.check_batch(batch, &body)?;
-        let ticket = log.wal.order(&body, body.clone())?;
+        let Some(ticket) = log.wal.order_under(&body, body.clone(), under)? else { return Ok(None) };
+        on_ordered(ticket.seqno);
         log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
         inner.apply_through(log, ticket.end)?;
         let last = ticket.seqno + ticket.count - 1;
@@ -137,7 +199,7 @@ impl Db {
         if log.wal.drain_due() {
             inner.background.kick(Lane::Log);
         }
-        Ok(last)
+        Ok(Some(last))
     }
 
     /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
@@ -223,17 +285,12 @@ impl Inner {
 
     fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
         let families = self.families();
-        for (seqno, operation) in (whole.seqno..).zip(Operations::new(&whole.payload.bytes)?) {
+        for (at, operation) in (0..).zip(Operations::new(&whole.payload.bytes)?) {
             let operation = operation?;
+            let seqno = whole.seqno + at;
             if let Some(family) = families.by_id.get(&operation.family) {
-                bind_written(&*self.companions, operation.companion, seqno, &mut apply.companion);
-                let record = Record {
-                    key: operation.key,
-                    seqno,
-                    kind: operation.kind,
-                    value: operation.value,
-                    companion: &apply.companion,
-                };
+                let ends = family.options().key_ends_in_seqno;
+                let record = apply.binding.record(&operation, (whole.seqno, at), ends, &*self.companions)?;
                 let view = family.view();
                 view.active.touch(whole.offset);
                 view.active.memtable.insert(&record, self.companions.term(&record));
@@ -434,6 +491,35 @@ impl Inner {
             self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
         }
     }
+}
+
+/// Whether a batch may be written to all the families that it names.
+#[inline]
+fn check_families(families: &Families, batch: &Batch) -> Result<()> {
+    let mut any_ends_in_seqno = false;
+    for id in batch.families() {
+        match families.by_id.get(id) {
+            Some(family) if !family.is_dropped() => any_ends_in_seqno |= family.options().key_ends_in_seqno,
+            _ => return Err(Error::invalid("the batch names a family that was dropped")),
+        }
+        if system_number(*id).is_some() && !batch.is_granted() {
+            return Err(Error::invalid("the batch writes a system family"));
+        }
+    }
+    if any_ends_in_seqno { check_keys(families, batch) } else { Ok(()) }
+}
+
+/// Whether the keys that end in a seqno name operations of their own batch.
+#[cold]
+fn check_keys(families: &Families, batch: &Batch) -> Result<()> {
+    for (at, operation) in (0..).zip(batch.operations()) {
+        let Operation { family, key, .. } = operation?;
+        let ends = families.by_id.get(&family).is_some_and(|family| family.options().key_ends_in_seqno);
+        if ends && distance(key).is_some_and(|distance| distance > at) {
+            return Err(Error::invalid("a key ends in the seqno of an operation in front of its batch"));
+        }
+    }
+    Ok(())
 }
 
 #[cold]

@@ -225,7 +225,7 @@ impl Inner {
         }
         properties.reverse(); // the lower level is the older
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
-        let pass = Pass { carried, checks_inputs, emits: false };
+        let pass = Pass { carried, checks_inputs, emits: None };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
         let compression = if plan.output_level < HOT_LEVELS { Compression::None } else { family.options().compression };

@@ -2,91 +2,175 @@
 //!
 //! A created family is in the manifest before its first record is in the log. A dropped one leaves the manifest; records of it
 //! that are still in the log are skipped by recovery, its tables die when no version names them. Its id is never used again.
+//!
+//! Drop:   the family is marked, so that no batch that names it is taken; then a seqno is taken, and with it the rules change: a
+//!         batch that was looked at before is ordered before, or is looked at again (and refused). So that seqno ends the
+//!         family's history, in the order of commits. Rows that its last records give rise to are written, its data is
+//!         not, and one edit names them and drops the family: an event is in the log of events or its family is still there.
+//! Fails:  then the mark is taken back, and everything is as it was but for a seqno.
+//! Crash:  before the edit the family is whole; after it, it is gone and its rows are there.
 
 use std::sync::Arc;
 
+use super::commit::Moment;
 use super::family::Family;
+use super::install::Replaced;
 use super::recover::shelf;
+use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
 use crate::error::{Error, Result};
+use crate::memtable::Memtable;
+use crate::names::{is_system_name, system_id};
 use crate::options::CfOptions;
+use crate::record::Seqno;
+use crate::seam::Emitted;
 use crate::version::{self, Change, Edit};
+use crate::wal::Then;
 
 /// Longest family name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 impl Db {
-    /// Creates a family. `Invalid` if the name is taken, empty or longer than 255 bytes, or the options cannot work.
-    /// Durable when it returns; costs two fsyncs.
+    /// Creates a family. `Invalid` if the name is taken, empty, longer than 255 bytes or a system family's, or the options cannot
+    /// work. Durable when it returns; costs two fsyncs.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         let (inner, _) = self.writable()?;
         options.validate()?;
-        if name.is_empty() || name.len() > MAX_NAME_BYTES {
-            return Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes")));
+        check_name(name)?;
+        if options.system.is_some() || is_system_name(name) {
+            return Err(Error::invalid(format!("{name:?}: system families are made when a store is opened")));
         }
         let _job = inner.job()?;
-        inner.create_family(name, options)
+        let id = inner.families().next_id;
+        inner.create_families(vec![(id, name.to_owned(), options)])?;
+        self.family(name).ok_or_else(|| Error::structural("a family just created is not there"))
     }
 
-    /// Drops a family and all it holds. `Invalid` if there is none of this name, or for `default`. Handles that are still
-    /// around read nothing; files go when the last cursor over them goes.
+    /// Drops a family and all it holds. `Invalid` if there is none of this name, or for `default` and system families. Handles that
+    /// are still around read nothing; files go when the last cursor over them goes.
     pub fn drop_family(&self, name: &str) -> Result<()> {
+        self.drop_family_with(name, &mut |_| Vec::new())
+    }
+
+    /// The same, with rows for other families in the same edit. `rows` is asked once, with the seqno of the drop: every operation
+    /// on the family is older, and nothing that is younger knows it. Rows without companions get theirs. Their keys must be
+    /// ones that nothing else writes.
+    pub fn drop_family_with(&self, name: &str, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let (inner, _) = self.writable()?;
-        if name == DEFAULT_FAMILY {
-            return Err(Error::invalid("the default family cannot be dropped"));
+        if name == DEFAULT_FAMILY || is_system_name(name) {
+            return Err(Error::invalid(format!("the family {name:?} cannot be dropped")));
         }
         let _job = inner.job()?;
-        inner.drop_family(name)
+        inner.drop_family(name, rows)
+    }
+}
+
+/// Whether a family can have this name.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=MAX_NAME_BYTES => Ok(()),
+        _ => Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes"))),
     }
 }
 
 impl Inner {
-    fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
-        let mut families = (**self.families()).clone();
-        if families.named(name).is_some() {
-            return Err(Error::invalid(format!("there is a family {name:?} already")));
+    /// Makes the families that are asked for and not there yet: users' ones with an edit each, the system's in one.
+    pub(super) fn create_missing(&self, asked: &[(String, CfOptions)]) -> Result<()> {
+        let _job = self.job()?;
+        let is_missing = |name: &str| self.families().named(name).is_none();
+        let missing: Vec<_> = asked.iter().filter(|(name, _)| is_missing(name)).collect();
+        for (name, options) in missing.iter().filter(|(_, options)| options.system.is_none()) {
+            let id = self.families().next_id;
+            self.create_families(vec![(id, name.clone(), options.clone())])?;
         }
-        let id = families.next_id;
-        let seen_by = (&self.companions, &self.integrity);
-        let shelf = shelf(&self.env, &self.dir, name, &options, &self.cache, &self.dead_files, seen_by);
-        let levels = Arc::new(Levels::empty(options.order.clone()));
-        let family = Family::new(id, name, options.clone(), shelf, levels);
-        families.by_id.insert(id, family.clone());
-        families.next_id = id + 1;
-        self.sync_log()?; // I15
-        let mut edit = Edit::default();
-        edit.changes.push(Change::FamilyCreated {
-            id,
-            name: name.to_owned(),
-            comparator: options.order.name().to_owned(),
-            options: version::family::encode(&options),
+        let system = missing.iter().filter_map(|(name, options)| {
+            options.system.map(|number| (system_id(number), name.clone(), options.clone()))
         });
+        match system.collect::<Vec<_>>() {
+            none if none.is_empty() => Ok(()),
+            system => self.create_families(system),
+        }
+    }
+
+    fn create_families(&self, asked: Vec<(u32, String, CfOptions)>) -> Result<()> {
+        let mut families = (**self.families()).clone();
+        let mut edit = Edit::default();
+        for (id, name, options) in asked {
+            if families.named(&name).is_some() || families.by_id.contains_key(&id) {
+                return Err(Error::invalid(format!("there is a family {name:?} already")));
+            }
+            let seen_by = (&self.companions, &self.integrity);
+            let shelf = shelf(&self.env, &self.dir, &name, &options, &self.cache, &self.dead_files, seen_by);
+            let levels = Arc::new(Levels::empty(options.order.clone()));
+            families.by_id.insert(id, Family::new(id, &name, options.clone(), shelf, levels));
+            if options.system.is_none() {
+                families.next_id = id + 1;
+            }
+            let (comparator, options) = (options.order.name().to_owned(), version::family::encode(&options));
+            edit.changes.push(Change::FamilyCreated { id, name, comparator, options });
+        }
+        self.sync_log()?; // I15
         // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
         self.families.store(Arc::new(families));
-        Ok(family)
+        Ok(())
     }
 
-    fn drop_family(&self, name: &str) -> Result<()> {
-        let mut families = (**self.families()).clone();
-        let Some(family) = families.named(name).cloned() else {
+    fn drop_family(&self, name: &str, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
+        let Some(family) = self.families().named(name).cloned() else {
             return Err(Error::invalid(format!("there is no family {name:?}")));
         };
-        self.sync_log()?; // I15
-        let mut edit = Edit::default();
-        edit.changes.push(Change::FamilyDropped { id: family.id() });
         // Marked first: a compaction that finishes now finds the mark under the manifest's lock and adds nothing.
         family.set_dropped(true);
-        if let Err(error) = self.install(edit, None) {
+        if let Err(error) = self.drop_marked(&family, rows) {
             family.set_dropped(false);
             return Err(error);
         }
+        let mut families = (**self.families()).clone();
         families.by_id.remove(&family.id());
         self.families.store(Arc::new(families));
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
         family.clear(Arc::new(Levels::empty(family.order().clone())));
         self.sweep_dead_files();
         self.revise_stall();
+        Ok(())
+    }
+
+    /// Ends the history of a family that is marked as dropped, and makes it durable.
+    fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
+        let seqno = self.take_seqno(family, Then::NextHigh)?;
+        let moment = self.sync_log()?; // I15
+        let (families, next_file) = (self.families(), || self.new_file_number());
+        let level0 = self.level0(&families, &next_file);
+        let memtables: Vec<Arc<Memtable>> =
+            family.view().frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let mut given = match emit_alone(&level0, family, &memtables) {
+            Err(error) if error.is_corruption() => {
+                let (fresh, start) = self.records_from_log(family, &memtables, (seqno, moment), error)?;
+                let given = emit_alone(&level0, family, &[fresh])?;
+                self.tell_redone(&start);
+                given
+            }
+            outcome => outcome?,
+        };
+        take_given(&*self.companions, &mut given, rows(seqno))?;
+        let received = write_given(&level0, given)?;
+        let synced = if received.is_empty() { Ok(()) } else { self.sync_dir_before_edit() };
+        if let Err(error) = synced {
+            received.iter().for_each(|(_, tables)| remove_tables(&level0, tables));
+            return Err(error);
+        }
+        self.install_drop(family, &received, (seqno, moment))
+    }
+
+    fn install_drop(&self, family: &Family, received: &Received, (seqno, moment): (Seqno, Moment)) -> Result<()> {
+        let parts: Vec<Replaced<'_>> =
+            received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
+        let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
+        edit.changes.push(Change::FamilyDropped { id: family.id() });
+        let retirable = self.log_changes(&mut edit, moment, Some((family, seqno)));
+        self.install(edit, parts)?;
+        self.retire_log(retirable);
         Ok(())
     }
 }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::family::Family;
 use super::recover::facts_of;
 use super::{Db, TableHandle};
-use crate::batch::Operations;
+use crate::batch::{Binding, Operations};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::env::{Clock, Env, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Check, bind_written};
+use crate::seam::Check;
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
 use crate::version::{State, TableMeta, recover};
 use crate::wal::{self, Beside, Replayed};
@@ -175,14 +175,15 @@ impl Db {
                 continue;
             }
             let mut found = Vec::new();
-            let mut companion = Vec::new();
+            let mut binding = Binding::default();
+            let families = inner.families();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
             let visit = &mut |frame: Replayed<'_>| {
-                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+                for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
                     let operation = operation?;
-                    bind_written(&*inner.companions, operation.companion, seqno, &mut companion);
-                    let (key, kind, value) = (operation.key, operation.kind, operation.value);
-                    let record = Record { key, seqno, kind, value, companion: &companion };
+                    let family = families.by_id.get(&operation.family);
+                    let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
+                    let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.companions)?;
                     if wanted(operation.family, &record) {
                         found.push((operation.family, OwnedRecord::of(&record)));
                     }

@@ -13,9 +13,9 @@ use super::background::Lane;
 use super::commit::Moment;
 use super::family::{Family, Generation};
 use super::install::Replaced;
-use super::rows::RowCursor;
+use super::rows::{remove_tables, write_given};
 use super::{Db, Event, Families, Inner};
-use crate::compaction::output::{Job, Pass, Written, write_pass, write_tables};
+use crate::compaction::output::{Job, Pass, Written, write_pass};
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::env::Env;
@@ -24,11 +24,10 @@ use crate::error::{Error, IoContext, Result};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
-use crate::names::Name;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::{Companions, Emitted};
+use crate::seam::{Companions, Emitting};
 use crate::version::{Change, Edit, TableMeta};
 
 impl Db {
@@ -90,16 +89,8 @@ impl Inner {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
         };
-        let families = self.families();
-        let level0 = Level0 {
-            env: &self.env,
-            dir: &self.dir,
-            companions: &self.companions,
-            families: &families,
-            next_file: &|| self.new_file_number(),
-            cancelled: &self.background.stopping,
-            snapshots: self.snapshots.boundaries(),
-        };
+        let (families, next_file) = (self.families(), || self.new_file_number());
+        let level0 = self.level0(&families, &next_file);
         let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = match write_level0(&level0, family, &memtables) {
             Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
@@ -127,6 +118,19 @@ impl Inner {
         self.background.kick(Lane::Compact);
         self.listener.on_event(&Event::Flushed { family: family.name().to_owned(), table, bytes });
         Ok(())
+    }
+
+    /// What a flush needs to know of this store.
+    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a dyn Fn() -> u64) -> Level0<'a> {
+        Level0 {
+            env: &self.env,
+            dir: &self.dir,
+            companions: &self.companions,
+            families,
+            next_file,
+            cancelled: &self.background.stopping,
+            snapshots: self.snapshots.boundaries(),
+        }
     }
 
     pub(super) fn sync_dir_before_edit(&self) -> Result<()> {
@@ -162,10 +166,7 @@ impl Flushed {
     pub(super) fn parts<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = Replaced<'a>> {
         let own = (family, &self.written.tables);
         let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
-        [own].into_iter().chain(emitted).map(|(family, tables)| {
-            let adds = tables.iter().map(|meta| (0, Arc::new(meta.clone()))).collect();
-            Replaced::tables(family, Vec::new(), adds)
-        })
+        [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables))
     }
 
     fn bytes(&self) -> u64 {
@@ -175,7 +176,12 @@ impl Flushed {
 }
 
 impl Level0<'_> {
-    fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> Job<'a> {
+    /// What the keeper is told of a family whose records are flushed.
+    pub(super) fn emitting<'a>(&'a self, family: &'a Family) -> Emitting<'a> {
+        Emitting { id: family.id(), name: family.name(), lookup: self }
+    }
+
+    pub(super) fn job<'a>(&'a self, family: &'a Family, base_seqno: Seqno, expected: Ledger) -> Job<'a> {
         Job {
             env: self.env,
             dir: self.dir,
@@ -206,31 +212,14 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, memtables: &[Ar
     let job = level0.job(family, base_seqno, expected);
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    let pass = Pass { emits: true, ..Pass::default() };
+    let pass = Pass { emits: Some(level0.emitting(family)), ..Pass::default() };
     let mut written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
-    let rows = std::mem::take(&mut written.rows);
-    let mut flushed = Flushed { written, emitted: Vec::new() };
-    for (id, (ledger, rows)) in rows {
-        // Rows for a family that was dropped go with it.
-        let Some(receiver) = level0.families.by_id.get(&id) else { continue };
-        match write_rows(level0, receiver, ledger, rows) {
-            Ok(tables) => flushed.emitted.push((receiver.clone(), tables)),
-            Err(error) => {
-                for meta in flushed.parts(family).flat_map(|part| part.adds) {
-                    let _ = level0.env.fs.remove(&level0.dir.join(Name::Table(meta.1.number).to_string()));
-                }
-                return Err(error);
-            }
+    let given = std::mem::take(&mut written.rows);
+    match write_given(level0, given) {
+        Ok(emitted) => Ok(Flushed { written, emitted }),
+        Err(error) => {
+            remove_tables(level0, &written.tables);
+            Err(error)
         }
     }
-    Ok(flushed)
-}
-
-/// Rows as a table of level 0 of the family that receives them. `expected` was counted when they were given (I11).
-fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<Emitted>) -> Result<Vec<TableMeta>> {
-    let base_seqno = rows.iter().map(|row| row.seqno).min().unwrap_or(0);
-    let mut cursor = RowCursor::new(family.order(), &**level0.companions, rows);
-    let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
-    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    write_tables(&level0.job(family, base_seqno, expected), &mut cursor, rules, splitter)
 }

@@ -39,6 +39,7 @@ use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Protection, Source};
 use crate::version::{Edit, TableMeta};
+use crate::wal::{Then, Under};
 
 /// The id that no family ever has: an operation that names it takes a seqno and holds nothing. docs/format.md, section 5.2.
 pub(super) const NO_FAMILY: u32 = u32::MAX;
@@ -100,6 +101,9 @@ impl Db {
     /// not write. A companion of an algorithm unknown here, or any on a node without a keeper, is left behind.
     pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
         let (inner, _) = self.writable()?;
+        if family.options().system.is_some() {
+            return Err(Error::invalid("nothing is ingested into a system family"));
+        }
         let order = family.order();
         let mut first = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), MAX_SEQNO);
         let mut expected = Ledger::default();
@@ -119,7 +123,7 @@ impl Db {
         }
         inner.ingesting.fetch_add(1, Ordering::SeqCst);
         let _shown_at_the_end = Shown(inner);
-        let seqno = inner.take_seqno(family)?;
+        let seqno = inner.take_seqno(family, Then::Stay)?;
         inner.flush_frozen(&|other| other == family, seqno)?;
         let second = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), seqno);
         let meta = inner.write_ingested(family, second, seqno, expected)?;
@@ -140,15 +144,17 @@ impl Inner {
         snapshot.holding(views)
     }
 
-    /// A seqno that no record has, durable in the log; the family's memtable ends with it.
-    fn take_seqno(&self, family: &Family) -> Result<Seqno> {
+    /// A seqno that no record has; the family's memtable ends with it. Whatever becomes of the rules holds from it on.
+    pub(super) fn take_seqno(&self, family: &Family, then: Then) -> Result<Seqno> {
         let Some(log) = &self.log else { return Err(Error::invalid("the store has no log")) };
         let mut id = Vec::new();
         put_varint(&mut id, family.id().into());
         let mut batch = Batch::new();
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
-        let ticket = log.wal().order(&body, body.clone())?;
+        let under = Under { then, ..Under::default() };
+        let ticket = log.wal().order_under(&body, body.clone(), &under)?;
+        let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body)?;
         self.apply_through(log, ticket.end)?;
         Ok(ticket.seqno)

@@ -10,7 +10,7 @@ use super::{Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
-use crate::names::Name;
+use crate::names::{Name, system_number};
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
 
@@ -27,7 +27,7 @@ impl Inner {
         });
         let outcome = outcome.and_then(|()| {
             let created = edit.changes.iter().filter_map(|change| match change {
-                Change::FamilyCreated { id, .. } => Some(id + 1),
+                Change::FamilyCreated { id, .. } if system_number(*id).is_none() => Some(id + 1),
                 _ => None,
             });
             edit.changes.push(Change::Counters {
@@ -46,7 +46,11 @@ impl Inner {
             }
             return Err(error);
         }
-        replaced.iter().try_for_each(|part| self.show(part))?;
+        // Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows
+        // meets each of them, perhaps in both places.
+        let is_last = |part: &&Replaced<'_>| part.flushed.is_some();
+        replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
+        replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;
         self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
@@ -120,6 +124,12 @@ impl<'a> Replaced<'a> {
     /// Tables for tables.
     pub(super) fn tables(family: &'a Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Self {
         Replaced { family, removes, adds, flushed: None, lifted: Vec::new(), fenced: Vec::new() }
+    }
+
+    /// New tables for level 0.
+    pub(super) fn level0(family: &'a Family, tables: &[TableMeta]) -> Self {
+        let adds = tables.iter().map(|meta| (0, Arc::new(meta.clone()))).collect();
+        Replaced::tables(family, Vec::new(), adds)
     }
 
     /// The changes that say the same to the manifest; `flushed` is said by whoever knows the log.

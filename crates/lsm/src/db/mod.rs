@@ -7,7 +7,7 @@
 //! reads.rs       active, frozen, levels: the first answer ends it
 //! versions.rs    older versions, where a version stands, what no flush has taken up yet
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
-//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families
+//! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
 //! chronicle.rs   each piece of work leaves a line in its edit
@@ -39,6 +39,7 @@ mod flush;
 pub mod fuzzing;
 mod ingest;
 mod install;
+mod lookup;
 mod mend;
 mod metrics;
 mod open;

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 
 use super::background::Background;
 use super::chronicle::Book;
+use super::ddl::check_name;
 use super::recover::{Opened, Opening};
 use super::running::Running;
 use super::snapshot::Snapshots;
@@ -22,7 +23,7 @@ use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::names::Name;
+use crate::names::{Name, is_system_name};
 use crate::options::Settings;
 
 /// What recovery found in the log at open.
@@ -116,7 +117,14 @@ pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
 
 fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
     settings.validate()?;
-    parts.families.iter().try_for_each(|(_, options)| options.validate())
+    for (name, options) in &parts.families {
+        options.validate()?;
+        check_name(name)?;
+        if is_system_name(name) != options.system.is_some() {
+            return Err(Error::invalid(format!("{name:?}: a system family has a number, and a name of its own kind")));
+        }
+    }
+    Ok(())
 }
 
 fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<dyn Lock>> {
@@ -219,10 +227,8 @@ fn start(
     }
     inner.listener.on_event(&recovered);
     let db = Db { handle };
-    for (name, options) in parts.families {
-        if access == Access::Write && db.family(&name).is_none() {
-            db.create_family(&name, options)?;
-        }
+    if access == Access::Write {
+        db.inner().create_missing(&parts.families)?;
     }
     Ok(db)
 }

@@ -17,9 +17,10 @@ use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
+use crate::batch::Binding;
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
-use crate::names::Name;
+use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
@@ -283,6 +284,15 @@ impl Opening<'_> {
     /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
     fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
         if let Some(options) = self.options(&stored.name) {
+            if options.key_ends_in_seqno
+                != version::family::decode(&stored.options, Order::bytewise())?.key_ends_in_seqno
+            {
+                let what = format!("family {:?}: whether its keys end in seqnos cannot be changed", stored.name);
+                return Err(Error::invalid(what));
+            }
+            if options.system != system_number(stored.id) {
+                return Err(Error::invalid(format!("family {:?} has another system number", stored.name)));
+            }
             return match options.order.name() == stored.comparator {
                 true => Ok(options),
                 false => Err(Error::invalid(format!(
@@ -306,7 +316,7 @@ impl Opening<'_> {
     fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
-            let options = self.options_of(stored)?;
+            let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
             let seen_by = (&self.parts.companions, self.integrity);
             let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, seen_by);
             let handles = stored.tables.values();
@@ -328,7 +338,6 @@ impl Opening<'_> {
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
-        let companion = Vec::new();
         Ok(Replay {
             opening: self,
             new_number,
@@ -336,7 +345,7 @@ impl Opening<'_> {
             flushed,
             added: Vec::new(),
             commits: 0,
-            companion,
+            binding: Binding::default(),
             cache,
             dead_files,
         })

@@ -14,13 +14,12 @@ use super::family::Family;
 use super::flush::{Flushed, Level0, write_level0};
 use super::recover::facts_of;
 use super::{Event, Inner, Remedy};
-use crate::batch::Operations;
+use crate::batch::{Binding, Operations};
 use crate::env::work::lock;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
 use crate::names::Name;
-use crate::record::{Record, Seqno};
-use crate::seam::bind_written;
+use crate::record::Seqno;
 use crate::wal::{self, Beside, LogStart};
 
 /// How often the log is read anew when its files are used again meanwhile.
@@ -36,6 +35,27 @@ impl Inner {
         (through, moment): (Seqno, Moment),
         damage: Error,
     ) -> Result<Flushed> {
+        let (fresh, start) = self.records_from_log(family, memtables, (through, moment), damage)?;
+        let flushed = write_level0(level0, family, &[fresh]);
+        let flushed = flushed.map_err(|error| error.in_family(family.name(), None))?;
+        self.tell_redone(&start);
+        Ok(flushed)
+    }
+
+    /// Tells that what was damaged in memory came from the log.
+    pub(super) fn tell_redone(&self, start: &LogStart) {
+        let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
+        self.listener.on_event(&Event::Healed { file, offset, by: Remedy::Log });
+    }
+
+    /// The records of `memtables`, in which a pass met `damage`, as the log has them.
+    pub(super) fn records_from_log(
+        &self,
+        family: &Family,
+        memtables: &[Arc<Memtable>],
+        (through, moment): (Seqno, Moment),
+        damage: Error,
+    ) -> Result<(Arc<Memtable>, LogStart)> {
         if !is_of_the_pass(&damage) {
             return Err(damage.in_family(family.name(), None));
         }
@@ -49,11 +69,7 @@ impl Inner {
             let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
             return Err(Error::corruption(damage, what).in_family(family.name(), None));
         }
-        let flushed = write_level0(level0, family, &[Arc::new(fresh)]);
-        let flushed = flushed.map_err(|error| error.in_family(family.name(), None))?;
-        let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
-        self.listener.on_event(&Event::Healed { file, offset, by: Remedy::Log });
-        Ok(flushed)
+        Ok((Arc::new(fresh), start))
     }
 
     /// The family's records that are in no table yet, up to `through`, as the log has them; and where it begins.
@@ -68,17 +84,16 @@ impl Inner {
         let machine = self.env.fs.machine(&self.dir).during(|| "asking for the device of the store")?;
         for _ in 0..ATTEMPTS {
             let fresh = Memtable::new(family.order().clone());
-            let mut companion = Vec::new();
+            let mut binding = Binding::default();
+            let ends = family.options().key_ends_in_seqno;
             let marks = wal::read_marks(&self.env, &self.dir, &log)?;
             let visit = &mut |frame: wal::Replayed<'_>| {
-                for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+                for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
                     let operation = operation?;
-                    if operation.family != family.id() || !(flushed + 1..=through).contains(&seqno) {
+                    if operation.family != family.id() || !(flushed + 1..=through).contains(&(frame.seqno + at)) {
                         continue;
                     }
-                    bind_written(&*self.companions, operation.companion, seqno, &mut companion);
-                    let (key, kind, value) = (operation.key, operation.kind, operation.value);
-                    let record = Record { key, seqno, kind, value, companion: &companion };
+                    let record = binding.record(&operation, (frame.seqno, at), ends, &*self.companions)?;
                     fresh.insert(&record, self.companions.term(&record));
                 }
                 Ok(())

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::Families;
 use super::family::Family;
 use super::flush::{Level0, write_level0};
 use super::recover::Opening;
-use crate::batch::Operations;
+use super::{Families, TableHandle};
+use crate::batch::{Binding, Operations};
 use crate::error::Result;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
-use crate::seam::{Companions, bind_written};
+use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::version::{Change, DeadFiles};
+use crate::version::{Change, DeadFiles, TableMeta};
 use crate::wal::Replayed;
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
@@ -30,7 +30,7 @@ pub(super) struct Replay<'a> {
     /// Tables of level 0, oldest first.
     pub(super) added: Vec<Change>,
     pub(super) commits: u64,
-    pub(super) companion: Vec<u8>,
+    pub(super) binding: Binding,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
 }
@@ -39,20 +39,16 @@ impl Replay<'_> {
     pub(super) fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
         let companions = self.opening.parts.companions.clone();
         let mut seqno = frame.seqno;
-        for operation in Operations::new(frame.body)? {
+        for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
             let operation = operation?;
             if let Some(family) = self.families.by_id.get(&operation.family)
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                let bound = if planted::active(Bug::SealNotBoundAfterReplay) { 0 } else { seqno };
-                bind_written(&*companions, operation.companion, bound, &mut self.companion);
-                let record = Record {
-                    key: operation.key,
-                    seqno,
-                    kind: operation.kind,
-                    value: operation.value,
-                    companion: &self.companion,
-                };
+                let ends = family.options().key_ends_in_seqno;
+                let unbound = planted::active(Bug::SealNotBoundAfterReplay);
+                let place = if unbound { (0, 0) } else { (frame.seqno, at) };
+                let record = self.binding.record(&operation, place, ends, &*companions)?;
+                let record = Record { seqno, ..record };
                 let view = family.view();
                 view.active.touch(frame.offset);
                 view.active.memtable.insert(&record, companions.term(&record));
@@ -97,7 +93,16 @@ impl Replay<'_> {
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
-        family.install(view.levels.clone(), Some(through));
+        // The flushes behind this one look into its tables.
+        for part in flushed.parts(family) {
+            let handle = |(level, meta): &(usize, Arc<TableMeta>)| {
+                (*level, TableHandle::new(meta.clone(), part.family.shelf().clone()))
+            };
+            let adds: Vec<_> = part.adds.iter().map(handle).collect();
+            let levels = part.family.view().levels.apply(&[], &adds)?;
+            let own = part.family == family;
+            part.family.install(Arc::new(levels), own.then_some(through));
+        }
         Ok(())
     }
 }

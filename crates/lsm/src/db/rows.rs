@@ -1,10 +1,116 @@
-//! Rows that a flush gives rise to, in the order of the family that receives them.
+//! Rows for other families: those that the records of a flush give rise to, and those that somebody gives for its edit.
+//!
+//! In:     rows as they were given, with the ledger that was counted then.
+//! Out:    a table of level 0 for each family that receives any, synced but not named yet; the ledger closed (I11).
+//! Alone:  a family that is dropped leaves no table behind, but the rows that its last records give rise to: they are read for
+//!         that alone, each one checked, and the ledger of the memtables closed over what was read.
 
+use std::sync::Arc;
+
+use super::family::Family;
+use super::flush::Level0;
+use crate::checksum::hash_key;
+use crate::compaction::output::{Given, write_tables};
+use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::ledger::Ledger;
+use crate::memtable::Memtable;
+use crate::merge::MergeCursor;
+use crate::names::Name;
 use crate::order::Order;
-use crate::record::{Record, Seqno};
-use crate::seam::{Companions, Emitted, Protection, Source};
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::{Companions, Draft, Emitted, Protection, Source};
+use crate::sst::not_served;
+use crate::version::TableMeta;
+
+/// Tables by the family that receives them.
+pub(super) type Received = Vec<(Family, Vec<TableMeta>)>;
+
+/// Rows as tables of level 0 of their families. On an error no file is left.
+pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received> {
+    let mut received: Received = Vec::new();
+    for (id, expected, rows) in given.into_families() {
+        // Rows for a family that was dropped go with it.
+        let Some(family) = level0.families.by_id.get(&id) else { continue };
+        match write_rows(level0, family, expected, rows) {
+            Ok(tables) => received.push((family.clone(), tables)),
+            Err(error) => {
+                received.iter().for_each(|(_, tables)| remove_tables(level0, tables));
+                return Err(error);
+            }
+        }
+    }
+    Ok(received)
+}
+
+/// Removes files that no edit names.
+pub(super) fn remove_tables(level0: &Level0<'_>, tables: &[TableMeta]) {
+    for meta in tables {
+        let _ = level0.env.fs.remove(&level0.dir.join(Name::Table(meta.number).to_string()));
+    }
+}
+
+/// Rows as a table of level 0 of the family that receives them. `expected` was counted when they were given (I11).
+fn write_rows(level0: &Level0<'_>, family: &Family, expected: Ledger, rows: Vec<Emitted>) -> Result<Vec<TableMeta>> {
+    let base_seqno = rows.iter().map(|row| row.seqno).min().unwrap_or(0);
+    let mut cursor = RowCursor::new(family.order(), &**level0.companions, rows);
+    let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
+    let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
+    write_tables(&level0.job(family, base_seqno, expected), &mut cursor, rules, splitter)
+}
+
+/// The rows that memtables give rise to, which are written nowhere else.
+pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<Memtable>]) -> Result<Given> {
+    let companions = &**level0.companions;
+    let emitting = level0.emitting(family);
+    let (mut expected, mut read) = (Ledger::default(), Ledger::default());
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for memtable in memtables {
+        expected.merge(&memtable.ledger());
+        sources.push(Box::new(memtable.cursor()));
+    }
+    let mut cursor = MergeCursor::new(family.order().clone(), sources);
+    let (mut given, mut rows) = (Given::default(), Vec::new());
+    cursor.first()?;
+    while cursor.valid() {
+        let record = cursor.record();
+        let check = companions.verify(&record, hash_key(record.key), cursor.source().protection);
+        if !check.serves() {
+            return Err(not_served(&record, check));
+        }
+        read.add(record.kind, companions.term(&record));
+        companions.emit(&emitting, &record, &mut rows)?;
+        given.extend(companions, rows.drain(..));
+        cursor.next()?;
+    }
+    if read == expected {
+        return Ok(given);
+    }
+    let damage = Damage {
+        verdict: Verdict::Ledger,
+        expected: Some(expected.count()),
+        found: Some(read.count()),
+        ..Damage::default()
+    };
+    Err(Error::corruption(damage, format!("the ledger does not close: in {expected:?}, read {read:?}")))
+}
+
+/// Takes rows that somebody gave for an edit: those without a companion get theirs.
+pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: Vec<Emitted>) -> Result<()> {
+    for mut row in rows {
+        if row.companion.is_empty() {
+            let Emitted { family, key, value, .. } = &row;
+            let mut companion = Vec::new();
+            let draft = Draft { family: *family, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+            companions.on_write(&draft, &mut companion)?;
+            companions.bind(&mut companion, None, row.seqno);
+            row.companion = companion;
+        }
+        given.extend(companions, [row]);
+    }
+    Ok(())
+}
 
 /// A cursor from end to end, for one pass.
 pub(super) struct RowCursor {

@@ -22,7 +22,7 @@ use crate::ledger::Ledger;
 use crate::options::Compression;
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, Record, Seqno, companion};
-use crate::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use crate::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 pub(super) const UID: Uid = Uid(*b"uid of a table..");
 pub(super) const NAME: &str = "000007.tbl";
@@ -168,7 +168,9 @@ impl Companions for Sealer {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         Some(Box::new(Counting(0)))
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::Partial
     }
@@ -390,7 +392,9 @@ impl Companions for Other {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }

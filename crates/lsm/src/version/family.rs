@@ -17,6 +17,7 @@ const LEVEL_BASE_BYTES: u64 = 6;
 const FANOUT: u64 = 7;
 const LEVEL0_TABLES: u64 = 8;
 const SEAL_COLUMN: u64 = 9;
+const KEY_ENDS_IN_SEQNO: u64 = 10;
 
 /// The level of zstd when only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -49,6 +50,9 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     if options.seal_column {
         put_number(&mut out, SEAL_COLUMN, 1);
     }
+    if options.key_ends_in_seqno {
+        put_number(&mut out, KEY_ENDS_IN_SEQNO, 1);
+    }
     out
 }
 
@@ -76,6 +80,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             FANOUT => options.fanout = value.varint()?,
             LEVEL0_TABLES => options.level0_tables = size(&mut value)?,
             SEAL_COLUMN => options.seal_column = value.varint()? != 0,
+            KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
             _ => {}
         }
     }
@@ -97,16 +102,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, bool) {
+    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, [bool; 2]) {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
         let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
         let [a, b, c, d] = sizes;
-        ([a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout], options.compression, options.seal_column)
+        let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout];
+        (words, options.compression, [options.seal_column, options.key_ends_in_seqno])
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, seal_column: bool) {
+        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, is: [bool; 2]) {
             let options = CfOptions {
                 block_bytes: sizes[0],
                 restart_interval: sizes[1],
@@ -117,7 +123,8 @@ mod tests {
                 fanout: words[2],
                 compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
                 order: Order::bytewise(),
-                seal_column,
+                seal_column: is[0],
+                key_ends_in_seqno: is[1],
                 ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();

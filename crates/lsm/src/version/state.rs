@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::edit::{Change, Edit, TableMeta};
 use super::lines::{Line, Lines};
 use crate::fence::Fence;
+use crate::names::system_number;
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
 
@@ -157,7 +158,9 @@ impl State {
                     barred: BTreeSet::new(),
                 };
                 self.families.insert(*id, Arc::new(family));
-                self.next_family = self.next_family.max(id.saturating_add(1));
+                if system_number(*id).is_none() {
+                    self.next_family = self.next_family.max(id.saturating_add(1));
+                }
             }
             Change::FamilyDropped { id } => {
                 self.families.remove(id).ok_or("drops a family that does not exist")?;

@@ -42,6 +42,39 @@ pub struct Ticket {
     spot: Spot,
 }
 
+/// Under which rules a batch may be ordered. The default: whatever they are, and so they stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Under {
+    /// The word that the batch was made under.
+    pub word: u64,
+    /// The bits of it that must be the same still.
+    pub mask: u64,
+    /// What becomes of the word.
+    pub then: Then,
+}
+
+/// What becomes of the word of rules when a batch is ordered: the batch is the last under the old one.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Then {
+    /// Nothing.
+    #[default]
+    Stay,
+    /// Another lower half.
+    Low(u32),
+    /// The next upper half.
+    NextHigh,
+}
+
+impl Then {
+    fn apply(self, word: u64) -> u64 {
+        match self {
+            Then::Stay => word,
+            Then::Low(low) => word >> 32 << 32 | u64::from(low),
+            Then::NextHigh => word.wrapping_add(1 << 32),
+        }
+    }
+}
+
 /// A batch that is whole in the log, with everything before it.
 #[derive(Debug)]
 pub struct Whole<T> {
@@ -60,6 +93,12 @@ pub struct Whole<T> {
 impl<T> Wal<T> {
     /// Gives a batch its seqnos and its place, after waiting for room if need be. An error leaves the log as it was.
     pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
+        let ticket = self.order_under(body, payload, &Under::default())?;
+        ticket.ok_or_else(|| Error::structural("refused under any rules"))
+    }
+
+    /// The same under rules: none if they are others by now, and then no batch is ordered and no rule changed.
+    pub fn order_under(&self, body: &Body, payload: T, under: &Under) -> Result<Option<Ticket>> {
         let length = body.bytes.len() as u64;
         let mut filler: Option<Filler> = None;
         let mut waited = false;
@@ -91,7 +130,15 @@ impl<T> Wal<T> {
                 }
             }
         };
+        if (order.rules ^ under.word) & under.mask != 0 {
+            drop(order);
+            filler.map_or(Ok(()), |filler| self.copy_filler(&filler))?;
+            return Ok(None);
+        }
         let spot = order.place(kind, body.count, length as u32, body.hash, payload, self.limits);
+        if !matches!(under.then, Then::Stay) {
+            self.turn_rules(&mut order, under.then);
+        }
         let end = order.end;
         if planted::active(Bug::MarkBeforeFrame) {
             let _ = self.store_acknowledged(end);
@@ -104,7 +151,14 @@ impl<T> Wal<T> {
         if let Some(filler) = &filler {
             self.copy_filler(filler)?;
         }
-        Ok(Ticket { seqno: spot.header.seqno, count: body.count, end, spot })
+        Ok(Some(Ticket { seqno: spot.header.seqno, count: body.count, end, spot }))
+    }
+
+    /// Changes the word of rules, under the order lock: who reads the new one is ordered after this.
+    #[cold]
+    pub(super) fn turn_rules(&self, order: &mut Order<T>, then: Then) {
+        order.rules = then.apply(order.rules);
+        self.rules.0.store(order.rules, Ordering::Release);
     }
 
     /// Copies the frame to its place: into the ring, or with a write to the segment. Beside other threads' copies, in any order.

@@ -46,7 +46,7 @@ mod segment;
 mod source;
 mod sync;
 
-pub use append::{Ticket, Whole};
+pub use append::{Then, Ticket, Under, Whole};
 pub use beside::{Beside, read_marks, recover_beside};
 pub use find::{find, read_linked};
 pub use prepare::{LiveSegment, Pin, Retirable};
@@ -118,6 +118,7 @@ pub struct Wal<T> {
     witness: AtomicU64,
     /// The greatest acknowledged mark stored.
     acknowledged: AtomicU64,
+    rules: Alone,
     group: Signal<Group>,
     /// Held while a segment is prepared.
     retired: Mutex<Retired>,
@@ -126,6 +127,11 @@ pub struct Wal<T> {
     failed: OnceLock<Error>,
     metrics: Metrics,
 }
+
+/// A word that every writer reads and hardly anybody writes, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Alone(AtomicU64);
 
 /// Sizes that decide where a frame goes.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +198,7 @@ impl<T> Wal<T> {
             ]),
             witness: AtomicU64::new(start),
             acknowledged: AtomicU64::new(start),
+            rules: Alone::default(),
             group: Signal::new(Group::new(place)),
             retired: Mutex::new(Retired::default()),
             pins: Arc::default(),
@@ -215,6 +222,19 @@ impl<T> Wal<T> {
     /// Number and nonce of the ring.
     pub fn ring(&self) -> (u64, u64) {
         (self.ring.number, self.ring.nonce)
+    }
+
+    /// The word of rules under which batches are ordered: its upper half counts what this store's own keeper of the log says, its
+    /// lower half is the caller's. It changes under the order lock only.
+    #[inline]
+    pub fn rules(&self) -> u64 {
+        self.rules.0.load(Ordering::Acquire)
+    }
+
+    /// From now on the lower half of the word is this.
+    pub fn set_rules(&self, low: u32) {
+        let mut order = self.order.lock();
+        self.turn_rules(&mut order, Then::Low(low));
     }
 
     /// Offset up to which frames were seen to be whole.

@@ -65,6 +65,8 @@ pub(super) struct Filler {
 /// Everything that is ordered.
 pub(super) struct Order<T> {
     pub next_seqno: Seqno,
+    /// The word of rules under which batches are ordered now.
+    pub rules: u64,
     /// Where the next frame begins.
     pub end: u64,
     link: u64,
@@ -188,6 +190,7 @@ impl<T> Order<T> {
         pieces.push_back(Piece { segment: first.clone(), start: first.first, end: first.first, direct: false });
         Order {
             next_seqno: seqno,
+            rules: 0,
             end: first.first,
             link: first.nonce,
             whole: first.start(),

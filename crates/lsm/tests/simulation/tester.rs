@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 /// The family that receives rows.
 pub const ROWS: u32 = 1;
@@ -68,12 +68,13 @@ impl Companions for Tester {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>) {
-        if self.emits.load(Relaxed) && family == 0 && record.kind == Kind::Put {
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+        if self.emits.load(Relaxed) && family.id == 0 && record.kind == Kind::Put {
             let (key, value) = (format!("row of {}", record.seqno).into_bytes(), record.key.to_vec());
             let companion = stamp(Kind::Put, &key, &value);
             rows.push(Emitted { family: ROWS, key, seqno: record.seqno, value, companion });
         }
+        Ok(())
     }
     fn protection(&self) -> Protection {
         Protection::Complete

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use waxseal_lsm::checksum::{crc, hash, mix};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 /// A word that does not know the seqno until it is bound: that is added to it.
 #[derive(Default)]
@@ -62,7 +62,9 @@ impl Companions for Keeper {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }

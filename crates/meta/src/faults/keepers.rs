@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 use crate::builtin::standard;
 use crate::{Seal, Sealer};
@@ -48,8 +48,8 @@ macro_rules! as_sealer {
         fn collector(&self) -> Option<Box<dyn Collector>> {
             self.sealer.collector()
         }
-        fn emit(&self, family: u32, record: &Record<'_>, rows: &mut Vec<Emitted>) {
-            self.sealer.emit(family, record, rows);
+        fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+            self.sealer.emit(family, record, rows)
         }
         fn protection(&self) -> Protection {
             self.sealer.protection()

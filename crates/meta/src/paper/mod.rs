@@ -23,7 +23,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Protection, Rows};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, Rows};
 
 pub use pairing::{Fault, Pairing, Tally, Written};
 pub use row::Form;
@@ -132,7 +132,9 @@ impl Companions for Paper {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         None
     }
-    fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+        Ok(())
+    }
     fn protection(&self) -> Protection {
         Protection::None
     }

@@ -186,7 +186,9 @@ fn two_corrections_that_both_pass_are_none() {
         fn collector(&self) -> Option<Box<dyn Collector>> {
             None
         }
-        fn emit(&self, _: u32, _: &Record<'_>, _: &mut Vec<Emitted>) {}
+        fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
+            Ok(())
+        }
         fn protection(&self) -> Protection {
             Protection::Complete
         }

@@ -1,0 +1,71 @@
+//! Lookups of a flush: what the keeper asks of other families while it gives rows.
+//!
+//! In:    the families as the flush or the recovery holds them, their memtables and tables.
+//! Out:   the newest value of one key, checked like any read; an error where something was lost that would decide.
+//! Holds: no lock is taken, so that a flush may ask whatever it holds itself.
+
+use super::family::View;
+use super::flush::Level0;
+use crate::checksum::hash_key;
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::fence::Fence;
+use crate::record::{Kind, MAX_SEQNO, Record};
+use crate::seam::Lookup;
+use crate::sst::Checks;
+use crate::version::LEVELS;
+
+impl Lookup for Level0<'_> {
+    fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Some(family) = self.families.by_id.get(&family) else { return Ok(false) };
+        let found = self.get_in(&family.view(), key, visit);
+        found.map_err(|error| error.in_family(family.name(), Some((key, key))))
+    }
+}
+
+impl Level0<'_> {
+    fn get_in(&self, view: &View, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let order = view.levels.order();
+        let key_hash = hash_key(key);
+        let mut outcome = Ok(false);
+        let mut decide = |record: &Record<'_>| {
+            let covers = |fence: &&Fence| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
+            outcome = match (view.fences.iter().find(covers), record.kind) {
+                (Some(fence), _) => Err(fence.error()),
+                (None, Kind::Put) if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
+                (None, Kind::Put) => {
+                    visit(record.value);
+                    Ok(true)
+                }
+                (None, _) => Ok(false),
+            };
+        };
+        for generation in [&view.active].into_iter().chain(&view.frozen) {
+            let memtable = &generation.memtable;
+            let mut is_damaged = false;
+            let found = memtable.get(key, MAX_SEQNO, &mut |stored| {
+                let hash = if order.is_hashable() { key_hash } else { hash_key(stored.key) };
+                let promise = memtable.protection(self.companions.protection());
+                match self.companions.verify(stored, hash, promise).serves() {
+                    true => decide(stored),
+                    false => is_damaged = true,
+                }
+            });
+            match (found, is_damaged) {
+                (true, true) => {
+                    let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
+                    return Err(Error::corruption(damage, "a record in memory does not match its companion"));
+                }
+                (true, false) => return outcome,
+                (false, _) => {}
+            }
+        }
+        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
+        for table in view.levels.newest_holding(key).chain(deeper) {
+            if table.table()?.get(key, key_hash, MAX_SEQNO, Checks::EACH, &mut decide)? {
+                return outcome;
+            }
+        }
+        let fence = view.fences.iter().find(|fence| fence.may_hide(order, key, MAX_SEQNO));
+        fence.map_or(Ok(false), |fence| Err(fence.error()))
+    }
+}
