@@ -46,6 +46,15 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    RegistrationSeenLate,
+    TurnNotHeld,
+    RowOfAnotherOperation,
+    LatestForgetsMemory,
+    DeletedEventBornAgain,
+    FamilyMadeAnewNotWatched,
+    SessionRowLate,
+    ClockForgetsRestart,
+    OldValueOfOwnBatchMissed,
 }
 
 impl Bug {
@@ -90,6 +99,19 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+    ];
+
+    /// Those that the tests of registry and log find.
+    pub const OF_REGISTRY: [Bug; 9] = [
+        Bug::RegistrationSeenLate,
+        Bug::TurnNotHeld,
+        Bug::RowOfAnotherOperation,
+        Bug::LatestForgetsMemory,
+        Bug::DeletedEventBornAgain,
+        Bug::FamilyMadeAnewNotWatched,
+        Bug::SessionRowLate,
+        Bug::ClockForgetsRestart,
+        Bug::OldValueOfOwnBatchMissed,
     ];
 }
 

@@ -99,7 +99,7 @@ impl Line {
     }
 
     /// The event that it is shown as for one target.
-    fn event(&self, target: Target, number: u64) -> Event {
+    pub(crate) fn event(&self, target: Target, number: u64) -> Event {
         let Line { operation, time, .. } = *self;
         let (client, seqno) = (ANONYMOUS.to_owned(), number.min(MAX_SEQNO));
         Event { key: LogKey { target, operation, time, client, seqno }, payload: self.payload.clone() }

@@ -41,6 +41,7 @@ use crate::payload::Image;
 use crate::registration::{Mode, Registration, reads_before};
 use crate::sessions::Session;
 use crate::target::Target;
+use crate::temporary::Restamp;
 use crate::witness::Witness;
 
 /// Room that a thread keeps between commits, in bytes.
@@ -160,19 +161,10 @@ impl Hooks {
         }
     }
 
-    /// Asks the ring for room. Where it has none, and is not to wait, events are written with their operation or dropped.
+    /// Asks the ring for room for the events of a batch. Where it has none they are written with their operation, or dropped.
     fn claim(&self, found: &mut [Found]) -> Result<Claim> {
         let events = found.iter().filter(|found| found.mode == Mode::Async).count();
-        let claim = loop {
-            match self.queue.claim(events) {
-                Claim::Full if self.work == Work::Stepped => drop(self.write_waiting()?),
-                Claim::Full => {
-                    self.queue.wait_for_room();
-                    self.db.check_open()?;
-                }
-                claim => break claim,
-            }
-        };
+        let claim = self.claim_room(events)?;
         for found in found.iter_mut().filter(|found| found.mode == Mode::Async) {
             match claim {
                 Claim::WithOperation => found.mode = Mode::Sync,
@@ -181,6 +173,16 @@ impl Hooks {
             }
         }
         Ok(claim)
+    }
+
+    fn claim_room(&self, events: usize) -> Result<Claim> {
+        loop {
+            match self.queue.claim(events) {
+                Claim::Full if self.work == Work::Stepped => drop(self.write_waiting()?),
+                Claim::Full => self.queue.wait_for_room(events)?,
+                claim => return Ok(claim),
+            }
+        }
     }
 
     /// Commits a batch that is watched, in its turn; gives the seqno of its first operation.
@@ -192,7 +194,12 @@ impl Hooks {
         (who, rules): (Option<&Session>, u64),
         exclusive: bool,
     ) -> Result<Option<Seqno>> {
-        let session = if room.found.is_empty() { 0 } else { self.number(who)? };
+        let late = planted::active(Bug::SessionRowLate);
+        let session = match room.found.is_empty() {
+            true => 0,
+            false if late => who.map_or(0, |who| who.id().max(1)),
+            false => self.number(who)?,
+        };
         let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
         let time = self.witness.clock.now();
         for found in &mut room.found {
@@ -209,6 +216,9 @@ impl Hooks {
                 turn = None; // else the next one would read what is ordered and not there yet
             }
         })?;
+        if late {
+            self.number(who)?;
+        }
         Ok(committed.map(|_| first))
     }
 
@@ -271,9 +281,9 @@ impl Hooks {
                 && found.reads
             {
                 found.old = Some(match (own.get(&(family, key)), &found.family) {
-                    (Some(image), _) => image.clone(),
-                    (None, Some(name)) => self.read(name, key)?,
-                    (None, None) => Image::Absent,
+                    (Some(image), _) if !planted::active(Bug::OldValueOfOwnBatchMissed) => image.clone(),
+                    (_, Some(name)) => self.read(name, key)?,
+                    (_, None) => Image::Absent,
                 });
             }
             let image = if kind == Kind::Put { Image::of(key, value) } else { Image::Absent };
@@ -322,17 +332,10 @@ impl Hooks {
 
     /// Hands an event that is not of a write to the ring, as of mode async; false if it is to be written at once.
     pub(crate) fn add_later(&self, event: impl FnOnce(Time) -> Event, retention: Option<u64>) -> Result<bool> {
-        loop {
-            match self.queue.claim(1) {
-                Claim::Full if self.work == Work::Stepped => drop(self.write_waiting()?),
-                Claim::Full => {
-                    self.queue.wait_for_room();
-                    self.db.check_open()?;
-                }
-                Claim::WithOperation => return Ok(false),
-                Claim::Dropped => return Ok(true),
-                Claim::Room(_) => break,
-            }
+        match self.claim_room(1)? {
+            Claim::WithOperation => return Ok(false),
+            Claim::Dropped => return Ok(true),
+            Claim::Room(_) | Claim::Full => {}
         }
         let event = event(self.witness.clock.now());
         let (key, value) = event.encode().inspect_err(|_| self.queue.release(Claim::Room(1)))?;

@@ -7,13 +7,15 @@
 //! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
 //!         the latest event takes one seek. What waits in memtables is read by keys.
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Snapshot};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_meta::Seal;
+use waxseal_meta::{Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::emission::OLD_SEAL;
@@ -53,8 +55,8 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
 }
 
-/// Events deleted by one commit.
-const DELETED_AT_ONCE: usize = 1024;
+/// Rows deleted or written anew by one commit.
+const AT_ONCE: usize = 1024;
 
 /// A log as it was at one moment.
 pub(crate) struct Reading<'a> {
@@ -104,6 +106,7 @@ impl<'a> Reading<'a> {
     /// The latest event that a query asks for.
     pub(crate) fn latest(&self, query: &Query) -> Result<Option<Event>> {
         let unstored = match &query.target {
+            _ if planted::active(Bug::LatestForgetsMemory) => None,
             Target::Key { family, key } => match self.db.family(family) {
                 Some(of) => Some(pending::of_key(self.db, &of, key, self.at(), self.making)?),
                 None => None,
@@ -132,7 +135,7 @@ impl<'a> Reading<'a> {
             waits = true;
             Ok(false)
         })?;
-        if waits {
+        if waits && !planted::active(Bug::DeletedEventBornAgain) {
             self.db.flush()?; // else a later flush would write anew what is deleted here
         }
         let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -140,7 +143,7 @@ impl<'a> Reading<'a> {
         let mut stored = self.stored()?;
         walk(&mut stored, &plan, |key, _| {
             keys.push(key.to_vec());
-            if keys.len() >= DELETED_AT_ONCE {
+            if keys.len() >= AT_ONCE {
                 deleted += self.delete_rows(&mut keys, durability)?;
             }
             Ok(true)
@@ -203,14 +206,32 @@ impl<'a> Reading<'a> {
         Ok(sources)
     }
 
+    /// The lines of the chronicle, each with its number.
+    pub(crate) fn lines(&self) -> Result<Vec<(u64, Line)>> {
+        let mut lines = Vec::new();
+        for (number, bytes) in self.db.chronicle() {
+            let line = Line::decode(&bytes)?;
+            if line.seqno <= self.snapshot.seqno() {
+                lines.push((number, line));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The events that a walk finds in the log family alone.
+    pub(crate) fn stored_page(&self, plan: Plan) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        walk(&mut self.stored()?, &plan, |key, value| {
+            events.push(Event::decode(key, value)?);
+            Ok(true)
+        })?;
+        Ok(events)
+    }
+
     /// The events of the engine's work that are no rows yet: of one target, or all.
     fn chronicle(&self, target: Option<&Target>) -> Result<Sorted> {
         let mut rows = Vec::new();
-        for (number, bytes) in self.db.chronicle() {
-            let line = Line::decode(&bytes)?;
-            if line.seqno > self.snapshot.seqno() {
-                continue;
-            }
+        for (number, line) in self.lines()? {
             for event in line.events(number) {
                 if target.is_none_or(|target| event.key.target == *target) {
                     rows.push(event.encode()?);
@@ -218,6 +239,30 @@ impl<'a> Reading<'a> {
             }
         }
         Ok(Sorted::of(rows))
+    }
+
+    /// Writes into the rows of a family's events what is kept with the family, which is about to go.
+    pub(crate) fn keep_old_values(&self, name: &str, sealer: &Sealer) -> Result<()> {
+        let plan = Query { below: true, ..Query::of(Target::family(name)) }.plan()?;
+        let mut batch = granted();
+        let commit = |batch: &mut Batch| {
+            self.db.commit(batch, self.db.settings().durability)?;
+            *batch = granted();
+            Ok(())
+        };
+        let mut stored = self.stored()?;
+        walk(&mut stored, &plan, |key, value| {
+            let event = Event::decode(key, value)?;
+            if event.payload.find(|field| matches!(field, Field::OldKept(_)).then_some(())).is_some() {
+                let (key, value) = self.with_old(event)?.encode()?;
+                batch.push(LOG_ID, Kind::Put, &key, &value, sealer)?;
+                if batch.len() >= AT_ONCE {
+                    commit(&mut batch)?;
+                }
+            }
+            Ok(true)
+        })?;
+        commit(&mut batch)
     }
 
     fn event(&self, key: &[u8], value: &[u8]) -> Result<Event> {

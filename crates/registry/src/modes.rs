@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use waxseal_lsm::env::work::{Signal, lock};
-use waxseal_lsm::error::{ErrorKind, Result};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 
 /// What becomes of events of mode async while the ring is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,12 +132,16 @@ impl Queue {
         }
     }
 
-    /// Waits until there may be room.
-    pub(crate) fn wait_for_room(&self) {
+    /// Waits until there may be room for so many. Errors: `Closed` once nobody writes any more.
+    pub(crate) fn wait_for_room(&self, events: usize) -> Result<()> {
         let state = self.state.lock();
-        if state.taken >= self.ring.events && !state.stopping {
+        if state.stopping {
+            return Err(Error::closed());
+        }
+        if state.taken + events > self.ring.events {
             drop(self.state.wait(state, Some(RETRY)));
         }
+        Ok(())
     }
 
     /// The commit was not ordered: its room is free again.
@@ -210,7 +214,6 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use waxseal_lsm::error::Error;
 
     fn row(n: u8) -> Waiting {
         Waiting { key: vec![n], value: Vec::new(), expires: None }
