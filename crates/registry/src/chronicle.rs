@@ -111,10 +111,9 @@ fn part(operation: Operation) -> &'static str {
     match operation {
         Operation::ENGINE_FLUSH => "flush",
         Operation::ENGINE_COMPACT => "compaction",
-        Operation::ENGINE_SCRUB
-        | Operation::ENGINE_REPAIR
-        | Operation::ENGINE_QUARANTINE
-        | Operation::ENGINE_FENCE => "integrity",
+        Operation::ENGINE_SCRUB | Operation::ENGINE_REPAIR | Operation::ENGINE_QUARANTINE | Operation::ENGINE_FENCE => {
+            "integrity"
+        }
         _ => "store",
     }
 }
@@ -145,7 +144,8 @@ fn deed(deed: &Deed<'_>) -> (Operation, Payload) {
 }
 
 fn span(payload: Payload, fence: &Fence) -> Payload {
-    let payload = payload.with(Field::SeqnoBound(fence.bound)).with(Field::Setting(("file".to_owned(), fence.file.clone())));
+    let payload =
+        payload.with(Field::SeqnoBound(fence.bound)).with(Field::Setting(("file".to_owned(), fence.file.clone())));
     payload.with(Field::RangeStart(fence.from.0.clone())).with(Field::RangeEnd(fence.to.0.clone()))
 }
 
@@ -177,11 +177,8 @@ mod tests {
         let work = Work { deed: Deed::Flushed, touched: vec![touched], log: None, seqno: 5, nanos: 0 };
         let line = Line::of(&work, Time(2)).encode().unwrap();
         let uid = [0xAB; 16];
-        let expected = [
-            &b"\x01\x03\x07\x02\0\0\0\0\0\0\0\x05\x04\x08\x06familyu\x17\x19"[..],
-            &uid,
-            b"\x07\0\0\0\0\0\0\0\x03",
-        ];
+        let expected =
+            [&b"\x01\x03\x07\x02\0\0\0\0\0\0\0\x05\x04\x08\x06familyu\x17\x19"[..], &uid, b"\x07\0\0\0\0\0\0\0\x03"];
         assert_eq!(line, expected.concat());
     }
 
@@ -203,7 +200,8 @@ mod tests {
     fn of_very_many_files_the_number_is_kept() {
         let read: Vec<TableFact> = (0..5000).map(|_| fact(1)).collect();
         let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
-        let line = Line::of(&Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let line =
+            Line::of(&Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
         assert!(line.encode().unwrap().len() < waxseal_lsm::seam::MAX_LINE_BYTES);
         assert!(line.payload.fields().contains(&Field::Setting(("files read".to_owned(), "5000".to_owned()))));
     }

@@ -130,7 +130,9 @@ mod tests {
 
     #[test]
     fn a_key_that_may_be_watched_has_an_event() {
-        for (key, fits) in [(vec![1; MAX_PATH_BYTES - 7], true), (vec![1; MAX_PATH_BYTES - 6], false), (vec![0; 40_000], false)] {
+        for (key, fits) in
+            [(vec![1; MAX_PATH_BYTES - 7], true), (vec![1; MAX_PATH_BYTES - 6], false), (vec![0; 40_000], false)]
+        {
             assert_eq!(check_key("f", &key).is_ok(), fits);
             assert_eq!(Target::key("f", key).check().is_ok(), fits);
         }

@@ -38,7 +38,8 @@ pub fn system_families() -> Vec<(String, CfOptions)> {
 
 /// One of the families, as the store has it.
 pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
-    db.family(name).ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
+    db.family(name)
+        .ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
 }
 
 /// A batch that may write these families.

@@ -295,8 +295,9 @@ impl Hooks {
     fn read(&self, family: &str, key: &[u8]) -> Result<Image> {
         let mut old = Image::Absent;
         if let Some(family) = self.db.family(family) {
-            let take = &mut |record: &_| old = image_of(record, OLD_VALUE);
-            self.db.get_before(&family, key, MAX_SEQNO, Verify::Always, take)?;
+            self.db.get_before(&family, key, MAX_SEQNO, Verify::Always, &mut |record| {
+                old = image_of(record, OLD_VALUE);
+            })?;
         }
         Ok(old)
     }

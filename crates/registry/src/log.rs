@@ -326,4 +326,3 @@ pub(crate) fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
     let keys = [&whole.start()[..], &[KEY_MARK]].concat(); // not what happened to the family itself
     Ok(whole.within(Some(keys), None).within(start, end))
 }
-

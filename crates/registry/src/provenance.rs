@@ -118,7 +118,8 @@ pub(crate) fn explain(
 ) -> Result<Explanation> {
     let target = Target::key(family.name(), key);
     let mut value = None;
-    let read = db.get_checked(family, key, At::Latest, Verify::Always, &mut |record| value = Some(record.value.to_vec()));
+    let read =
+        db.get_checked(family, key, At::Latest, Verify::Always, &mut |record| value = Some(record.value.to_vec()));
     let found = db.whereabouts(family, key, At::Latest);
     let verdict = match (&read, &found) {
         (Err(error), _) | (_, Err(error)) => error.to_string(),
@@ -136,22 +137,17 @@ pub(crate) fn explain(
         written = stamp.map(|stamp| (session(stamp.session).name().to_owned(), Time(stamp.time)));
         lies = Some(match &found.stands {
             Stands::Active | Stands::Frozen(_) => Lies::Memory,
-            Stands::Table { level, number, uid, offset } => Lies::Table {
-                uid: *uid,
-                file: Name::Table(*number).to_string(),
-                level: *level as u8,
-                offset: *offset,
-            },
+            Stands::Table { level, number, uid, offset } => {
+                Lies::Table { uid: *uid, file: Name::Table(*number).to_string(), level: *level as u8, offset: *offset }
+            }
         });
     }
     let lineage = match &lies {
         Some(Lies::Table { uid, .. }) => lineage(reading, *uid)?,
         _ => Lineage::default(),
     };
-    let scrubbed = Query {
-        operation: Some(Operation::ENGINE_SCRUB),
-        ..Query::of(Target::Engine("integrity".to_owned()))
-    };
+    let scrubbed =
+        Query { operation: Some(Operation::ENGINE_SCRUB), ..Query::of(Target::Engine("integrity".to_owned())) };
     let verified = reading.latest(&scrubbed)?.map(|event| event.key.time);
     let seqno = found.map(|found| found.seqno);
     Ok(Explanation { target, value, seqno, seal, verdict, written, events, lies, lineage, verified })

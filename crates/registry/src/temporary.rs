@@ -9,8 +9,15 @@ pub trait Emitter: Send + Sync {
     fn observe(&self, family: &Emitting<'_>, record: &Record<'_>);
 }
 pub trait Restamp {
-    fn restamp(&self, batch: &Batch, out: &mut Batch, stamps: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>) -> Result<()>;
+    fn restamp(
+        &self,
+        batch: &Batch,
+        out: &mut Batch,
+        stamps: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>,
+    ) -> Result<()>;
 }
 impl Restamp for Sealer {
-    fn restamp(&self, _: &Batch, _: &mut Batch, _: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>) -> Result<()> { Ok(()) }
+    fn restamp(&self, _: &Batch, _: &mut Batch, _: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
 }

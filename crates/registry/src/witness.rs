@@ -11,12 +11,12 @@
 
 use std::sync::Arc;
 
+use crate::temporary::Emitter;
 use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Chronicle, Emitted, Emitting, Work};
-use crate::temporary::Emitter;
 use waxseal_meta::stamp::Stamp;
 
 use crate::chronicle::Line;
@@ -61,13 +61,7 @@ impl Witness {
 }
 
 impl Emitter for Witness {
-    fn emit(
-        &self,
-        family: &Emitting<'_>,
-        record: &Record<'_>,
-        stamp: &Stamp,
-        rows: &mut Vec<Emitted>,
-    ) -> Result<()> {
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
         self.meet(Time(stamp.time));
         if stamp.elsewhere {
             return Ok(());
