@@ -53,6 +53,15 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    RegistrationSeenLate,
+    TurnNotHeld,
+    RowOfAnotherOperation,
+    LatestForgetsMemory,
+    DeletedEventBornAgain,
+    FamilyMadeAnewNotWatched,
+    SessionRowLate,
+    ClockForgetsRestart,
+    OldValueOfOwnBatchMissed,
 }
 
 impl Bug {
@@ -104,6 +113,19 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+    ];
+
+    /// Those that the tests of registry and log find.
+    pub const OF_REGISTRY: [Bug; 9] = [
+        Bug::RegistrationSeenLate,
+        Bug::TurnNotHeld,
+        Bug::RowOfAnotherOperation,
+        Bug::LatestForgetsMemory,
+        Bug::DeletedEventBornAgain,
+        Bug::FamilyMadeAnewNotWatched,
+        Bug::SessionRowLate,
+        Bug::ClockForgetsRestart,
+        Bug::OldValueOfOwnBatchMissed,
     ];
 }
 

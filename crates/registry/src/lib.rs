@@ -19,9 +19,13 @@
 //!
 //! The engine knows nothing of all this. Every byte is in docs/format.md, section 9.
 
+pub mod chronicle;
 pub mod clock;
+mod emission;
 pub mod event;
+pub mod families;
 pub mod fuzzing;
+mod hooks;
 pub mod key;
 pub mod log;
 pub mod matching;
@@ -29,12 +33,17 @@ pub mod modes;
 pub mod operation;
 pub mod ordered;
 pub mod payload;
+mod pending;
 pub mod provenance;
 pub mod registrar;
 pub mod registration;
+mod registry;
 pub mod rights;
 pub mod sessions;
+mod sources;
 pub mod target;
+mod temporary;
+mod witness;
 
 pub use clock::{Clock, Time};
 pub use event::Event;

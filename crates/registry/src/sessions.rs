@@ -1,12 +1,13 @@
 //! Sessions: who writes. docs/format.md, section 9.8.
 //!
-//! A session is a name, and how it was authenticated if it was. Each pair has a number in the store, given when the session first
+//! A session is a name, and how it was authenticated if it was. Each pair has a number in the store, given when it first
 //! writes something that is watched and never given again; records carry the number, events the name. The row that says which
 //! name a number stands for is committed before the first record that carries it, so wherever such a record survives a crash,
 //! the row does. Who has not said who he is has number 0, the name `-`, and no row.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use waxseal_lsm::codec::{Reader, put_bytes};
@@ -115,35 +116,39 @@ pub fn read_session_key(key: &[u8]) -> Result<u64> {
 }
 
 /// An open session: what is written through it is written in its name. Clones are the same session.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Session {
-    id: u64,
-    identity: Option<Arc<Identity>>,
+#[derive(Clone, Default)]
+pub struct Session(Option<Arc<Who>>);
+
+#[derive(Debug)]
+struct Who {
+    identity: Identity,
+    /// 0 until it is needed.
+    id: AtomicU64,
 }
 
 impl Session {
     /// Nobody in particular.
-    pub const ANONYMOUS: Session = Session { id: 0, identity: None };
+    pub const ANONYMOUS: Session = Session(None);
 
-    /// Its number in this store; 0 if nobody said who he is.
+    /// Its number in this store; 0 if nobody said who he is, or nothing watched was written yet.
     pub fn id(&self) -> u64 {
-        self.id
+        self.0.as_ref().map_or(0, |who| who.id.load(Relaxed))
     }
 
     /// Its name; `-` if nobody said who he is.
     pub fn name(&self) -> &str {
-        self.identity.as_ref().map_or(ANONYMOUS, |identity| &identity.name)
+        self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
     }
 
     /// How it was authenticated; none: not at all.
     pub fn authenticated(&self) -> Option<&str> {
-        self.identity.as_ref().and_then(|identity| identity.authenticated.as_deref())
+        self.0.as_ref().and_then(|who| who.identity.authenticated.as_deref())
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Session({}, {:?})", self.id, self.name())
+        write!(f, "Session({}, {:?})", self.id(), self.name())
     }
 }
 
@@ -157,53 +162,69 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Default)]
 struct Known {
-    by_id: BTreeMap<u64, Arc<Identity>>,
-    by_identity: BTreeMap<Arc<Identity>, u64>,
+    by_id: BTreeMap<u64, Session>,
+    by_identity: BTreeMap<Identity, Session>,
 }
 
 impl Sessions {
     /// The session of this number, if it was met.
     pub(crate) fn get(&self, id: u64) -> Option<Session> {
-        if id == 0 {
-            return Some(Session::ANONYMOUS);
+        match id {
+            0 => Some(Session::ANONYMOUS),
+            _ => self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned(),
         }
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.by_id.get(&id).map(|identity| Session { id, identity: Some(identity.clone()) })
-    }
-
-    fn of(&self, identity: &Identity) -> Option<Session> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let (identity, id) = known.by_identity.get_key_value(identity)?;
-        Some(Session { id: *id, identity: Some(identity.clone()) })
     }
 
     /// Takes up a row.
-    pub(crate) fn load(&self, id: u64, identity: Identity) -> Session {
-        let identity = Arc::new(identity);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.by_id.insert(id, identity.clone());
-        known.by_identity.insert(identity.clone(), id);
-        Session { id, identity: Some(identity) }
+    pub(crate) fn load(&self, id: u64, identity: Identity) -> Result<Session> {
+        let session = self.open(identity)?;
+        self.give(&session, id);
+        Ok(session)
     }
 
-    /// The session of somebody; a new one gets a number, and `keep` commits its row before anybody hears of it.
-    pub(crate) fn open(
-        &self,
-        identity: Identity,
-        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
-    ) -> Result<Session> {
+    /// The session of somebody, with or without a number.
+    pub(crate) fn open(&self, identity: Identity) -> Result<Session> {
         identity.check()?;
-        if let Some(session) = self.of(&identity) {
-            return Ok(session);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || Session(Some(Arc::new(Who { identity: identity.clone(), id: AtomicU64::new(0) })));
+        Ok(known.by_identity.entry(identity.clone()).or_insert_with(new).clone())
+    }
+
+    /// The number of a session; a new one is given if it has none, and `keep` commits its row before anybody hears of it.
+    #[inline]
+    pub(crate) fn number(
+        &self,
+        session: Option<&Session>,
+        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
+    ) -> Result<u64> {
+        let Some(session) = session else { return Ok(0) };
+        match (session.id(), &session.0) {
+            (0, Some(who)) => self.number_new(session, &who.identity, keep),
+            (id, _) => Ok(id),
         }
+    }
+
+    #[cold]
+    fn number_new(
+        &self,
+        session: &Session,
+        identity: &Identity,
+        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
+    ) -> Result<u64> {
         let _one_at_a_time = lock(&self.giving);
-        if let Some(session) = self.of(&identity) {
-            return Ok(session);
+        if session.id() == 0 {
+            let last = self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.keys().next_back().copied();
+            let id = last.unwrap_or(0) + 1;
+            keep(session_key(id), identity.value())?;
+            self.give(session, id);
         }
-        let last = self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.keys().next_back().copied();
-        let id = last.unwrap_or(0) + 1;
-        keep(session_key(id), identity.value())?;
-        Ok(self.load(id, identity))
+        Ok(session.id())
+    }
+
+    fn give(&self, session: &Session, id: u64) {
+        let Some(who) = &session.0 else { return };
+        self.known.write().unwrap_or_else(PoisonError::into_inner).by_id.insert(id, session.clone());
+        who.id.store(id, Relaxed);
     }
 }
 
@@ -230,22 +251,28 @@ mod tests {
     fn a_number_is_given_once_and_only_if_its_row_was_kept() {
         let sessions = Sessions::default();
         let alice = Identity::named("alice");
-        assert!(sessions.open(alice.clone(), |_, _| Err(Error::closed())).is_err());
+        let session = sessions.open(alice.clone()).unwrap();
+        assert!(sessions.number(Some(&session), |_, _| Err(Error::closed())).is_err());
         let mut rows = Vec::new();
-        let first = sessions.open(alice.clone(), |key, value| {
+        let first = sessions.number(Some(&session), |key, value| {
             rows.push((key, value));
             Ok(())
         });
-        assert_eq!(first.unwrap().id(), 1);
+        assert_eq!(first.unwrap(), 1);
         assert_eq!(rows, [(session_key(1), alice.value())]);
-        let again = sessions.open(alice.clone(), |_, _| panic!("kept already")).unwrap();
+        let again = sessions.open(alice.clone()).unwrap();
+        let none = |_, _| panic!("kept already");
+        assert_eq!(sessions.number(Some(&again), none).unwrap(), 1);
         assert_eq!((again.id(), again.name(), again.authenticated()), (1, "alice", None));
-        let other = sessions.open(alice.authenticated("tls"), |_, _| Ok(())).unwrap();
-        assert_eq!((other.id(), other.authenticated()), (2, Some("tls")));
+        let other = sessions.open(alice.authenticated("tls")).unwrap();
+        assert_eq!((other.id(), other.authenticated()), (0, Some("tls")));
+        assert_eq!(sessions.number(Some(&other), |_, _| Ok(())).unwrap(), 2);
+        assert_eq!(sessions.number(None, none).unwrap(), 0);
+        assert_eq!(sessions.number(Some(&Session::ANONYMOUS), none).unwrap(), 0);
         assert_eq!(sessions.get(0).unwrap().name(), "-");
         assert!(sessions.get(3).is_none());
         for wrong in [String::new(), "x".repeat(256)] {
-            assert!(sessions.open(Identity::named(wrong), |_, _| Ok(())).is_err());
+            assert!(sessions.open(Identity::named(wrong)).is_err());
         }
     }
 
