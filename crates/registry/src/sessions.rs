@@ -140,6 +140,12 @@ impl Session {
         self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
     }
 
+    /// True for the same session of the same store.
+    #[inline]
+    pub fn is(&self, other: &Session) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+
     /// How it was authenticated; none: not at all.
     pub fn authenticated(&self) -> Option<&str> {
         self.0.as_ref().and_then(|who| who.identity.authenticated.as_deref())

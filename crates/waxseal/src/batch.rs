@@ -321,7 +321,7 @@ impl Batch {
         self.verbs.clear();
         self.families.clear();
         self.fault = None;
-        if self.who.id() != self.made_by.id() {
+        if !self.who.is(&self.made_by) {
             self.who = self.made_by.clone();
         }
     }
@@ -360,7 +360,7 @@ impl Batch {
                 cf.name()
             )));
         }
-        if cf.who.id() != self.who.id() {
+        if !cf.who.is(&self.who) {
             self.meet(&cf.who)?;
         }
         write.push(&self.inner, cf.family.id(), &mut self.operations)?;
@@ -378,18 +378,18 @@ impl Batch {
     /// A handle of another session was given.
     #[cold]
     fn meet(&mut self, other: &Who) -> Result<()> {
-        match (self.who.id(), other.id()) {
-            (_, 0) => Ok(()),
-            (0, _) => {
-                self.who = other.clone();
-                Ok(())
-            }
-            _ => Err(Error::invalid(format!(
-                "a batch is written in one name: this one is of {:?}, and was given a handle of {:?}",
-                self.who.name(),
-                other.name()
-            ))),
+        if other.is(&Who::ANONYMOUS) {
+            return Ok(());
         }
+        if self.who.is(&Who::ANONYMOUS) {
+            self.who = other.clone();
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a batch is written in one name: this one is of {:?}, and was given a handle of {:?}",
+            self.who.name(),
+            other.name()
+        )))
     }
 }
 

@@ -373,6 +373,7 @@ impl Builder {
         });
         if let Some(prepared) = &prepared {
             parts.families.extend(prepared.families.iter().cloned());
+            parts.chronicle = Some(prepared.chronicle.clone());
         }
         if let Some(keeper) = &keeper {
             parts.companions = keeper.clone();
