@@ -46,11 +46,18 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    RetainedVersionDropped,
+    VersionBelowRetainedDropped,
+    RetainingTombstoneDropped,
+    HeldTombstoneDropped,
+    LineInOtherEdit,
+    LinesLostAtRotation,
+    LinesGoneBeforeRows,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 39] = [
+    pub const ALL: [Bug; 46] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -90,6 +97,13 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+        Bug::RetainedVersionDropped,
+        Bug::VersionBelowRetainedDropped,
+        Bug::RetainingTombstoneDropped,
+        Bug::HeldTombstoneDropped,
+        Bug::LineInOtherEdit,
+        Bug::LinesLostAtRotation,
+        Bug::LinesGoneBeforeRows,
     ];
 }
 

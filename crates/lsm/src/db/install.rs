@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::family::Family;
-use super::{Inner, TableHandle};
+use super::{Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::names::{Name, system_number};
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
 
@@ -35,6 +36,11 @@ impl Inner {
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.visible(),
             });
+            chronicle::number(&mut edit, manifest.state());
+            if active(Bug::LineInOtherEdit) {
+                let lines = chronicle::set_apart(&mut edit);
+                return manifest.append(&edit).and_then(|()| manifest.append(&lines));
+            }
             manifest.append(&edit)
         });
         if let Err(error) = outcome {
@@ -50,6 +56,7 @@ impl Inner {
         let is_last = |part: &&Replaced<'_>| part.flushed.is_some();
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;
+        self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),

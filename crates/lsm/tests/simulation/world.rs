@@ -270,6 +270,7 @@ impl World {
             listener: self.tally.clone(),
             families: vec![("default".to_owned(), self.options("default"))],
             orders: vec![Order::custom(Arc::new(Backwards))],
+            chronicle: None,
         }
     }
 
