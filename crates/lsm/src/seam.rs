@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::checksum::Uid;
+use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::order::Order;
@@ -95,10 +95,20 @@ pub struct Draft<'a> {
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
+    /// `checksum::hash_key` of it, where it is at hand.
+    pub key_hash: Option<u64>,
     /// The value.
     pub value: &'a [u8],
     /// What the caller gives to be kept beside the value: provider id and bytes.
     pub entries: &'a [(u16, &'a [u8])],
+}
+
+impl Draft<'_> {
+    /// `checksum::hash_key` of the key.
+    #[inline]
+    pub fn hashed_key(&self) -> u64 {
+        self.key_hash.unwrap_or_else(|| hash_key(self.key))
+    }
 }
 
 /// Why a flush or compaction leaves a record out.
