@@ -55,11 +55,18 @@ pub enum Bug {
     SessionRowLate,
     ClockForgetsRestart,
     OldValueOfOwnBatchMissed,
+    RetainedVersionDropped,
+    VersionBelowRetainedDropped,
+    RetainingTombstoneDropped,
+    HeldTombstoneDropped,
+    LineInOtherEdit,
+    LinesLostAtRotation,
+    LinesGoneBeforeRows,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 39] = [
+    pub const ALL: [Bug; 46] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -99,6 +106,13 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+        Bug::RetainedVersionDropped,
+        Bug::VersionBelowRetainedDropped,
+        Bug::RetainingTombstoneDropped,
+        Bug::HeldTombstoneDropped,
+        Bug::LineInOtherEdit,
+        Bug::LinesLostAtRotation,
+        Bug::LinesGoneBeforeRows,
     ];
 
     /// Those that the tests of registry and log find.
