@@ -173,7 +173,7 @@ pub struct Store {
 }
 
 fn options(name: &str) -> CfOptions {
-    let order = if name == "back" { Order::new(Backwards) } else { Order::bytewise() };
+    let order = if name == "back" { Order::custom(Arc::new(Backwards)) } else { Order::bytewise() };
     CfOptions {
         order,
         block_bytes: 256,
@@ -206,7 +206,7 @@ pub fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Regist
         companions: sealer.clone(),
         listener: Arc::new(Silent),
         families,
-        orders: vec![Order::new(Backwards)],
+        orders: vec![Order::custom(Arc::new(Backwards))],
         chronicle: Some(prepared.chronicle.clone()),
     };
     let db = Db::open(Path::new(DIR), settings, parts)?;
@@ -220,6 +220,17 @@ impl Store {
         let (db, registrar) = open(config, sim, &wall)?;
         let store = Store { config, sim: sim.clone(), wall, oracle: Oracle::default(), db, registrar };
         for name in &FAMILIES[1..] {
+            store.registrar.create_family(name, options(name))?;
+        }
+        Ok(store)
+    }
+
+    /// What a crash left of a store, or a new one if it left none. The wall clock is behind.
+    pub fn new_or_old(config: Config, sim: &SimFs) -> Result<Store> {
+        let wall = Arc::new(Told(AtomicU64::new(500_000)));
+        let (db, registrar) = open(config, sim, &wall)?;
+        let store = Store { config, sim: sim.clone(), wall, oracle: Oracle::default(), db, registrar };
+        for name in FAMILIES.iter().filter(|name| store.db.family(name).is_none()) {
             store.registrar.create_family(name, options(name))?;
         }
         Ok(store)
