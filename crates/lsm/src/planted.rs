@@ -46,10 +46,13 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    StampNotChecked,
+    StampDroppedInCompaction,
+    RekeyForgotten,
 }
 
 impl Bug {
-    /// Every planted bug.
+    /// Every planted bug that the engine's own suite finds.
     pub const ALL: [Bug; 39] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
@@ -91,6 +94,9 @@ impl Bug {
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
     ];
+
+    /// Those that the tests of the layer above find, where stamps are kept.
+    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 }
 
 #[cfg(feature = "planted")]
