@@ -1,6 +1,6 @@
 //! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
 //!
-//! `cost OPERATION COUNT DIR`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
+//! `cost OPERATION COUNT DIR [plain]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
 //! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
 //! is what the store costs.
 
@@ -17,13 +17,14 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [operation, count, dir] = &arguments[..] else {
+    let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR [plain]"
         );
         return ExitCode::from(2);
     };
-    match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir)) {
+    let is_plain = kind.first().is_some_and(|kind| kind == "plain");
+    match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir, is_plain)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cost: {error}");
@@ -32,8 +33,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(operation: &str, count: u64, dir: &str) -> Outcome {
-    let db = Db::builder(dir).compression(Compression::None).plain().open()?;
+fn run(operation: &str, count: u64, dir: &str, is_plain: bool) -> Outcome {
+    let builder = Db::builder(dir).compression(Compression::None);
+    let db = if is_plain { builder.plain() } else { builder }.open()?;
     let records = db.column_family("default")?;
     let mut keys = Keys::new(RECORDS, 16, 0).ok_or("sixteen digits are enough")?;
     let mut values = Values::new(100, 1, 1);

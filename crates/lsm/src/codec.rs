@@ -111,12 +111,19 @@ impl<'a> Reader<'a> {
     /// A varint; more than 64 bits are refused.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
-        let first = self.u8()?;
-        if first < 0x80 {
-            return Ok(first as u64);
+        match self.bytes.get(self.at) {
+            Some(&only) if only < 0x80 => {
+                self.at += 1;
+                Ok(only as u64)
+            }
+            _ => self.long_varint(),
         }
-        let mut value = (first & 0x7f) as u64;
-        let mut shift = 7;
+    }
+
+    /// Of more than one byte.
+    #[inline(never)]
+    fn long_varint(&mut self) -> Result<u64> {
+        let (mut value, mut shift) = (0, 0);
         loop {
             let byte = self.u8()?;
             let bits = (byte & 0x7f) as u64;

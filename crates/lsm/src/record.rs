@@ -69,6 +69,8 @@ pub mod companion {
 
     /// An 8-byte word, the usual seal.
     pub const WORD8: u8 = 0xAA;
+    /// Bytes of such a companion: its kind and its word.
+    pub const WORD8_BYTES: usize = 9;
     /// A 4-byte word.
     pub const WORD4: u8 = 0xF0;
     /// A list of typed entries behind a varint length.
@@ -85,6 +87,7 @@ pub mod companion {
     pub const MAX_BYTES: usize = 64 * 1024;
 
     /// True if a byte begins a companion (and so cannot begin a record).
+    #[inline]
     pub fn begins(byte: u8) -> bool {
         matches!(byte, WORD8 | WORD4 | LIST) || SKIPPABLE.contains(&byte)
     }
@@ -93,7 +96,7 @@ pub mod companion {
     #[inline]
     pub fn is_adopted(companions: &[u8]) -> bool {
         // Nearly all have one word and nothing else, or nothing.
-        companions.len() > 9 && has_mark(companions, ADOPTED)
+        companions.len() > WORD8_BYTES && has_mark(companions, ADOPTED)
     }
 
     fn has_mark(companions: &[u8], mark: u64) -> bool {
@@ -113,7 +116,23 @@ pub mod companion {
     }
 
     /// Moves `reader` past all companions in front of it and returns their bytes, kind bytes included.
+    #[inline]
     pub fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+        let rest = reader.rest();
+        // Nearly all records have one word and nothing else, or nothing.
+        let length = match rest.first() {
+            Some(&WORD8) => WORD8_BYTES,
+            Some(byte) if begins(*byte) => return take_slowly(reader),
+            _ => return Ok(&rest[..0]),
+        };
+        match rest.get(length) {
+            Some(byte) if begins(*byte) => take_slowly(reader),
+            _ => reader.bytes(length),
+        }
+    }
+
+    #[inline(never)]
+    fn take_slowly<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let rest = reader.rest();
         let start = reader.position();
         while let Some(kind) = reader.peek() {

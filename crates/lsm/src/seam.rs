@@ -200,6 +200,17 @@ impl Row {
         Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
     }
 
+    /// Makes it a copy of another record of the inputs.
+    pub fn set(&mut self, record: &Record<'_>, protection: Protection) {
+        for (to, from) in
+            [(&mut self.key, record.key), (&mut self.value, record.value), (&mut self.companion, record.companion)]
+        {
+            to.clear();
+            to.extend_from_slice(from);
+        }
+        (self.seqno, self.kind, self.protection, self.made) = (record.seqno, record.kind, protection, false);
+    }
+
     /// The row as a record.
     pub fn record(&self) -> Record<'_> {
         let Row { key, seqno, kind, value, companion, .. } = self;
@@ -259,7 +270,8 @@ pub trait Companions: Send + Sync {
     /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()>;
     /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
-    /// the version below it not for being hidden. Asked of every record of a flush or compaction.
+    /// nor is the version below it while they are merged together (a tombstone there may go where nothing older is left). Asked of every
+    /// record of a flush or compaction. A keeper with rows of its own retains nothing.
     #[inline]
     fn retains(&self, _record: &Record<'_>) -> bool {
         false

@@ -11,6 +11,7 @@ use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::names::{Name, system_number};
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
 
@@ -36,6 +37,10 @@ impl Inner {
                 last_seqno: self.visible(),
             });
             chronicle::number(&mut edit, manifest.state());
+            if active(Bug::LineInOtherEdit) {
+                let lines = chronicle::set_apart(&mut edit);
+                return manifest.append(&edit).and_then(|()| manifest.append(&lines));
+            }
             manifest.append(&edit)
         });
         if let Err(error) = outcome {

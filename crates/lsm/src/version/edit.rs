@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
 use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
+use crate::names::system_number;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::wal::Place;
 
@@ -220,6 +221,19 @@ impl Edit {
         out
     }
 
+    /// How much it counts for the moment at which a manifest is rotated: the bytes of what users' data gives rise to. That the chronicle
+    /// is kept, or that there are system families, shall not change when a number is taken and a nonce drawn.
+    pub(super) fn weight(&self) -> u64 {
+        let mut body = Vec::new();
+        let mut weight = 0;
+        for change in self.changes.iter().filter(|change| !change.is_light()) {
+            body.clear();
+            change.encode(&mut body);
+            weight += body.len() as u64 + 3;
+        }
+        weight
+    }
+
     /// Reads the body of an edit's frame.
     pub fn decode(bytes: &[u8]) -> Result<Edit> {
         let mut reader = Reader::new(bytes);
@@ -239,6 +253,22 @@ impl From<Vec<Change>> for Edit {
 }
 
 impl Change {
+    /// True for what the chronicle and the system's families give rise to, and for what stands in every edit.
+    fn is_light(&self) -> bool {
+        match self {
+            Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } => true,
+            Change::FamilyCreated { id: family, .. }
+            | Change::FamilyDropped { id: family }
+            | Change::TableAdded { family, .. }
+            | Change::TableRemoved { family, .. }
+            | Change::Flushed { family, .. }
+            | Change::FenceAdded { family, .. }
+            | Change::FenceLifted { family, .. }
+            | Change::TableBarred { family, .. } => system_number(*family).is_some(),
+            _ => false,
+        }
+    }
+
     /// Appends the change's bytes and returns its tag.
     fn encode(&self, out: &mut Vec<u8>) -> u64 {
         match self {
