@@ -46,11 +46,19 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 39] = [
+    pub const ALL: [Bug; 47] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -90,6 +98,14 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
     ];
 }
 
