@@ -75,6 +75,19 @@ impl Bug {
 
     /// Every planted bug that the engine's own suite finds.
     pub const ALL: [Bug; 46] = [
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
+}
+
+impl Bug {
+    /// Every planted bug.
+    pub const ALL: [Bug; 47] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -134,6 +147,14 @@ impl Bug {
         Bug::SessionRowLate,
         Bug::ClockForgetsRestart,
         Bug::OldValueOfOwnBatchMissed,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
     ];
 }
 
