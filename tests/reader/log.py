@@ -64,6 +64,7 @@ class Log:
         self.directory, self.manifest = directory, manifest
         self.operations, self.frames, self.witness = [], 0, manifest.witness
         self.end, self.note = 0, "clean end"
+        self.bound = {family for family, (_, _, options) in manifest.families.items() if ends_in_seqno(options)}
         self.ring = self.open_ring()
         if manifest.start is not None:
             self.follow(manifest.start)
@@ -126,7 +127,7 @@ class Log:
         if frame.kind in (BATCH, LARGE):
             if frame.kind == LARGE and frame.offset % PAGE:
                 raise Damage(segment.file, frame.offset, "large batch not at a page boundary")
-            found = operations(frame, segment.file)
+            found = [self.with_its_key(op, frame.seqno, segment.file) for op in operations(frame, segment.file)]
             flushed = self.manifest.flushed
             self.operations += [op for op in found if op.seqno > flushed.get(op.family, 0)]
             return frame.seqno + len(found)
@@ -137,6 +138,15 @@ class Log:
         elif frame.kind not in (TURNOVER, SKIP):
             raise Unsupported(f"{segment.file}: frame of kind {frame.kind:02X}")
         return frame.seqno
+
+    def with_its_key(self, op, first, file):
+        """The operation with the seqno that its key ends in, where it was not known yet (section 5.2)."""
+        if op.family not in self.bound or len(op.key) < 8 or op.key[-8] != 0xFF:
+            return op
+        seqno = op.seqno - int.from_bytes(op.key[-7:], "big")
+        if seqno < first:
+            raise Damage(file, 0, f"the key of operation {op.seqno} ends in a seqno in front of its batch, which begins at {first}")
+        return op._replace(key=op.key[:-8] + seqno.to_bytes(8, "big"))
 
     def judge(self, segment, sealed):
         """An end is clean, a torn tail, or damage (section 5.5)."""
@@ -157,6 +167,11 @@ class Log:
 
     def damage(self, segment, why):
         return Damage(segment.file, PAGE + self.end - segment.first, f"no whole frame at {self.end}; {why}")
+
+
+def ends_in_seqno(options):
+    """Whether the keys of a family with these options may end in a seqno (section 6.1, tag 10)."""
+    return 10 in options and Cursor(options[10].data, options[10].file).varint() != 0
 
 
 def turnover(frame, file):

@@ -100,8 +100,8 @@ users\t75\t6c6f67
 users\t76\t""" + (b"L" * 5000).hex() + "\n"  # fmt: skip
 
 
-def store(closed, more=()):
-    """Two families, two tables, two segments, a ring: name -> bytes. Open: the tail stands in the ring alone."""
+def store(closed, more=(), last=()):
+    """Two families, two tables, two segments, a ring: name -> bytes. Open: the tail stands in the ring alone. last: one more batch."""
     top, top_entry = build.table(
         0, [[(PUT, b"", 2, b"empty", SEAL), (PUT, b"apple", 5, b"old", SEAL), (PUT, b"apple", 3, b"older", b"")],
             [(PUT, b"apricot", 4, b"gone", SEAL + b"\x0f\x02xx"), (PUT, b"map", 1, b"shee", b"")]], codec=1,
@@ -119,6 +119,8 @@ def store(closed, more=()):
     assert stream.offset == 8192 + 4 * 4096, stream.offset
     tail = build.Stream(AFTER, NEXT)
     tail.put(BATCH, 9, build.batch(put(PUT, 1, b"u", b"log")))
+    if last:
+        tail.put(BATCH, 10, build.batch(*last))
     edits = [
         FAMILIES + build.field(6 + 15, b"") + build.field(18, build.varint(20), build.varint(5), build.varint(2)),
         top_entry(0, 3) + low_entry(1, 4) + build.field(10, build.varint(0), build.varint(5))
@@ -255,6 +257,21 @@ class Stores(unittest.TestCase):
         self.assertIn("1 barred tables", text)
         self.expect_all(run(store(True, [bar]), "list"))
         self.assertEqual(run(store(True, [build.field(29, build.varint(0), build.varint(77))]), "verify")[0], 3)
+
+    def test_keys_end_in_seqnos_of_their_batch(self):
+        events, options = 0xFFFFFF01, build.blob(build.field(10, build.varint(1)))
+        made = build.field(2, build.varint(events), build.blob(b"system_metadata.log"), build.blob(b"wax.bytewise"), options)
+
+        def listed(back):
+            rows = [build.operation(PUT, family, b"e\xff" + back.to_bytes(7, "big"), b"x") for family in (1, events)]
+            return run(store(True, [made], [*rows, build.operation(PUT, events, bytes(8), b"whole")]), "list")
+
+        for back, seqno in ((0, 11), (1, 10)):
+            code, text = listed(back)
+            self.assertEqual(code, 0, text)
+            self.assertIn(f"users\t65ff{back:014x}\t78", text)  # not a family of this kind
+            self.assertIn(f"system_metadata.log\t{0:016x}\t{b'whole'.hex()}\nsystem_metadata.log\t65{seqno:016x}\t78\n", text)
+        self.assertEqual(listed(2)[0], 3)
 
     def test_json_shows_companions(self):
         code, text = run(store(closed=True), "list", "--json")

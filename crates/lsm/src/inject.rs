@@ -139,6 +139,28 @@ pub(crate) fn framed(_block: &mut [u8]) {
     with(|strike| strike.framed(_block));
 }
 
+#[cfg(feature = "planted")]
+thread_local! {
+    static LOOKING: std::cell::RefCell<Option<Box<dyn FnMut()>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// From now on a test looks at the store whenever this thread has shown one half of an edit and not the other.
+#[cfg(feature = "planted")]
+pub fn look(looking: Option<Box<dyn FnMut()>>) {
+    LOOKING.with(|now| *now.borrow_mut() = looking);
+}
+
+/// One half of an edit is shown to readers, the other is not.
+#[inline(always)]
+pub(crate) fn half_shown() {
+    #[cfg(feature = "planted")]
+    LOOKING.with(|looking| {
+        if let Some(looking) = &mut *looking.borrow_mut() {
+            looking();
+        }
+    });
+}
+
 #[cfg(feature = "faults")]
 mod struck {
     use super::{Fate, Passing, with};

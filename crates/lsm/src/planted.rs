@@ -7,7 +7,22 @@
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the sentences")]
 pub enum Bug {
-    AcknowledgeBeforeFsync = 1,
+    // Found by the tests of the layer above, where stamps are kept.
+    StampNotChecked = 1,
+    StampDroppedInCompaction,
+    RekeyForgotten,
+    // Found by the tests of registry and log.
+    RegistrationSeenLate,
+    TurnNotHeld,
+    RowOfAnotherOperation,
+    LatestForgetsMemory,
+    DeletedEventBornAgain,
+    FamilyMadeAnewNotWatched,
+    SessionRowLate,
+    ClockForgetsRestart,
+    OldValueOfOwnBatchMissed,
+    // Found by the engine's own.
+    AcknowledgeBeforeFsync,
     EditBeforeTableSync,
     EditBeforeDirectorySync,
     TombstoneDroppedEarly,
@@ -53,20 +68,19 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
-    RegistrationSeenLate,
-    TurnNotHeld,
-    RowOfAnotherOperation,
-    LatestForgetsMemory,
-    DeletedEventBornAgain,
-    FamilyMadeAnewNotWatched,
-    SessionRowLate,
-    ClockForgetsRestart,
-    OldValueOfOwnBatchMissed,
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
 }
 
 impl Bug {
-    /// Every planted bug.
-    pub const ALL: [Bug; 46] = [
+    /// Every planted bug that the engine's own suite finds.
+    pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -113,7 +127,18 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
     ];
+
+    /// Those that the tests of the layer above find, where stamps are kept.
+    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
     pub const OF_REGISTRY: [Bug; 9] = [

@@ -41,7 +41,6 @@ use crate::payload::Image;
 use crate::registration::{Mode, Registration, reads_before};
 use crate::sessions::Session;
 use crate::target::Target;
-use crate::temporary::Restamp;
 use crate::witness::Witness;
 
 /// Room that a thread keeps between commits, in bytes.

@@ -42,7 +42,6 @@ pub mod rights;
 pub mod sessions;
 mod sources;
 pub mod target;
-mod temporary;
 mod witness;
 
 pub use clock::{Clock, Time};

@@ -19,7 +19,7 @@ use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::{MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::{Chronicle, Emitted};
-use waxseal_meta::Sealer;
+use waxseal_meta::{Emitter, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::Time;
@@ -39,7 +39,6 @@ use crate::registry::{self, check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
 use crate::target::{NoTables, Schema, Target};
-use crate::temporary::Emitter;
 use crate::witness::Witness;
 
 pub use waxseal_meta::stamp::Verb;

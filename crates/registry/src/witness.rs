@@ -11,19 +11,18 @@
 
 use std::sync::Arc;
 
-use crate::temporary::Emitter;
 use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Chronicle, Emitted, Emitting, Work};
+use waxseal_meta::Emitter;
 use waxseal_meta::stamp::Stamp;
 
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
 use crate::emission::{Done, event_of};
 use crate::families::{LOG_ID, SESSIONS_ID};
-use crate::key::LogKey;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
 /// Clock and sessions of one store, and what the engine calls.
@@ -62,10 +61,6 @@ impl Witness {
 
 impl Emitter for Witness {
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.meet(Time(stamp.time));
-        if stamp.elsewhere {
-            return Ok(());
-        }
         let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
         let Record { key, kind, value, seqno, .. } = *record;
         let done = Done { family: family.name, key, kind, value, seqno };
@@ -74,12 +69,8 @@ impl Emitter for Witness {
         Ok(())
     }
 
-    fn observe(&self, family: &Emitting<'_>, record: &Record<'_>) {
-        if family.id == LOG_ID
-            && let Ok(key) = LogKey::decode(record.key)
-        {
-            self.meet(key.time);
-        }
+    fn observe(&self, stamp: &Stamp) {
+        self.meet(Time(stamp.time));
     }
 }
 
