@@ -103,6 +103,7 @@ fn shown(field: &Field, output: &Output) -> (String, Shown) {
         Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
         Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),
         Field::EngineKey(bytes) => ("engine_key", Shown::Bytes(bytes.clone())),
+        Field::OldKept(number) => ("old_kept", Shown::Number(*number)),
         Field::Other(number, bytes) => return (format!("field_{number}"), Shown::Text(hex(bytes))),
     };
     (name.to_owned(), value)

@@ -363,14 +363,17 @@ impl Builder {
             parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
         }
         let keeper = match (self.plain, self.providers) {
-            (false, providers) => Some(Arc::new(Sealer::new().with(all_providers(providers)?))),
+            (false, providers) => Some(Sealer::new().with(all_providers(providers)?)),
             (true, providers) if providers.is_empty() => None,
             (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
         };
-        let prepared = (self.has_registry && keeper.is_some()).then(|| {
-            let setup = Setup { authorizer: self.authorizer, ring: self.ring, ..Setup::new(&parts.env) };
-            Registrar::prepare(setup)
-        });
+        let has_registry = self.has_registry && keeper.is_some();
+        let setup = Setup { authorizer: self.authorizer, ring: self.ring, ..Setup::new(&parts.env) };
+        let prepared = has_registry.then(|| Registrar::prepare(setup));
+        let keeper = match (keeper, &prepared) {
+            (Some(keeper), Some(prepared)) => Some(Arc::new(keeper.emitting(prepared.emitter.clone()))),
+            (keeper, _) => keeper.map(Arc::new),
+        };
         if let Some(prepared) = &prepared {
             parts.families.extend(prepared.families.iter().cloned());
             parts.chronicle = Some(prepared.chronicle.clone());
