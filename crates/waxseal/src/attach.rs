@@ -18,18 +18,46 @@ use waxseal_registry::{Prepared, Registrar};
 /// The family that says what is registered.
 const REGISTRY: &str = "system_metadata.registry";
 
-/// Registry and log of a store that was opened, if it has them.
+/// Who is told of writes.
+pub(crate) enum Watching {
+    /// Registry and log.
+    Registrar(Registrar),
+    /// Nobody: the store was opened without them.
+    Nobody,
+    /// Nobody knows who: what is registered, or who is who, cannot be read. Nothing is written until that is repaired.
+    Unknown(Error),
+}
+
+impl Watching {
+    /// Registry and log, if the store has them.
+    pub(crate) fn registrar(&self) -> Result<&Registrar> {
+        match self {
+            Watching::Registrar(registrar) => Ok(registrar),
+            Watching::Nobody => Err(Error::invalid(WITHOUT)),
+            Watching::Unknown(error) => Err(error.clone()),
+        }
+    }
+}
+
+/// Registry and log of a store that was opened, if it has them. Damage of theirs is no reason not to open it: everything else is read.
 pub(crate) fn attach(
     engine: &engine::Db,
     keeper: Option<&Arc<Sealer>>,
     prepared: Option<Prepared>,
-) -> Result<Option<Registrar>> {
+) -> Result<Watching> {
     match (prepared, keeper) {
         // It was never opened with one, and is only read.
-        _ if engine.family(REGISTRY).is_none() => Ok(None),
-        (Some(prepared), Some(keeper)) => prepared.attach(engine.clone(), keeper.clone()).map(Some),
-        _ if engine.is_read_only() => Ok(None),
-        _ => nothing_registered(engine).map(|()| None),
+        _ if engine.family(REGISTRY).is_none() => Ok(Watching::Nobody),
+        (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
+            Ok(registrar) => Ok(Watching::Registrar(registrar)),
+            Err(error) if error.is_corruption() => {
+                let _ = engine.set_rules(1); // writes ask who is told of them; a store that is only read has none
+                Ok(Watching::Unknown(error))
+            }
+            Err(error) => Err(error),
+        },
+        _ if engine.is_read_only() => Ok(Watching::Nobody),
+        _ => nothing_registered(engine).map(|()| Watching::Nobody),
     }
 }
 
@@ -58,6 +86,7 @@ fn no_event_waits(engine: &engine::Db) -> Result<()> {
     Ok(())
 }
 
+const WITHOUT: &str = "the store was opened without its registry: there are no sessions, and nothing is logged";
 const UNWATCHED: &str = "something is registered in this store: opened plain or without its registry, what is done would not be logged; open it as \
                          it was, and unregister everything first";
 const WAITING: &str = "events of this store wait in its memory and would be lost if it were opened plain; open it as it was, and flush it first";

@@ -346,8 +346,8 @@ impl Builder {
         let ready = self.prepare()?;
         let env = ready.parts.env.clone();
         let engine = open(&ready.path, ready.settings, ready.parts)?;
-        let registrar = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
-        let inner = Inner::new(engine, env, ready.keeper, registrar, ready.template, ready.policies);
+        let watching = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
+        let inner = Inner::new(engine, env, ready.keeper, watching, ready.template, ready.policies);
         Ok(Db { inner: Arc::new(inner) })
     }
 

@@ -738,3 +738,61 @@ fn many_sessions_write_beside_registrations() -> Result<()> {
     assert_eq!(db.query_all("users.last", "*")?.len(), 1);
     Ok(())
 }
+
+/// Writes zeros over the middle of the block where a key of a family lies.
+fn spoil(path: &Path, family: &str) -> Result<()> {
+    let db = Db::open(path)?;
+    let cf = db.column_family(family)?;
+    let (key, _) = cf.iter().next().unwrap()?;
+    let Some(Lies::Table { file, offset, .. }) = db.explain(&cf, &key)?.lies else { panic!("{family} lies in no table") };
+    db.close()?;
+    let file = std::fs::OpenOptions::new().write(true).open(path.join(file)).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 16], offset + 4).unwrap();
+    Ok(())
+}
+
+#[test]
+fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
+    for family in ["system_metadata.registry", "system_metadata.sessions"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store");
+        let db = Db::open(&path)?;
+        let users = db.session("alice")?.column_family("users")?;
+        db.register("users", "*")?;
+        users.put("john", "33")?;
+        db.flush()?;
+        db.close()?;
+        spoil(&path, family)?;
+
+        let db = Db::open(&path)?;
+        let users = db.column_family("users")?;
+        assert_eq!(users.get("john")?.unwrap(), "33");
+        let mut batch = db.batch();
+        batch.put(&users, "john", "34");
+        for refused in [
+            users.put("john", "34"),
+            users.delete("john"),
+            batch.commit(Durability::Os),
+            db.column_family("new").map(drop),
+            db.drop_column_family("users"),
+            db.registrations().map(drop),
+            db.register("users", "*").map(drop),
+            db.session("alice").map(drop),
+            db.query_all("users.john", "*").map(drop),
+        ] {
+            assert!(refused.unwrap_err().is_corruption(), "{family}");
+        }
+        assert_eq!(users.get("john")?.unwrap(), "33");
+        assert!(!db.verify(Default::default())?.is_clean());
+        db.close()?;
+        assert_eq!(Db::open_read_only(&path)?.column_family("users")?.get("john")?.unwrap(), "33");
+
+        let db = Db::open(&path)?;
+        db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
+        db.close()?;
+        let db = Db::open(&path)?; // what is lost is lost, as was said; the rest goes on
+        db.column_family("users")?.put("john", "34")?;
+        db.registrations()?;
+    }
+    Ok(())
+}
