@@ -25,6 +25,7 @@ use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
@@ -318,9 +319,9 @@ impl Hooks {
         make: impl FnOnce(Time) -> Event,
     ) -> Result<Seqno> {
         let mut turn = Some(lock(&self.turn));
-        let event = make(self.witness.clock.now());
+        let now = self.witness.clock.now();
         let mut batch = granted();
-        push_event(&mut batch, &event, retention, &self.sealer)?;
+        push_event(&mut batch, &make(now), retention, now, &self.sealer)?;
         // Nothing of it depends on what is registered by then.
         loop {
             let rules = self.db.rules();
@@ -328,19 +329,6 @@ impl Hooks {
                 return Ok(last);
             }
         }
-    }
-
-    /// Hands an event that is not of a write to the ring, as of mode async; false if it is to be written at once.
-    pub(crate) fn add_later(&self, event: impl FnOnce(Time) -> Event, retention: Option<u64>) -> Result<bool> {
-        match self.claim_room(1)? {
-            Claim::WithOperation => return Ok(false),
-            Claim::Dropped => return Ok(true),
-            Claim::Room(_) | Claim::Full => {}
-        }
-        let event = event(self.witness.clock.now());
-        let (key, value) = event.encode().inspect_err(|_| self.queue.release(Claim::Room(1)))?;
-        self.queue.push([Waiting { key, value, expires: expires(event.key.time, retention) }]);
-        Ok(true)
     }
 
     /// Writes rows that wait; false if there were none.
@@ -429,11 +417,24 @@ fn end_in(key: &mut [u8], back: u64) {
     }
 }
 
-/// Adds the row of an event that ends in its own seqno.
-pub(crate) fn push_event(batch: &mut Batch, event: &Event, retention: Option<u64>, sealer: &Sealer) -> Result<()> {
+/// Adds the row of an event that is not of a write, and ends in its own seqno. No stamp of a record says when it was, so it has
+/// one itself: a clock that starts anew goes on behind it.
+pub(crate) fn push_event(
+    batch: &mut Batch,
+    event: &Event,
+    retention: Option<u64>,
+    now: Time,
+    sealer: &Sealer,
+) -> Result<()> {
     let (mut key, value) = event.encode()?;
     end_in(&mut key, 0);
-    push_row(batch, &key, &value, expires(event.key.time, retention), sealer)
+    let entry = expires(event.key.time, retention).filter(|_| sealer.providers().find(EXPIRY).is_some());
+    let entry = entry.map(Expiry::at);
+    let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
+    let (key, value, key_hash) = (&key[..], &value[..], None);
+    let draft = Draft { family: LOG_ID, kind: Kind::Put, key, value, key_hash, entries: &entries };
+    let stamp = Stamp { elsewhere: true, ..Stamp::new(Verb::Insert, now.0, 0) };
+    sealer.push_stamped(batch, &draft, None, &stamp)
 }
 
 fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, sealer: &Sealer) -> Result<()> {

@@ -25,18 +25,19 @@ struct Run {
 }
 
 /// One seed, in one of the modes.
-pub fn run(seed: u64) {
+pub(crate) fn run(seed: u64) {
     let config = [SYNC, DEFERRED, ASYNC][seed as usize % 3];
     run_as(seed, config, 160);
 }
 
-pub fn run_as(seed: u64, config: Config, operations: usize) {
+pub(crate) fn run_as(seed: u64, config: Config, operations: usize) {
     let sim = SimFs::new(seed);
     let store = Store::new(config, &sim).unwrap();
     let app = store.registrar.define("app.reindex", None).unwrap();
     let mut run = Run { store, random: SeededRandom::new(seed / 3 + 1), snapshots: Vec::new(), app };
-    for _ in 0..operations {
-        run.step();
+    for at in 0..operations {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.step()));
+        assert!(outcome.is_ok(), "seed {seed}, {config:?}, operation {at}");
     }
     run.check();
     run.store.restart().unwrap();

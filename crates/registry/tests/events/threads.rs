@@ -42,7 +42,7 @@ fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
 }
 
 /// Eight write while one registers and takes back: exactly what lies between is logged, and times rise with commits.
-pub fn exact() {
+pub(crate) fn exact() {
     for mode in [Mode::Deferred, Mode::Sync] {
         let (db, registrar) = open(None);
         let target = Target::family("users");
@@ -98,7 +98,7 @@ pub fn exact() {
 }
 
 /// While the clock stands, each of very many events has a row of its own.
-pub fn one_instant(threads: u64, each: u64) {
+pub(crate) fn one_instant(threads: u64, each: u64) {
     for mode in [Mode::Deferred, Mode::Sync, Mode::Async] {
         let (db, registrar) = open(Some(77));
         let target = Target::key("users", *b"k");
@@ -106,7 +106,11 @@ pub fn one_instant(threads: u64, each: u64) {
         registrar.register(&target, None, Some(options), None).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| (0..each).for_each(|_| drop(put(&db, &registrar, b"k"))));
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        put(&db, &registrar, b"k");
+                    }
+                });
             }
         });
         registrar.drain().unwrap();

@@ -1,3 +1,3 @@
 //! Single ways through registry and log, each with an end that is known.
 
-pub fn all() {}
+pub(crate) fn all() {}
