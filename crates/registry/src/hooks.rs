@@ -321,7 +321,7 @@ impl Hooks {
         let mut turn = Some(lock(&self.turn));
         let now = self.witness.clock.now();
         let mut batch = granted();
-        push_event(&mut batch, &make(now), retention, now, &self.sealer)?;
+        push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
         // Nothing of it depends on what is registered by then.
         loop {
             let rules = self.db.rules();
@@ -417,17 +417,18 @@ fn end_in(key: &mut [u8], back: u64) {
     }
 }
 
-/// Adds the row of an event that is not of a write, and ends in its own seqno. No stamp of a record says when it was, so it has
+/// Adds the row of an event that is not of a write, and ends in the seqno of the operation so far before it. No stamp of a record says when it was, so it has
 /// one itself: a clock that starts anew goes on behind it.
 pub(crate) fn push_event(
     batch: &mut Batch,
     event: &Event,
+    back: u64,
     retention: Option<u64>,
     now: Time,
     sealer: &Sealer,
 ) -> Result<()> {
     let (mut key, value) = event.encode()?;
-    end_in(&mut key, 0);
+    end_in(&mut key, back);
     let entry = expires(event.key.time, retention).filter(|_| sealer.providers().find(EXPIRY).is_some());
     let entry = entry.map(Expiry::at);
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();

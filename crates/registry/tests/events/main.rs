@@ -14,7 +14,7 @@ mod suite {
 
     #[test]
     fn every_mode_says_what_happened() {
-        (0..24).for_each(model::run);
+        (0..60).for_each(model::run);
     }
 
     #[test]
