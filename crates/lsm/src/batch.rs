@@ -111,7 +111,7 @@ impl Batch {
         entries: &[(u16, &[u8])],
         keeper: &dyn Companions,
     ) -> Result<()> {
-        let draft = Draft { family, kind, key, value, entries };
+        let draft = Draft { family, kind, key, value, key_hash: None, entries };
         self.push_by(family, kind, key, value, |out| keeper.on_write(&draft, out))
     }
 

@@ -65,6 +65,8 @@ pub struct Settings {
     pub accept_loss: bool,
     /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
     pub trash_bytes: u64,
+    /// Lines of the chronicle that the manifest holds before the oldest half become rows. Default 4,096.
+    pub chronicle_lines: usize,
 }
 
 impl Default for Settings {
@@ -82,6 +84,7 @@ impl Default for Settings {
             create_if_missing: true,
             accept_loss: false,
             trash_bytes: 0,
+            chronicle_lines: 4096,
         }
     }
 }

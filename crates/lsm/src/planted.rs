@@ -54,11 +54,18 @@ pub enum Bug {
     MarkOfADropStays,
     RecoveryLooksPastItsTables,
     SystemFamilyWritable,
+    RetainedVersionDropped,
+    VersionBelowRetainedDropped,
+    RetainingTombstoneDropped,
+    HeldTombstoneDropped,
+    LineInOtherEdit,
+    LinesLostAtRotation,
+    LinesGoneBeforeRows,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 47] = [
+    pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -106,6 +113,13 @@ impl Bug {
         Bug::MarkOfADropStays,
         Bug::RecoveryLooksPastItsTables,
         Bug::SystemFamilyWritable,
+        Bug::RetainedVersionDropped,
+        Bug::VersionBelowRetainedDropped,
+        Bug::RetainingTombstoneDropped,
+        Bug::HeldTombstoneDropped,
+        Bug::LineInOtherEdit,
+        Bug::LinesLostAtRotation,
+        Bug::LinesGoneBeforeRows,
     ];
 }
 

@@ -5,7 +5,11 @@
 //! (its seqno is known) -> flush: `emit` -> flush and compaction: `on_build` or `on_drop`, `verify` and `term` into the job's
 //! ledger, `collector` per file. Reads call `verify` on what they give out, and `correct` where a block does not fit its CRC.
 
+use std::sync::Arc;
+
+use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 
@@ -91,10 +95,20 @@ pub struct Draft<'a> {
     pub kind: Kind,
     /// The user key.
     pub key: &'a [u8],
+    /// `checksum::hash_key` of it, where it is at hand.
+    pub key_hash: Option<u64>,
     /// The value.
     pub value: &'a [u8],
     /// What the caller gives to be kept beside the value: provider id and bytes.
     pub entries: &'a [(u16, &'a [u8])],
+}
+
+impl Draft<'_> {
+    /// `checksum::hash_key` of the key.
+    #[inline]
+    pub fn hashed_key(&self) -> u64 {
+        self.key_hash.unwrap_or_else(|| hash_key(self.key))
+    }
 }
 
 /// Why a flush or compaction leaves a record out.
@@ -186,6 +200,17 @@ impl Row {
         Row { key, seqno: record.seqno, kind: record.kind, value, companion, protection, made: false }
     }
 
+    /// Makes it a copy of another record of the inputs.
+    pub fn set(&mut self, record: &Record<'_>, protection: Protection) {
+        for (to, from) in
+            [(&mut self.key, record.key), (&mut self.value, record.value), (&mut self.companion, record.companion)]
+        {
+            to.clear();
+            to.extend_from_slice(from);
+        }
+        (self.seqno, self.kind, self.protection, self.made) = (record.seqno, record.kind, protection, false);
+    }
+
     /// The row as a record.
     pub fn record(&self) -> Record<'_> {
         let Row { key, seqno, kind, value, companion, .. } = self;
@@ -244,6 +269,13 @@ pub trait Companions: Send + Sync {
     /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
     /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()>;
+    /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
+    /// nor is the version below it while they are merged together (a tombstone there may go where nothing older is left). Asked of every
+    /// record of a flush or compaction. A keeper with rows of its own retains nothing.
+    #[inline]
+    fn retains(&self, _record: &Record<'_>) -> bool {
+        false
+    }
     /// What this keeper promises of the records that are written through it.
     fn protection(&self) -> Protection;
     /// The algorithm by which it checks, for property 14 of tables; 0: none.
@@ -262,6 +294,107 @@ pub trait Companions: Send + Sync {
     /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 }
+
+/// What a work says of one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableFact {
+    /// The number in its file name.
+    pub number: u64,
+    /// The file's own name, for ever.
+    pub uid: Uid,
+    /// Hash of its block sums.
+    pub digest: u64,
+    /// The level that it is in.
+    pub level: u8,
+    /// Its records, tombstones among them.
+    pub records: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// What a work does to one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched<'a> {
+    /// The family's id.
+    pub family: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Tables that were read and go; for `Barred` and `Checkpointed` those concerned, which stay.
+    pub read: Vec<TableFact>,
+    /// Tables that come.
+    pub written: Vec<TableFact>,
+}
+
+/// What the engine does of its own accord, or for somebody who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed<'a> {
+    /// A store was opened, and there was something in its log.
+    Recovered {
+        /// Commits replayed.
+        commits: u64,
+        /// Bytes of the log that were set aside.
+        cut_bytes: u64,
+    },
+    /// Memtables became tables.
+    Flushed,
+    /// Tables became others, or moved to another level.
+    Compacted {
+        /// Where they went.
+        level: u8,
+        /// They moved without being read.
+        moved: bool,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Records of other files came in.
+    Ingested,
+    /// A repair put tables in the place of others.
+    Replaced,
+    /// Compactions leave tables alone from now on.
+    Barred,
+    /// Compactions may have tables again.
+    Freed,
+    /// A loss was fenced off.
+    Fenced(&'a Fence),
+    /// A fence ended.
+    Lifted(&'a Fence),
+    /// A copy of the store was made.
+    Checkpointed {
+        /// Where it stands.
+        dir: &'a str,
+    },
+    /// A family ended.
+    Dropped,
+}
+
+/// One piece of work, as the edit that makes it true knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work<'a> {
+    /// What was done.
+    pub deed: Deed<'a>,
+    /// To which families; none for what concerns the store.
+    pub touched: Vec<Touched<'a>>,
+    /// Logical offsets of the log from which the records came: the first, and the one behind the last.
+    pub log: Option<(u64, u64)>,
+    /// The last seqno that readers saw when the work was done.
+    pub seqno: Seqno,
+    /// How long it took.
+    pub nanos: u64,
+}
+
+/// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
+/// All calls may come from any thread, and none may wait for a commit.
+pub trait Chronicle: Send + Sync {
+    /// The line of a work, if it is to have one; at most `MAX_LINE_BYTES`. It holds if the work does. A work that fails at the last
+    /// moment leaves no line, though this was asked.
+    fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;
+    /// The rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more. Without
+    /// companions; the keeper makes those. A line may give none. Called again for the same lines if the flush fails.
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted>;
+}
+
+/// A longer line is not kept.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The companions of an operation as it was written, bound to its seqno, in the place of what `out` held. Without a keeper nobody
 /// can bind them, and to carry them on unbound would make good records look damaged later: the record goes on without.

@@ -23,7 +23,7 @@ const SEQNO: u64 = 123_456;
 /// The companions of the record, bound, with these entries.
 fn companions(sealer: &Sealer, entries: &[(u16, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
-    let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, entries };
+    let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries };
     sealer.on_write(&draft, &mut out).expect("within the limits");
     sealer.bind(&mut out, None, SEQNO);
     out
@@ -43,7 +43,7 @@ fn seals(criterion: &mut Criterion) {
         bencher.iter(|| Seal::of_hashed_key(Kind::Put, black_box(key_hash), black_box(&VALUE)));
     });
     criterion.bench_function("on_write_of_20_and_100_bytes", |bencher| {
-        let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, entries: &[] };
+        let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries: &[] };
         let mut out = Vec::with_capacity(16);
         bencher.iter(|| {
             out.clear();

@@ -1,9 +1,9 @@
-//! What stands beside a record: its seal, marks, and a list of typed entries. docs/format.md, section 7. Pure.
+//! What stands beside a record: its seal, marks, a stamp, and a list of typed entries. docs/format.md, section 7. Pure.
 //!
 //! In:     the companions of a record, any bytes.
 //! Out:    where its seal stands, what its marks say, its entries; or that they cannot be decoded.
-//! Holds:  a length is held against what remains before it is used (I10). At most one seal and one list; entries ascend by
-//!         provider, each once. An entry says itself whether the seal covers it and whether a keeper that does not know it may
+//! Holds:  a length is held against what remains before it is used (I10). At most one seal, one list, one stamp; entries ascend
+//!         by provider, each once. An entry says itself whether the seal covers it and whether a keeper that does not know it may
 //!         leave it out, so that it can be checked and carried by one that has never heard of its provider.
 //!
 //! An entry outside of the seal has a CRC of its own, started from the hash of its record's key, so that neither a flipped bit
@@ -21,6 +21,9 @@ pub const SEAL_BYTES: usize = 9;
 
 /// The kind of the companion that holds marks: a varint of bits behind its length.
 pub const MARKS: u8 = 0x0F;
+
+/// The kind of the companion that says who wrote a record that is watched, and when. `stamp` reads it.
+pub const STAMP: u8 = 0x3C;
 
 /// The mark of a record whose seal was made by a flush or compaction, since it came without one.
 pub const ADOPTED: u64 = 1;
@@ -40,8 +43,12 @@ pub struct Beside<'a> {
     pub marks: u64,
     /// The bytes of the list of entries.
     pub list: &'a [u8],
+    /// What the stamp says, with its check.
+    pub stamp: Option<&'a [u8]>,
     /// Where the list's companion stands, kind byte included.
     list_at: (usize, usize),
+    /// Where the stamp's companion stands, kind byte included.
+    stamp_at: (usize, usize),
 }
 
 /// The word of companions that are a seal and nothing else: what nearly every record has.
@@ -49,6 +56,18 @@ pub struct Beside<'a> {
 pub fn only_word(companions: &[u8]) -> Option<u64> {
     match companions {
         [companion::WORD8, a, b, c, d, e, f, g, h] => Some(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
+        _ => None,
+    }
+}
+
+/// Word and stamp of companions that are a seal and one stamp behind it: what nearly every record that is watched has.
+#[inline]
+pub fn word_and_stamp(companions: &[u8]) -> Option<(u64, &[u8])> {
+    let (seal, rest) = companions.split_first_chunk::<SEAL_BYTES>()?;
+    match rest {
+        [STAMP, length, content @ ..] if *length < 0x80 && usize::from(*length) == content.len() => {
+            Some((only_word(seal)?, content))
+        }
         _ => None,
     }
 }
@@ -61,7 +80,7 @@ pub fn seal_bytes(word: u64) -> [u8; SEAL_BYTES] {
 }
 
 impl<'a> Beside<'a> {
-    /// Takes companions apart. Errors: `Corruption` if they are not whole, or if there are two seals or two lists.
+    /// Takes companions apart. Errors: `Corruption` if they are not whole, or if there are two seals, lists or stamps.
     pub fn read(companions: &'a [u8]) -> Result<Beside<'a>> {
         let mut reader = Reader::new(companions);
         let mut beside = Beside::default();
@@ -84,6 +103,12 @@ impl<'a> Beside<'a> {
                         return Err(Error::structural("a record with two lists of entries"));
                     }
                     beside.list_at = (start, reader.position());
+                }
+                STAMP => {
+                    if beside.stamp.replace(reader.length_prefixed()?).is_some() {
+                        return Err(Error::structural("a record with two stamps"));
+                    }
+                    beside.stamp_at = (start, reader.position());
                 }
                 MARKS => beside.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
                 kind if companion::begins(kind) => {
@@ -139,6 +164,17 @@ impl<'a> Beside<'a> {
         put_list(list, out);
         out.extend_from_slice(&companions[to..]);
     }
+}
+
+/// Appends companions without their stamp; everything else goes on byte by byte. Errors: `Corruption` if they are not whole.
+pub fn put_without_stamp(companions: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let (from, to) = match only_word(companions) {
+        Some(_) => (0, 0),
+        None => Beside::read(companions)?.stamp_at,
+    };
+    out.extend_from_slice(&companions[..from]);
+    out.extend_from_slice(&companions[to..]);
+    Ok(())
 }
 
 /// Appends a list as a companion; nothing if it is empty.

@@ -118,7 +118,7 @@ impl Sealer {
         value: &[u8],
         seal: Seal,
     ) -> Result<()> {
-        self.push_sealed_given(batch, &Draft { family, kind, key, value, entries: &[] }, seal)
+        self.push_sealed_given(batch, &Draft { family, kind, key, value, key_hash: None, entries: &[] }, seal)
     }
 
     /// The same with what is to be kept beside the value; the seal covers those entries that say so. Errors: also what the
@@ -438,7 +438,7 @@ mod tests {
     /// A sealed record at a seqno, as log and commit make it.
     fn born(sealer: &Sealer, key: &[u8], value: &[u8], seqno: Seqno) -> Vec<u8> {
         let mut companion = Vec::new();
-        let draft = Draft { family: 0, kind: Kind::Put, key, value, entries: &[] };
+        let draft = Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
         sealer.on_write(&draft, &mut companion).unwrap();
         sealer.bind(&mut companion, None, seqno);
         companion
@@ -529,7 +529,7 @@ mod tests {
             assert_eq!(sealer.counts(), counts);
         }
         let mut nothing = Vec::new();
-        let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[] };
+        let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: Option::None, entries: &[] };
         flush().on_write(&draft, &mut nothing).unwrap();
         assert!(nothing.is_empty());
         let sealer = Sealer::new();

@@ -12,6 +12,7 @@
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
+//! stamp      pure: who wrote a record that is watched, when, and what its row in the log shall say
 //! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
 //! paper      the paper's store to the letter, for comparison
 //! seal       the algebra: a checksum that can be moved from seqno to seqno without its record
@@ -37,6 +38,7 @@ pub mod paper;
 pub mod provider;
 pub mod reading;
 pub mod seal;
+pub mod stamp;
 pub mod synopsis;
 pub mod verdict;
 mod write;
@@ -46,3 +48,4 @@ pub use keeper::{Adoption, SealPoint, Sealer};
 pub use provider::{MetadataProvider, Providers};
 pub use reading::{Meta, get_meta, iter_meta};
 pub use seal::Seal;
+pub use stamp::Stamp;

@@ -31,7 +31,7 @@ const NEIGHBOURS: [&[u8]; 7] = [b"", b"a", b"a\0", b"a\0\xff", b"a\x01", b"a\x01
 
 fn sealed(sealer: &Sealer, kind: Kind, key: &[u8], value: &[u8], seqno: u64) -> Owned {
     let mut companion = Vec::new();
-    sealer.on_write(&Draft { family: 0, kind, key, value, entries: &[] }, &mut companion).unwrap();
+    sealer.on_write(&Draft { family: 0, kind, key, value, key_hash: None, entries: &[] }, &mut companion).unwrap();
     sealer.bind(&mut companion, None, seqno);
     Owned { key: key.into(), seqno, kind, value: value.into(), companion }
 }
@@ -355,7 +355,8 @@ fn case_19_cut_and_endless_companions() {
     let sealer = Sealer::new().with(standard());
     let mut companion = Vec::new();
     let label = waxseal_meta::builtin::Labels::of(&[("a", "b")]).unwrap();
-    let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[(LABELS, &label)] };
+    let draft =
+        Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[(LABELS, &label)] };
     sealer.on_write(&draft, &mut companion).unwrap();
     sealer.bind(&mut companion, None, 3);
     fn record(companion: &[u8]) -> Record<'_> {

@@ -75,6 +75,7 @@ impl World {
             listener: heard.clone(),
             families: vec![("default".to_owned(), options)],
             orders: Vec::new(),
+            chronicle: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").unwrap();

@@ -32,7 +32,12 @@ struct Owned {
 impl Owned {
     fn sealed(sealer: &Sealer, key: &str, seqno: Seqno, kind: Kind, value: &str) -> Owned {
         let (key, value, mut companion) = (key.as_bytes().to_vec(), value.as_bytes().to_vec(), Vec::new());
-        sealer.on_write(&Draft { family: 0, kind, key: &key, value: &value, entries: &[] }, &mut companion).unwrap();
+        sealer
+            .on_write(
+                &Draft { family: 0, kind, key: &key, value: &value, key_hash: None, entries: &[] },
+                &mut companion,
+            )
+            .unwrap();
         sealer.bind(&mut companion, None, seqno);
         Owned { key, seqno, kind, value, companion }
     }

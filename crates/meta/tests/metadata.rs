@@ -284,8 +284,14 @@ fn a_flipped_expiry_ends_nothing() {
     let keeper = sealer();
     let mut companion = Vec::new();
     let expiry = Expiry::at(1000);
-    let draft =
-        waxseal_lsm::seam::Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[(EXPIRY, &expiry)] };
+    let draft = waxseal_lsm::seam::Draft {
+        family: 0,
+        kind: Kind::Put,
+        key: b"k",
+        value: b"v",
+        key_hash: None,
+        entries: &[(EXPIRY, &expiry)],
+    };
     keeper.on_write(&draft, &mut companion).unwrap();
     keeper.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
@@ -309,8 +315,14 @@ fn an_entry_that_was_hit_is_told_and_the_value_served() {
     let keeper = sealer();
     let mut companion = Vec::new();
     let labels = Labels::of(&[("name", "text")]).unwrap();
-    let draft =
-        waxseal_lsm::seam::Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", entries: &[(LABELS, &labels)] };
+    let draft = waxseal_lsm::seam::Draft {
+        family: 0,
+        kind: Kind::Put,
+        key: b"k",
+        value: b"v",
+        key_hash: None,
+        entries: &[(LABELS, &labels)],
+    };
     keeper.on_write(&draft, &mut companion).unwrap();
     keeper.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };

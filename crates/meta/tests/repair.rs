@@ -48,6 +48,7 @@ fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
         orders: Vec::new(),
+        chronicle: None,
     }
 }
 

@@ -148,7 +148,7 @@ impl<'a> Write<'a> {
         match seal {
             None => operations.push_given(family, kind, key, value, entries, inner.engine.companions()),
             Some(seal) => {
-                let draft = Draft { family, kind, key, value, entries };
+                let draft = Draft { family, kind, key, value, key_hash: None, entries };
                 inner.keeper()?.push_sealed_given(operations, &draft, seal)
             }
         }

@@ -30,9 +30,10 @@ use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
+use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Rows, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -169,6 +170,37 @@ struct Outputs<'a> {
     derived: Ledger,
 }
 
+/// A record that is left out unless an older version of its key stays.
+#[derive(Default)]
+struct Held {
+    /// The record, or one that was held before: its room is used again.
+    row: Option<Row>,
+    /// Why it is left out, and what it counts then; none: nothing is held.
+    reason: Option<(DropReason, u64)>,
+}
+
+impl Held {
+    fn take(&mut self, record: &Record<'_>, protection: Protection, reason: (DropReason, u64)) {
+        match &mut self.row {
+            Some(row) => row.set(record, protection),
+            None => self.row = Some(Row::copy(record, protection)),
+        }
+        self.reason = Some(reason);
+    }
+
+    /// True if something is held, and it has this key.
+    #[inline]
+    fn is_of(&self, order: &Order, key: &[u8]) -> bool {
+        self.reason.is_some() && self.row.as_ref().is_some_and(|row| order.compare(&row.key, key).is_eq())
+    }
+
+    /// What is held, if anything is; it is not any more.
+    fn release(&mut self) -> Option<(&Row, (DropReason, u64))> {
+        let reason = self.reason.take()?;
+        self.row.as_ref().map(|row| (row, reason))
+    }
+}
+
 struct OpenTable {
     number: u64,
     uid: crate::checksum::Uid,
@@ -187,6 +219,7 @@ impl Outputs<'_> {
         let mut dropped = Ledger::default();
         let mut since_check = 0;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
+        let mut held = Held::default();
         cursor.first()?;
         while cursor.valid() {
             let (record, source) = (cursor.record(), self.source(cursor.source()));
@@ -203,13 +236,21 @@ impl Outputs<'_> {
             if self.pass.checks_inputs {
                 self.check(&record, source)?;
             }
-            let mut decision = rules.decide(record.key, record.seqno, record.kind);
+            let retains = own.is_none() && companions.retains(&record);
+            let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
             if decision == Decision::Keep
                 && record.kind == Kind::Put
                 && companions.expired(&record, &|| self.job.env.clock.wall_micros())
                 && rules.may_expire()
             {
-                decision = Decision::Drop(DropReason::Expired);
+                decision = Decision::Hold(DropReason::Expired);
+            }
+            match decision {
+                Decision::Hold(reason) if own.is_some() => decision = Decision::Drop(reason),
+                _ if !held.is_of(&self.job.options.order, record.key) => self.let_go(&mut held, &mut dropped),
+                Decision::Drop(_) | Decision::Disordered => {}
+                _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held, &mut dropped),
+                Decision::Keep | Decision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
                 Decision::Disordered => {
@@ -226,17 +267,15 @@ impl Outputs<'_> {
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
+                Decision::Hold(reason) => {
+                    let term = self.term_of_dropped(&record, source)?;
+                    held.take(&record, source.protection, (reason, term));
+                }
                 Decision::Keep if own.is_some() => {
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, true, source))?;
                     self.put_groups(own.as_deref_mut(), splitter)?;
                 }
-                Decision::Keep => {
-                    let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
-                    if splitter.ends_before(record.key, written) {
-                        self.finish_table()?;
-                    }
-                    self.add(&record, source.protection)?;
-                }
+                Decision::Keep => self.put(&record, source.protection, splitter)?,
             }
             since_check += 1;
             if since_check == 1024 {
@@ -247,6 +286,7 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        self.let_go(&mut held, &mut dropped);
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
@@ -310,6 +350,31 @@ impl Outputs<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Writes a record that stays. A table ends in front of it where it may.
+    fn put(&mut self, record: &Record<'_>, source: Protection, splitter: &mut Splitter) -> Result<()> {
+        let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+        if splitter.ends_before(record.key, written) {
+            self.finish_table()?;
+        }
+        self.add(record, source)
+    }
+
+    /// Writes what was held: an older version of its key stays.
+    fn put_held(&mut self, held: &mut Held, splitter: &mut Splitter) -> Result<()> {
+        match held.release() {
+            Some((row, _)) => self.put(&row.record(), row.protection, splitter),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves out what was held: nothing older of its key stays.
+    fn let_go(&self, held: &mut Held, dropped: &mut Ledger) {
+        if let Some((row, (reason, term))) = held.release() {
+            dropped.add(row.kind, term);
+            self.job.companions.on_drop(&row.record(), reason);
+        }
     }
 
     fn add(&mut self, record: &Record<'_>, source: Protection) -> Result<()> {

@@ -140,6 +140,18 @@ pub enum Reason {
     Range,
 }
 
+impl Reason {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Level0 => "level 0",
+            Reason::Size => "size",
+            Reason::Tombstones => "tombstones",
+            Reason::Range => "range",
+        }
+    }
+}
+
 /// The next step of compacting a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {

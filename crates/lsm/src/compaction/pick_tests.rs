@@ -194,7 +194,7 @@ impl Tree {
             let mut splitter = Splitter::new(self.order.clone(), self.shape.table_bytes, vec![]);
             let mut tables: Vec<Vec<_>> = Vec::new();
             for (key, seqno, kind) in records {
-                if rules.decide(&[key], seqno, kind) != Decision::Keep {
+                if rules.decide(&[key], seqno, kind, false) != Decision::Keep {
                     continue;
                 }
                 let bytes = tables.last().map_or(0, |table| table.len() as u64);

@@ -4,6 +4,9 @@
 //! each key, the newest version of some stripe and nothing else of that stripe. So of each stripe the newest is kept (I08);
 //! a tombstone of the oldest stripe may go too, if no deeper level may hold its key: then there is nothing left that it hides.
 //!
+//! A record that retains stays whatever hides it, and so does the version right below it, for whoever asks what was there before. What
+//! hides those must stay with them, and is met first: it is held until the next version of its key is decided on, or there is none.
+//!
 //! The snapshots are those that live when the merge begins. One taken later reads at a seqno above every record of the inputs,
 //! or at the same as one of these, so it misses nothing.
 
@@ -21,6 +24,8 @@ pub enum Decision {
     Keep,
     /// It is left out.
     Drop(DropReason),
+    /// It is left out unless an older version of its key stays, which it hides.
+    Hold(DropReason),
     /// It does not come behind the record before in internal order: nothing can be decided, and nothing before was certain.
     Disordered,
 }
@@ -36,6 +41,10 @@ pub struct Rules<B> {
     seqno: Seqno,
     stripe: Option<usize>,
     has_key: bool,
+    /// The last version retains the one below it.
+    retains: bool,
+    /// The last version stays whatever it is.
+    stays: bool,
     /// Nothing goes.
     keeps_all: bool,
 }
@@ -46,7 +55,9 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     pub fn new(order: Order, snapshots: Vec<Seqno>, is_bottom: B) -> Rules<B> {
         debug_assert!(snapshots.is_sorted());
         let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
-        Rules { order, snapshots, is_bottom, key: Vec::new(), seqno: 0, stripe: None, has_key: false, keeps_all: false }
+        let (key, seqno, stripe, has_key) = (Vec::new(), 0, None, false);
+        let (retains, stays, keeps_all) = (false, false, false);
+        Rules { order, snapshots, is_bottom, key, seqno, stripe, has_key, retains, stays, keeps_all }
     }
 
     /// The same, but every record stays: what is written anew is a table's content, not a merge.
@@ -55,9 +66,9 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         Rules { keeps_all: true, ..self }
     }
 
-    /// Decides on the next record in internal order.
+    /// Decides on the next record in internal order. `retains`: it stays, and with it the version below.
     #[inline]
-    pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind) -> Decision {
+    pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind, retains: bool) -> Decision {
         let step = if self.has_key { self.order.compare(&self.key, key) } else { Ordering::Less };
         match step {
             Ordering::Less => {
@@ -65,6 +76,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
                 self.key.extend_from_slice(key);
                 self.has_key = true;
                 self.stripe = None;
+                self.retains = false;
             }
             Ordering::Equal if seqno < self.seqno => {}
             Ordering::Equal | Ordering::Greater => return Decision::Disordered,
@@ -74,23 +86,33 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         if self.keeps_all || matches!(kind, Kind::RangeDelete | Kind::Fence) {
             return Decision::Keep;
         }
+        let is_below = std::mem::replace(&mut self.retains, retains && !active(Bug::VersionBelowRetainedDropped));
+        self.stays = is_below || (retains && !active(Bug::RetainedVersionDropped));
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
         // An operand or a tombstone for exactly one put needs what is older than it.
         let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
         if std::mem::replace(&mut self.stripe, hides.then_some(stripe)) == Some(stripe) {
             self.stripe = Some(stripe);
-            return Decision::Drop(DropReason::Shadowed);
+            if !self.stays {
+                return Decision::Drop(DropReason::Shadowed);
+            }
         }
-        if kind == Kind::Delete && stripe == 0 && (active(Bug::TombstoneDroppedEarly) || (self.is_bottom)(key)) {
-            return Decision::Drop(DropReason::Tombstone);
+        // Below a record that retains a tombstone may go all the same: that nothing is left says as much as it does.
+        let is_needed = retains && !active(Bug::RetainingTombstoneDropped);
+        if kind == Kind::Delete
+            && stripe == 0
+            && !is_needed
+            && (active(Bug::TombstoneDroppedEarly) || (self.is_bottom)(key))
+        {
+            return Decision::Hold(DropReason::Tombstone);
         }
         Decision::Keep
     }
 
-    /// True if the record just kept could go like a tombstone at the bottom, were it not a value: every reader sees it, and nothing
-    /// older is left that would come to light.
+    /// True if the record just kept is to be held like a tombstone at the bottom, were it not a value: every reader sees it, and no deeper
+    /// level holds anything that would come to light.
     pub fn may_expire(&mut self) -> bool {
-        self.stripe == Some(0) && (self.is_bottom)(&self.key)
+        !self.stays && self.stripe == Some(0) && (self.is_bottom)(&self.key)
     }
 }
 
@@ -98,6 +120,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
 mod tests {
     use super::*;
     use crate::scripts;
+    use proptest::bool::weighted;
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
 
@@ -107,25 +130,53 @@ mod tests {
         (newest.1 == Kind::Put).then_some(newest.0)
     }
 
+    /// What stays of the versions of a key.
+    fn merged(
+        rules: &mut Rules<impl FnMut(&[u8]) -> bool>,
+        versions: &[(Seqno, Kind)],
+        retains: &dyn Fn(usize) -> bool,
+    ) -> Vec<(Seqno, Kind)> {
+        let (mut stay, mut held) = (Vec::new(), None);
+        for (at, version) in versions.iter().enumerate() {
+            match rules.decide(b"k", version.0, version.1, retains(at)) {
+                Decision::Keep => {
+                    stay.extend(held.take());
+                    stay.push(*version);
+                }
+                Decision::Hold(_) => {
+                    stay.extend(held.replace(*version));
+                }
+                Decision::Drop(_) => {}
+                Decision::Disordered => panic!("disordered"),
+            }
+        }
+        stay
+    }
+
     proptest! {
-        /// Every snapshot, and now, read the same after the merge; with an older version in a deeper level too.
+        /// Every snapshot, and now, read the same after the merge; with an older version in a deeper level too. Whoever asks what was
+        /// there before a record that retains gets the same answer.
         #[test]
         fn no_reader_notices(
-            seqnos in btree_set(2u64..40, 1..12), dead in vec(any::<bool>(), 12), snapshots in btree_set(0u64..45, 0..5), deeper: bool
+            seqnos in btree_set(2u64..40, 1..12), dead in vec(any::<bool>(), 12), retaining in vec(weighted(0.2), 12),
+            snapshots in btree_set(0u64..45, 0..5), deeper: bool
         ) {
             let kind = |dead: &bool| if *dead { Kind::Delete } else { Kind::Put };
             let before: Vec<(Seqno, Kind)> = seqnos.into_iter().rev().zip(dead.iter().map(kind)).collect();
+            let retains = |at: usize| retaining[at];
             let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
             let mut rules = Rules::new(Order::bytewise(), snapshots.clone(), |_: &[u8]| !deeper);
-            let kept = before.iter().filter(|(seqno, kind)| rules.decide(b"k", *seqno, *kind) == Decision::Keep);
-            let mut after: Vec<(Seqno, Kind)> = kept.copied().collect();
+            let mut after = merged(&mut rules, &before, &retains);
             let mut before = before.clone();
-            prop_assert!(after.len() <= snapshots.len() + 1);
+            let retaining: Vec<Seqno> = (0..before.len()).filter(|at| retains(*at)).map(|at| before[at].0).collect();
+            prop_assert!(after.len() <= snapshots.len() + 2 + 2 * retaining.len());
+            prop_assert!(retaining.iter().all(|seqno| after.iter().any(|(stays, _)| stays == seqno)));
             if deeper {
                 before.push((1, Kind::Put));
                 after.push((1, Kind::Put));
             }
-            for at in snapshots.into_iter().chain([100]) {
+            let before_those = retaining.iter().map(|seqno| seqno - 1);
+            for at in snapshots.into_iter().chain(before_those).chain([100]) {
                 prop_assert_eq!(visible(&before, at), visible(&after, at), "at {}: {:?}", at, after);
             }
         }
@@ -135,12 +186,12 @@ mod tests {
     fn an_operand_keeps_what_is_older_and_a_dropped_tombstone_still_hides_it() {
         let shadowed = Decision::Drop(DropReason::Shadowed);
         let mut rules = Rules::new(Order::bytewise(), vec![], |_: &[u8]| true);
-        let mut decide = |key: &str, seqno, kind| rules.decide(key.as_bytes(), seqno, kind);
+        let mut decide = |key: &str, seqno, kind| rules.decide(key.as_bytes(), seqno, kind, false);
         assert_eq!(decide("a", 9, Kind::Merge), Decision::Keep);
         assert_eq!(decide("a", 8, Kind::Merge), Decision::Keep);
         assert_eq!(decide("a", 7, Kind::Put), Decision::Keep);
         assert_eq!(decide("a", 6, Kind::Put), shadowed);
-        assert_eq!(decide("b", 9, Kind::Delete), Decision::Drop(DropReason::Tombstone));
+        assert_eq!(decide("b", 9, Kind::Delete), Decision::Hold(DropReason::Tombstone));
         assert_eq!(decide("b", 8, Kind::RangeDelete), Decision::Keep);
         assert_eq!(decide("b", 7, Kind::Merge), shadowed);
         assert_eq!(decide("b", 6, Kind::Put), shadowed);
@@ -155,7 +206,7 @@ mod tests {
     fn a_value_may_expire_where_a_tombstone_could_go() {
         let mut rules = Rules::new(Order::bytewise(), vec![5], |key: &[u8]| key != b"deeper");
         let mut may = |key: &str, seqno| {
-            assert_eq!(rules.decide(key.as_bytes(), seqno, Kind::Put), Decision::Keep);
+            assert_eq!(rules.decide(key.as_bytes(), seqno, Kind::Put, false), Decision::Keep);
             rules.may_expire()
         };
         assert!(may("a", 5));
@@ -164,7 +215,7 @@ mod tests {
         assert!(!may("deeper", 3));
     }
 
-    /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`.
+    /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`, `a 9 put retains`.
     #[test]
     fn scripts_tell_which_records_go() {
         scripts::run(
@@ -180,11 +231,13 @@ mod tests {
                 let mut rules = Rules::new(Order::bytewise(), snapshots, is_bottom);
                 let mut out = String::new();
                 for line in input.lines().filter(|line| !line.starts_with("snapshots") && !line.starts_with("deeper")) {
-                    let [key, seqno, kind] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
-                    let kind = if kind == "put" { Kind::Put } else { Kind::Delete };
-                    out += &match rules.decide(key.as_bytes(), seqno.parse().unwrap(), kind) {
+                    let words: Vec<_> = line.split_whitespace().collect();
+                    let [key, seqno, kind, rest @ ..] = &words[..] else { panic!("{line}") };
+                    let kind = if *kind == "put" { Kind::Put } else { Kind::Delete };
+                    out += &match rules.decide(key.as_bytes(), seqno.parse().unwrap(), kind, !rest.is_empty()) {
                         Decision::Keep => format!("{line}\n"),
                         Decision::Drop(reason) => format!("{line}  dropped: {reason:?}\n"),
+                        Decision::Hold(reason) => format!("{line}  held: {reason:?}\n"),
                         Decision::Disordered => format!("{line}  disordered\n"),
                     };
                 }

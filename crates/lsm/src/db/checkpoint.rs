@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::open::create_directory;
-use super::{Db, Inner, TableHandle};
+use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::env::{Open, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
-use crate::version::{Manifest, State};
+use crate::seam::{Deed, Work};
+use crate::version::{Change, Edit, Manifest, State};
 
 impl Db {
     /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
@@ -42,14 +43,37 @@ impl Db {
 
 impl Inner {
     fn checkpoint(&self, dir: &Path) -> Result<()> {
-        let (state, tables) = self.picture()?;
+        let started = self.now_nanos();
+        let (mut state, tables) = self.picture()?;
         for table in &tables {
             self.copy_table(dir, table.meta().number)?;
         }
         self.env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
         // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
         let number = state.next_file;
-        Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot()).map(|_| ())
+        let lines = self.tell_of_copy(&state, dir, started);
+        if let Some(lines) = &lines {
+            let mut first = Edit::from(lines.clone());
+            chronicle::number(&mut first, &state);
+            state.apply(&first).map_err(Error::invalid)?;
+        }
+        Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
+    }
+
+    /// The line of a copy, for itself and for this store.
+    fn tell_of_copy(&self, state: &State, dir: &Path, started: u64) -> Option<Vec<Change>> {
+        let keeper = self.book.keeper()?;
+        let work = Work {
+            deed: Deed::Checkpointed { dir: &dir.to_string_lossy() },
+            touched: chronicle::touched_in(state, &[], true),
+            log: None,
+            seqno: state.last_seqno,
+            nanos: self.now_nanos().saturating_sub(started),
+        };
+        let mut edit = Edit::default();
+        chronicle::tell(&**keeper, &mut edit, &work);
+        Some(edit.changes).filter(|lines| !lines.is_empty())
     }
 
     /// The state of all families at one commit, in tables alone, and the handles that keep those tables alive.

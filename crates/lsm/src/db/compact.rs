@@ -24,8 +24,9 @@ use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{Bug, active};
 use crate::record::{MAX_SEQNO, Seqno};
+use crate::seam::Deed;
 use crate::sst::Carried;
-use crate::version::{Edit, LEVELS, TableMeta};
+use crate::version::{Edit, LEVELS};
 
 /// The levels that stay uncompressed: data passes through them soon.
 pub(super) const HOT_LEVELS: usize = 2;
@@ -130,14 +131,14 @@ impl Inner {
     }
 
     fn run_plan(&self, family: &Family, plan: &Plan) -> Result<()> {
-        let view = family.pinned_view();
+        let (view, started) = (family.pinned_view(), self.now_nanos());
         let inputs = find_inputs(&view.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(()); // dropped meanwhile
         }
         let outcome = match plan.action {
-            Action::Move => self.move_tables(family, plan, &inputs),
-            Action::Merge => self.merge_tables(family, plan, &view, &inputs),
+            Action::Move => self.move_tables(family, plan, &inputs, started),
+            Action::Merge => self.merge_tables(family, plan, (&view, &inputs), started),
         };
         if family.is_dropped() {
             return Ok(()); // while it was compacted: nothing is left to be done, and nothing failed
@@ -155,17 +156,23 @@ impl Inner {
         outcome
     }
 
-    fn move_tables(&self, family: &Family, plan: &Plan, inputs: &[Input]) -> Result<()> {
+    fn move_tables(&self, family: &Family, plan: &Plan, inputs: &[Input], started: u64) -> Result<()> {
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
-        self.exchange(family, removes, adds)?;
+        self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
         self.counters.moved();
         self.tell_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
     }
 
-    fn merge_tables(&self, family: &Family, plan: &Plan, view: &View, inputs: &[Input]) -> Result<()> {
+    fn merge_tables(
+        &self,
+        family: &Family,
+        plan: &Plan,
+        (view, inputs): (&View, &[Input]),
+        started: u64,
+    ) -> Result<()> {
         let written = match self.merge_once(family, plan, view, inputs, false) {
             // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
             // to blame is barred, and that is remembered.
@@ -178,18 +185,27 @@ impl Inner {
         let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
         let written: u64 = outputs.iter().map(|meta| meta.size).sum();
-        let numbers = outputs.iter().map(|meta| meta.number).collect();
+        let numbers: Vec<u64> = outputs.iter().map(|meta| meta.number).collect();
+        let in_place = plan.inputs.iter().all(|(level, _)| *level == plan.output_level);
+        let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
+        let stay = in_place && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before;
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
-        self.exchange(family, removes, adds)?;
+        self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
+        if stay {
+            self.compactions.keeps_tombstones(&numbers); // to write them anew once more would never end
+        }
         self.counters.compacted(read, written);
         self.tell_compacted(family, gone, numbers, plan, false);
         Ok(())
     }
 
     /// Tables for tables, in one edit.
-    fn exchange(&self, family: &Family, removes: Vec<(usize, u64)>, adds: Vec<(usize, Arc<TableMeta>)>) -> Result<()> {
-        let replaced = Replaced::tables(family, removes, adds);
-        self.install(Edit::from(replaced.changes()), [replaced])
+    fn exchange(&self, replaced: Replaced<'_>, plan: &Plan, started: u64) -> Result<()> {
+        let mut edit = Edit::from(replaced.changes());
+        let (level, moved, reason) = (plan.output_level as u8, plan.action == Action::Move, plan.reason.name());
+        let deed = Deed::Compacted { level, moved, reason };
+        self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
+        self.install(edit, [replaced])
     }
 
     fn merge_once(
@@ -346,6 +362,8 @@ impl Inner {
         let busy = |number| taken.is_busy(number);
         let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, busy);
         let mut picture = picture.fenced(&view.fences);
+        let stay = |number| taken.keeps_tombstones(number);
+        picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
         if self.companions.has_rows() {
             // Rows of the keeper's own may be tombstones: they stay, so nothing is to be gained by merging a table to be rid of them.
             picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);

@@ -24,7 +24,7 @@ use crate::names::{is_system_name, system_id};
 use crate::options::CfOptions;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::Emitted;
+use crate::seam::{Deed, Emitted};
 use crate::version::{self, Change, Edit};
 use crate::wal::Then;
 
@@ -140,6 +140,7 @@ impl Inner {
     /// Ends the history of a family that is marked as dropped, and makes it durable.
     fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
+        let started = self.now_nanos();
         let seqno = self.take_seqno(family, then)?;
         let moment = self.sync_log()?; // I15
         let (families, next_file) = (self.families(), || self.new_file_number());
@@ -163,14 +164,23 @@ impl Inner {
             received.iter().for_each(|(_, tables)| remove_tables(&level0, tables));
             return Err(error);
         }
-        self.install_drop(family, &received, (seqno, moment))
+        self.install_drop(family, &received, (seqno, moment), started)
     }
 
-    fn install_drop(&self, family: &Family, received: &Received, (seqno, moment): (Seqno, Moment)) -> Result<()> {
+    fn install_drop(
+        &self,
+        family: &Family,
+        received: &Received,
+        (seqno, moment): (Seqno, Moment),
+        started: u64,
+    ) -> Result<()> {
         let parts: Vec<Replaced<'_>> =
             received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
         let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
         edit.changes.push(Change::FamilyDropped { id: family.id() });
+        let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
+        concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
+        self.tell(&mut edit, Deed::Dropped, &concerned, None, started);
         let retirable = self.log_changes(&mut edit, moment, Some((family, seqno)));
         self.install(edit, parts)?;
         self.retire_log(retirable);

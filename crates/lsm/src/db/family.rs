@@ -131,6 +131,16 @@ impl Family {
         &self.0.options.order
     }
 
+    /// Level and number of each of its tables.
+    pub(crate) fn table_numbers(&self) -> Vec<(usize, u64)> {
+        let view = self.view();
+        let levels = view.levels.iter().enumerate();
+        let of = |(level, tables): (usize, &crate::version::Level<Arc<Table>>)| {
+            tables.tables().iter().map(|table| (level, table.meta().number)).collect::<Vec<_>>()
+        };
+        levels.flat_map(of).collect()
+    }
+
     pub(crate) fn shelf(&self) -> &Arc<Shelf<Arc<Table>>> {
         &self.0.shelf
     }

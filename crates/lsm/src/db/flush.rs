@@ -10,12 +10,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard};
 
 use super::background::Lane;
+use super::chronicle::Due;
 use super::commit::Moment;
 use super::family::{Family, Generation};
 use super::install::Replaced;
-use super::rows::{remove_tables, write_given};
+use super::rows::{remove_tables, take_given, write_given};
 use super::{Db, Event, Families, Inner};
-use crate::compaction::output::{Job, Pass, Written, write_pass};
+use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::env::Env;
@@ -27,7 +28,7 @@ use crate::merge::MergeCursor;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::{Companions, Emitting};
+use crate::seam::{Companions, Deed, Emitting};
 use crate::version::{Change, Edit, TableMeta};
 
 impl Db {
@@ -85,6 +86,7 @@ impl Inner {
 
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
+        let (started, due) = (self.now_nanos(), self.lines_due());
         let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
@@ -92,12 +94,15 @@ impl Inner {
         let (families, next_file) = (self.families(), || self.new_file_number());
         let level0 = self.level0(&families, &next_file);
         let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
-        let flushed = match write_level0(&level0, family, &memtables) {
+        let mut flushed = match write_level0(&level0, family, &memtables) {
             Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
                 self.flush_from_log(&level0, family, &memtables, (through, moment), error)?
             }
             outcome => outcome?,
         };
+        if let Some(due) = &due {
+            flushed.receive_lines(&level0, due)?;
+        }
         self.sync_dir_before_edit()?;
         self.counters.built(&flushed.written);
         let mut parts: Vec<Replaced<'_>> = flushed.parts(family).collect();
@@ -107,6 +112,11 @@ impl Inner {
         let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
         let through_of_edit = if planted::active(Bug::FlushedSeqnoTooHigh) { self.visible() } else { through };
         edit.changes.push(Change::Flushed { family: family.id(), seqno: through_of_edit });
+        let first = frozen.iter().map(|generation| generation.first_offset()).min().unwrap_or(moment.offset);
+        self.tell(&mut edit, Deed::Flushed, &parts, Some((first.min(moment.offset), moment.offset)), started);
+        if let Some(due) = &due {
+            self.take_lines_out(&mut edit, due)?;
+        }
         let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
         self.install(edit, parts)?;
         if !later.is_empty() {
@@ -117,6 +127,16 @@ impl Inner {
         self.revise_stall();
         self.background.kick(Lane::Compact);
         self.listener.on_event(&Event::Flushed { family: family.name().to_owned(), table, bytes });
+        Ok(())
+    }
+
+    /// The lines that became rows go in the edit that names those.
+    fn take_lines_out(&self, edit: &mut Edit, due: &Due) -> Result<()> {
+        let gone = Change::LinesTakenOut { through: due.through };
+        if planted::active(Bug::LinesGoneBeforeRows) {
+            return self.install(Edit::from(vec![gone]), None);
+        }
+        edit.changes.push(gone);
         Ok(())
     }
 
@@ -167,6 +187,18 @@ impl Flushed {
         let own = (family, &self.written.tables);
         let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
         [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables))
+    }
+
+    /// Takes the rows that lines of the chronicle become among those that the flush gave rise to. On an error no file is left.
+    fn receive_lines(&mut self, level0: &Level0<'_>, due: &Due) -> Result<()> {
+        let mut given = Given::default();
+        let taken = take_given(&**level0.companions, &mut given, due.rows.clone());
+        let received = taken.and_then(|()| write_given(level0, given)).inspect_err(|_| {
+            let emitted = self.emitted.iter().map(|(_, tables)| tables);
+            emitted.chain([&self.written.tables]).for_each(|tables| remove_tables(level0, tables));
+        });
+        self.emitted.extend(received?);
+        Ok(())
     }
 
     fn bytes(&self) -> u64 {

@@ -181,6 +181,7 @@ impl Run {
             listener: Arc::new(Silent),
             families: FAMILIES.map(|name| (name.to_owned(), options.clone())).to_vec(),
             orders: Vec::new(),
+            chronicle: None,
         }
     }
 

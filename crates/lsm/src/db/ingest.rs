@@ -37,7 +37,7 @@ use crate::merge::{ConcatCursor, MergeCursor};
 use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Companions, Protection, Source};
+use crate::seam::{Check, Companions, Deed, Protection, Source};
 use crate::version::{Edit, TableMeta};
 use crate::wal::{Then, Under};
 
@@ -104,7 +104,7 @@ impl Db {
         if family.options().system.is_some() {
             return Err(Error::invalid("nothing is ingested into a system family"));
         }
-        let order = family.order();
+        let (order, started) = (family.order(), inner.now_nanos());
         let mut first = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), MAX_SEQNO);
         let mut expected = Ledger::default();
         first.first()?;
@@ -128,7 +128,7 @@ impl Db {
         let second = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), seqno);
         let meta = inner.write_ingested(family, second, seqno, expected)?;
         let (table, bytes) = (meta.number, meta.size);
-        inner.install_ingested(family, meta)?;
+        inner.install_ingested(family, meta, started)?;
         Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
     }
 }
@@ -187,11 +187,12 @@ impl Inner {
         tables.into_iter().next().ok_or_else(|| Error::invalid("what was to be ingested is not there any more"))
     }
 
-    fn install_ingested(&self, family: &Family, meta: TableMeta) -> Result<()> {
+    fn install_ingested(&self, family: &Family, meta: TableMeta, started: u64) -> Result<()> {
         let moment = self.sync_log()?; // I15
         let mut edit = Edit::default();
         let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
         edit.changes.extend(replaced.changes());
+        self.tell(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
         let retirable = self.log_changes(&mut edit, moment, None);
         self.install(edit, Some(replaced))?;
         self.retire_log(retirable);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::family::Family;
-use super::{Inner, TableHandle};
+use super::{Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::inject;
 use crate::names::{Name, system_number};
-use crate::planted::{self, Bug};
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
 
@@ -37,6 +37,11 @@ impl Inner {
                 next_file: self.next_file.load(Ordering::Relaxed),
                 last_seqno: self.visible(),
             });
+            chronicle::number(&mut edit, manifest.state());
+            if active(Bug::LineInOtherEdit) {
+                let lines = chronicle::set_apart(&mut edit);
+                return manifest.append(&edit).and_then(|()| manifest.append(&lines));
+            }
             manifest.append(&edit)
         });
         if let Err(error) = outcome {
@@ -49,10 +54,11 @@ impl Inner {
         }
         // Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows
         // meets each of them, perhaps in both places.
-        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
+        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != active(Bug::EmittedRowsShownLate);
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
         inject::half_shown();
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;
+        self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),

@@ -5,10 +5,12 @@
 //! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, a fresh log (I16)
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
 //! reads.rs       active, frozen, levels: the first answer ends it
+//! versions.rs    older versions, where a version stands, what no flush has taken up yet
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
 //! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
+//! chronicle.rs   each piece of work leaves a line in its edit
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
@@ -24,6 +26,7 @@
 
 mod background;
 mod checkpoint;
+mod chronicle;
 mod commit;
 mod compact;
 mod ddl;
@@ -49,6 +52,7 @@ mod rows;
 mod running;
 mod snapshot;
 mod trash;
+mod versions;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -72,6 +76,7 @@ pub use reads::Bounds;
 pub use recover::facts_of;
 pub use replace::{HeldTables, Replacement};
 pub use snapshot::{At, Snapshot};
+pub use versions::{Stands, Whereabouts};
 pub use watch::IntegrityMetrics;
 
 use crate::env::work::lock;
@@ -80,7 +85,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
-use crate::seam::{Companions, Protection};
+use crate::seam::{Chronicle, Companions, Protection};
 use crate::sst::{Cache, Table};
 use crate::version::{DeadFiles, Manifest};
 
@@ -100,6 +105,8 @@ pub struct Parts {
     pub families: Vec<(String, CfOptions)>,
     /// Orders other than bytewise by which stored families may be ordered, looked up by name.
     pub orders: Vec<Order>,
+    /// Who writes down what the engine does; none: nobody.
+    pub chronicle: Option<Arc<dyn Chronicle>>,
 }
 
 impl Parts {
@@ -111,6 +118,7 @@ impl Parts {
             listener: Arc::new(Silent),
             families: Vec::new(),
             orders: Vec::new(),
+            chronicle: None,
         }
     }
 }
@@ -180,6 +188,7 @@ pub(crate) struct Inner {
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
     trash: trash::Trash,
+    book: chronicle::Book,
     next_file: Arc<AtomicU64>,
     /// Whether the listener heard that the store halted.
     halt_told: AtomicBool,

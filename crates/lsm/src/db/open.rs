@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::background::Background;
+use super::chronicle::Book;
 use super::ddl::check_name;
 use super::recover::{Opened, Opening};
 use super::running::Running;
@@ -84,6 +85,7 @@ impl Db {
             listener: inner.listener.clone(),
             families: inner.given.0.clone(),
             orders: inner.given.1.clone(),
+            chronicle: None,
         };
         let cache = Some(inner.cache.clone());
         let (dir, integrity) = (&*inner.dir, &inner.integrity);
@@ -209,6 +211,7 @@ fn start(
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
+        book: Book::new(parts.chronicle, opened.lines),
         halt_told: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),
@@ -249,5 +252,6 @@ impl Inner {
             families.by_id.insert(id, family);
         }
         self.families.store(Arc::new(families));
+        self.book.show(&opened.lines); // after the rows that became of those that are gone
     }
 }

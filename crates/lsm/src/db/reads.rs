@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::versions::unread;
 use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
@@ -149,7 +150,7 @@ impl Inner {
 
     /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
     #[inline]
-    fn checks(&self, verify: Verify) -> Checks {
+    pub(super) fn checks(&self, verify: Verify) -> Checks {
         if self.promise == Protection::None {
             return Checks::NONE;
         }
@@ -163,26 +164,47 @@ impl Inner {
 
     fn get_in(
         &self,
-        (family, view): (&Family, &View),
+        of: (&Family, &View),
         key: &[u8],
         seqno: Seqno,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        let order = family.order();
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
             outcome = match record.kind {
-                _ if !view.fences.is_empty() && self.is_fenced((family, view), record, seqno) => {
-                    Err(self.fenced(family, view, |fence| fence.covers_at(order, record.key, record.seqno, seqno)))
-                }
                 Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
                 Kind::Put => {
                     visit(record);
                     Ok(true)
                 }
                 Kind::Delete => Ok(false),
-                kind => Err(Error::invalid(format!("a record of kind {kind:?}, which this version does not read"))),
+                kind => Err(unread(kind)),
+            };
+        };
+        self.version_in(of, key, seqno, checks, &mut decide)?;
+        outcome
+    }
+
+    /// The newest version that is not above a seqno, be it a tombstone.
+    #[inline]
+    pub(super) fn version_in(
+        &self,
+        (family, view): (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        mut visit: impl FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        let order = family.order();
+        let mut outcome = Ok(false);
+        let mut decide = |record: &Record<'_>| {
+            outcome = match !view.fences.is_empty() && self.is_fenced((family, view), record, seqno) {
+                true => Err(self.fenced(family, view, |fence| fence.covers_at(order, record.key, record.seqno, seqno))),
+                false => {
+                    visit(record);
+                    Ok(true)
+                }
             };
         };
         // A key is hashed once, for its companion and for filters.

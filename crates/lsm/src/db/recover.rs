@@ -16,7 +16,7 @@ use super::family::Family;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
-use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle};
+use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
 use crate::batch::Binding;
 use crate::env::{Env, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -25,9 +25,9 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
-use crate::seam::Companions;
+use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
-use crate::version::{self, Change, DeadFiles, Edit, Manifest, Recovered, Shelf, State, recover};
+use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
 /// What an open needs to know.
@@ -49,6 +49,8 @@ pub(super) struct Opened {
     pub(super) visible: Seqno,
     /// Tables that compactions leave alone.
     pub(super) barred: Vec<u64>,
+    /// What was done, line by line.
+    pub(super) lines: Lines,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
@@ -118,6 +120,7 @@ impl Opening<'_> {
             log: None,
             manifest: None,
             barred: barred_of(&found.state),
+            lines: found.state.lines.clone(),
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
             families: replay.families,
             cache: replay.cache,
@@ -167,7 +170,7 @@ impl Opening<'_> {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        let env = self.env();
+        let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
         let names = self.names()?;
         let next_file = Arc::new(AtomicU64::new(found.next_file));
@@ -199,6 +202,19 @@ impl Opening<'_> {
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
         edit.changes.push(Change::Permanent { offset, seqno: last });
+        let work = Work {
+            deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
+            touched: chronicle::touched_in(state, &edit.changes, false),
+            log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
+            seqno: last,
+            nanos: env.clock.monotonic_nanos().saturating_sub(started),
+        };
+        // An open that had nothing to do leaves no line.
+        let any = report.commits > 0 || report.cut_bytes > 0 || !work.touched.is_empty();
+        if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
+            chronicle::tell(&**keeper, &mut edit, &work);
+            chronicle::number(&mut edit, state);
+        }
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
         let live = live_files(manifest.state(), manifest.number());
         let replaced = Name::Manifest(found.number); // gone already
@@ -212,6 +228,7 @@ impl Opening<'_> {
         Ok(Opened {
             families,
             barred: barred_of(manifest.state()),
+            lines: manifest.state().lines.clone(),
             cache: replay.cache,
             dead_files: replay.dead_files,
             visible: last,

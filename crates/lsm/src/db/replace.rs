@@ -20,7 +20,7 @@ use crate::ledger::Ledger;
 use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
-use crate::seam::Source;
+use crate::seam::{Deed, Source};
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 use super::compact::HOT_LEVELS;
@@ -146,6 +146,7 @@ impl<'a> HeldTables<'a> {
     pub fn replace(self, replacement: Replacement<'_>) -> Result<Vec<Arc<TableMeta>>> {
         let (inner, family) = (self.inner, &self.family);
         let Replacement { records, expected, summed, base_seqno, fenced, lifted } = replacement;
+        let started = inner.now_nanos();
         let removes: Vec<_> = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let written = match (records, &self.span) {
             (Some(records), Some(span)) => {
@@ -162,7 +163,8 @@ impl<'a> HeldTables<'a> {
         let written: Vec<_> = written.into_iter().map(Arc::new).collect();
         let level = self.span.as_ref().map_or(0, |span| span.level);
         let adds = written.iter().map(|meta| (level, meta.clone())).collect();
-        inner.exchange_fenced(Replaced::tables(family, removes, adds), lifted, fenced)?;
+        let replaced = Replaced::tables(family, removes, adds);
+        inner.exchange_fenced(replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
         inner.background.kick(Lane::Compact);
         Ok(written)
     }
@@ -171,7 +173,8 @@ impl<'a> HeldTables<'a> {
     pub fn free(self) -> Result<()> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
-        self.inner.exchange_fenced(Replaced::tables(&self.family, removes, adds), Vec::new(), Vec::new())?;
+        let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.inner.now_nanos());
+        self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)?;
         self.inner.background.kick(Lane::Compact);
         Ok(())
     }
@@ -213,7 +216,14 @@ impl Inner {
         self.compactions.bar(new.iter().copied());
         self.revise_stall();
         let bar = |number: &u64| Change::TableBarred { family: family.id(), number: *number };
-        let outcome = self.install(Edit::from(new.iter().map(bar).collect::<Vec<_>>()), None);
+        let mut edit = Edit::from(new.iter().map(bar).collect::<Vec<_>>());
+        let level_of = |number: &u64| {
+            let view = family.view();
+            (0..LEVELS).find(|level| view.levels.get(*level, *number).is_some()).map(|level| (level, *number))
+        };
+        let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
+        self.tell(&mut edit, Deed::Barred, &[concerned], None, self.now_nanos());
+        let outcome = self.install(edit, None);
         for number in new {
             self.listener.on_event(&Event::Barred { family: family.name().to_owned(), table: number });
         }
@@ -221,22 +231,39 @@ impl Inner {
     }
 
     fn change_fences(&self, family: &Family, lifted: Vec<u64>, fenced: Vec<Fence>) -> Result<()> {
-        self.exchange_fenced(Replaced::tables(family, Vec::new(), Vec::new()), lifted, fenced)
+        let nothing = Replaced::tables(family, Vec::new(), Vec::new());
+        self.exchange_fenced(nothing, (lifted, fenced), None, self.now_nanos())
     }
 
     /// One edit for tables and fences; then the listener hears of the fences.
-    fn exchange_fenced(&self, replaced: Replaced<'_>, lifted: Vec<u64>, fenced: Vec<Fence>) -> Result<()> {
+    fn exchange_fenced(
+        &self,
+        replaced: Replaced<'_>,
+        (lifted, fenced): (Vec<u64>, Vec<Fence>),
+        deed: Option<Deed<'_>>,
+        started: u64,
+    ) -> Result<()> {
         let family = replaced.family;
         let view = family.pinned_view();
         let fenced: Vec<_> = fenced.into_iter().map(|fence| (self.new_file_number(), Arc::new(fence))).collect();
         let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
-        self.install(Edit::from(replaced.changes()), [replaced])?;
+        let mut edit = Edit::from(replaced.changes());
+        let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
+        if let Some(deed) = deed {
+            self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
+        }
+        let deeds = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
+        for deed in deeds.chain(ended.iter().map(|(_, fence)| Deed::Lifted(fence))) {
+            self.tell(&mut edit, deed, &[Replaced::tables(family, Vec::new(), Vec::new())], None, started);
+        }
+        self.install(edit, [replaced])?;
         let name = || family.name().to_owned();
         for (_, fence) in fenced {
             self.listener.on_event(&Event::Fenced { family: name(), fence: (*fence).clone() });
         }
-        let ended = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id));
-        ended.for_each(|(_, fence)| self.listener.on_event(&Event::Lifted { family: name(), fence: fence.clone() }));
+        ended
+            .iter()
+            .for_each(|(_, fence)| self.listener.on_event(&Event::Lifted { family: name(), fence: (*fence).clone() }));
         self.revise_stall();
         Ok(())
     }

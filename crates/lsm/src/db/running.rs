@@ -18,6 +18,8 @@ struct Tables {
     busy: HashSet<u64>,
     /// Damaged, or with a ledger that does not close: left alone until somebody repairs them.
     barred: HashSet<u64>,
+    /// Written anew where nothing lies below, and none of their tombstones went: records that retain keep them.
+    kept: HashSet<u64>,
     /// What running plans write, by family.
     spans: Vec<(u32, Span)>,
     /// The store closes: no plan is made any more.
@@ -31,6 +33,11 @@ impl Taken<'_> {
     /// True for a table that is in use or barred.
     pub(crate) fn is_busy(&self, number: u64) -> bool {
         self.0.busy.contains(&number) || self.0.barred.contains(&number)
+    }
+
+    /// True for a table that was written anew for its tombstones in vain.
+    pub(crate) fn keeps_tombstones(&self, number: u64) -> bool {
+        self.0.kept.contains(&number)
     }
 
     /// What running plans of a family write.
@@ -120,7 +127,14 @@ impl Running {
 
     /// Lets a table be picked again, or forgets one that is gone.
     pub(crate) fn unbar(&self, number: u64) {
-        self.tables.lock().barred.remove(&number);
+        let mut tables = self.tables.lock();
+        tables.barred.remove(&number);
+        tables.kept.remove(&number);
+    }
+
+    /// Keeps tables from being picked for their tombstones, until they are merged for another reason or the store is opened anew.
+    pub(crate) fn keeps_tombstones(&self, numbers: &[u64]) {
+        self.tables.lock().kept.extend(numbers);
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
 use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
+use crate::names::system_number;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::wal::Place;
 
@@ -135,6 +136,18 @@ pub enum Change {
         /// The table's number.
         number: u64,
     },
+    /// A line of the chronicle: what was done, in the same edit.
+    Line {
+        /// One above the line before.
+        number: u64,
+        /// What the chronicle says of it.
+        bytes: Arc<[u8]>,
+    },
+    /// Lines of the chronicle are rows of a family now.
+    LinesTakenOut {
+        /// Up to this number.
+        through: u64,
+    },
     /// Something that a later version wrote and this one may ignore.
     Skipped {
         /// An odd tag.
@@ -190,7 +203,9 @@ const FENCE_ADDED: u64 = 22;
 const LOG_WITNESS: u64 = 23;
 const FENCE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
+const LINE: u64 = 27;
 const TABLE_BARRED: u64 = 29;
+const LINES_TAKEN_OUT: u64 = 31;
 
 impl Edit {
     /// The body of the edit's frame.
@@ -204,6 +219,19 @@ impl Edit {
             put_bytes(&mut out, &body);
         }
         out
+    }
+
+    /// How much it counts for the moment at which a manifest is rotated: the bytes of what users' data gives rise to. That the chronicle
+    /// is kept, or that there are system families, shall not change when a number is taken and a nonce drawn.
+    pub(super) fn weight(&self) -> u64 {
+        let mut body = Vec::new();
+        let mut weight = 0;
+        for change in self.changes.iter().filter(|change| !change.is_light()) {
+            body.clear();
+            change.encode(&mut body);
+            weight += body.len() as u64 + 3;
+        }
+        weight
     }
 
     /// Reads the body of an edit's frame.
@@ -225,6 +253,22 @@ impl From<Vec<Change>> for Edit {
 }
 
 impl Change {
+    /// True for what the chronicle and the system's families give rise to, and for what stands in every edit.
+    fn is_light(&self) -> bool {
+        match self {
+            Change::Line { .. } | Change::LinesTakenOut { .. } | Change::Counters { .. } => true,
+            Change::FamilyCreated { id: family, .. }
+            | Change::FamilyDropped { id: family }
+            | Change::TableAdded { family, .. }
+            | Change::TableRemoved { family, .. }
+            | Change::Flushed { family, .. }
+            | Change::FenceAdded { family, .. }
+            | Change::FenceLifted { family, .. }
+            | Change::TableBarred { family, .. } => system_number(*family).is_some(),
+            _ => false,
+        }
+    }
+
     /// Appends the change's bytes and returns its tag.
     fn encode(&self, out: &mut Vec<u8>) -> u64 {
         match self {
@@ -296,6 +340,15 @@ impl Change {
                 put_varints(out, [*family as u64, *number]);
                 TABLE_BARRED
             }
+            Change::Line { number, bytes } => {
+                put_varint(out, *number);
+                out.extend_from_slice(bytes);
+                LINE
+            }
+            Change::LinesTakenOut { through } => {
+                put_varint(out, *through);
+                LINES_TAKEN_OUT
+            }
             Change::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -342,6 +395,8 @@ impl Change {
             },
             FENCE_LIFTED => Change::FenceLifted { family: family(reader)?, id: reader.varint()? },
             TABLE_BARRED => Change::TableBarred { family: family(reader)?, number: reader.varint()? },
+            LINE => return Ok(Change::Line { number: reader.varint()?, bytes: reader.rest().into() }),
+            LINES_TAKEN_OUT => Change::LinesTakenOut { through: reader.varint()? },
             _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");

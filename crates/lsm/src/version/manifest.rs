@@ -51,11 +51,17 @@ struct Chain {
     end: u64,
     /// Length of the first edit, the whole state.
     first: u64,
+    /// What the edits weigh, and the first alone.
+    weight: u64,
+    first_weight: u64,
     /// The link before the next edit.
     link: u64,
     /// How many edits there are.
     edits: u64,
 }
+
+/// A manifest is rotated at so many times the weight at which it is, if there is much in it that weighs nothing.
+const LENGTH_OVER_WEIGHT: u64 = 8;
 
 /// An error, and whether it is known that nothing came of what failed.
 struct Failure {
@@ -111,14 +117,18 @@ impl Manifest {
         next.apply(edit).map_err(refused)?;
         let written = self.chain.append(&edit.encode());
         written.map_err(|failure| self.note(failure))?;
+        self.chain.weight += edit.weight();
         self.state = next;
         let marked = self.chain.mark();
         marked.map_err(|failure| self.note(failure))
     }
 
-    /// True when it is time to rotate: more than `manifest_bytes`, and at least as much again as the state itself takes.
+    /// True when it is time to rotate: edits that weigh more than `manifest_bytes`, and at least as much again as the state itself; or
+    /// a file several times as long, whatever they weigh.
     pub fn is_full(&self, manifest_bytes: u64) -> bool {
-        self.bytes() > manifest_bytes && self.chain.end >= 2 * self.chain.first
+        let Chain { weight, first_weight, end, first, .. } = self.chain;
+        let is_heavy = EDITS_AT + weight > manifest_bytes && weight >= 2 * first_weight;
+        is_heavy || (self.bytes() > manifest_bytes.saturating_mul(LENGTH_OVER_WEIGHT) && end >= 2 * first)
     }
 
     /// Goes over to a fresh manifest with this number. If there is no room for it (or no file can be made), the error says
@@ -248,12 +258,14 @@ fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Att
 /// Writes the first page, which already counts the first edit as witnessed: nobody reads it before it is synced.
 fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) -> Attempt<Chain> {
     let nonce = env.random.next_u64();
-    let (frame, link) = framed(nonce, 0, 0, &state.snapshot().encode()).map_err(harmless)?;
+    let picture = state.snapshot();
+    let weight = picture.weight();
+    let (frame, link) = framed(nonce, 0, 0, &picture.encode()).map_err(harmless)?;
     let end = frame.len() as u64;
     let mut bytes = first_page(number, nonce, store, end);
     bytes.extend_from_slice(&frame);
     file.write_at(&bytes, 0).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
-    Ok(Chain { file, number, nonce, end, first: end, link, edits: 1 })
+    Ok(Chain { file, number, nonce, end, first: end, weight, first_weight: weight, link, edits: 1 })
 }
 
 /// Replaces CURRENT. Nothing came of a failure before the rename; from then on it may name either.

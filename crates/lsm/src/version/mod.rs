@@ -11,6 +11,7 @@
 //! manifest  appends edits, rotates                      recover   reads a manifest back
 //! current   the file that names the manifest            family    the options of a family, encoded
 //! handle    one table, opened when first read           levels    the picture of one family
+//! lines     what was done, line by line
 //! ```
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub mod edit;
 pub mod family;
 pub mod handle;
 pub mod levels;
+pub mod lines;
 pub mod manifest;
 pub mod recover;
 pub mod state;
@@ -29,6 +31,7 @@ mod tests;
 pub use edit::{Change, Edit, TableMeta};
 pub use handle::{DeadFiles, Handle, Shelf};
 pub use levels::{Level, Levels};
+pub use lines::{Line, Lines};
 pub use manifest::Manifest;
 pub use recover::{Recovered, Torn, recover};
 pub use state::{Cut, Family, State};

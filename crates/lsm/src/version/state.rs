@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::edit::{Change, Edit, TableMeta};
+use super::lines::{Line, Lines};
 use crate::fence::Fence;
 use crate::names::system_number;
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 use crate::wal::{LogStart, Place};
 
@@ -34,6 +36,8 @@ pub struct State {
     pub next_family: u32,
     /// What recoveries cut from the log.
     pub cuts: Vec<Cut>,
+    /// What was done, line by line.
+    pub lines: Lines,
 }
 
 /// One column family.
@@ -113,6 +117,13 @@ impl State {
             bytes: *bytes,
             file: *file,
         }));
+        if self.lines.taken_out() > 0 {
+            changes.push(Change::LinesTakenOut { through: self.lines.taken_out() });
+        }
+        let line = |(number, bytes): &Line| Change::Line { number: *number, bytes: Arc::clone(bytes) };
+        if !active(Bug::LinesLostAtRotation) {
+            changes.extend(self.lines.iter().map(line));
+        }
         Edit { changes }
     }
 
@@ -221,6 +232,12 @@ impl State {
                 }
                 family.barred.insert(*number);
             }
+            Change::Line { number, bytes } => {
+                if !self.lines.add(*number, Arc::clone(bytes)) {
+                    return Err("gives the number of a line again");
+                }
+            }
+            Change::LinesTakenOut { through } => self.lines.take_out(*through),
             Change::Skipped { .. } => {}
         }
         Ok(())

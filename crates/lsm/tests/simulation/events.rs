@@ -149,7 +149,14 @@ impl Companions for Watching {
         family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec())?;
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);
         let mut companion = Vec::new();
-        let draft = Draft { family: system_id(LOG_NUMBER), kind: Kind::Put, key: &key, value: &value, entries: &[] };
+        let draft = Draft {
+            family: system_id(LOG_NUMBER),
+            kind: Kind::Put,
+            key: &key,
+            value: &value,
+            entries: &[],
+            key_hash: None,
+        };
         self.0.on_write(&draft, &mut companion)?;
         self.0.bind(&mut companion, None, record.seqno);
         rows.push(Emitted { family: system_id(LOG_NUMBER), key, seqno: record.seqno, value, companion });
@@ -167,6 +174,9 @@ impl Companions for Watching {
             let of = |key: &[u8]| Seal::of(key, b"").number();
             *word = (u64::from_le_bytes(*word) ^ of(old_key) ^ of(new_key)).to_le_bytes();
         }
+    }
+    fn retains(&self, record: &Record<'_>) -> bool {
+        self.0.retains(record)
     }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         self.0.on_build(record, source, out)

@@ -111,7 +111,14 @@ impl Store {
             ..CfOptions::default()
         };
         let families = vec![("default".to_owned(), options)];
-        let parts = Parts { env: sim.env(sim.steps()), companions: keeper, listener, families, orders: Vec::new() };
+        let parts = Parts {
+            env: sim.env(sim.steps()),
+            companions: keeper,
+            listener,
+            families,
+            orders: Vec::new(),
+            chronicle: None,
+        };
         let settings =
             Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
         let db = Db::open(Path::new(DIR), settings, parts).expect("the store");

@@ -290,6 +290,7 @@ impl World {
             listener: self.tally.clone(),
             families,
             orders: vec![Order::custom(Arc::new(Backwards))],
+            chronicle: None,
         }
     }
 
@@ -335,7 +336,14 @@ impl World {
                     match &self.sealer {
                         // Sometimes the caller brings the seal.
                         Some(sealer) if value.len() % 4 == 1 => {
-                            let draft = Draft { family: family.id(), kind: Kind::Put, key, value, entries: &entries };
+                            let draft = Draft {
+                                family: family.id(),
+                                kind: Kind::Put,
+                                key,
+                                value,
+                                key_hash: None,
+                                entries: &entries,
+                            };
                             sealer.push_sealed_given(&mut batch, &draft, self.seal(key, value))?;
                         }
                         _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,

@@ -26,7 +26,10 @@ impl Owned {
     /// A put as a keeper would have it at this seqno.
     pub fn born(keeper: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
         let mut companion = Vec::new();
-        keeper.on_write(&Draft { family: 0, kind: Kind::Put, key, value, entries: &[] }, &mut companion)?;
+        keeper.on_write(
+            &Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] },
+            &mut companion,
+        )?;
         keeper.bind(&mut companion, None, seqno);
         Ok(Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion })
     }

@@ -66,7 +66,8 @@ impl Node {
         };
         let families = vec![("default".to_owned(), options)];
         let env = sim.env(sim.steps() + 1);
-        let parts = Parts { env, companions, listener: Arc::new(Silent), families, orders: Vec::new() };
+        let parts =
+            Parts { env, companions, listener: Arc::new(Silent), families, orders: Vec::new(), chronicle: None };
         Db::open(dir, settings, parts).unwrap()
     }
 

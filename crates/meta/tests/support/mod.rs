@@ -95,6 +95,7 @@ impl Store {
             listener: Arc::new(Silent),
             families: vec![("default".to_owned(), options.clone())],
             orders: vec![options.order],
+            chronicle: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").unwrap();

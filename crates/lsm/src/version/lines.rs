@@ -1,0 +1,80 @@
+//! Lines of the chronicle: what the engine did, as the manifest keeps it until it becomes rows of a family.
+//!
+//! Each has a number, one above the last, never used again. Lines come at the end and go from the front. Pictures of the state share
+//! them, run by run: an edit copies a few dozen pointers, however many lines there are.
+
+use std::sync::Arc;
+
+/// Lines that pictures share as one.
+const RUN: usize = 64;
+
+/// One line, with its number.
+pub type Line = (u64, Arc<[u8]>);
+
+/// The lines that the manifest still holds, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    runs: Vec<Arc<Vec<Line>>>,
+    /// The greatest number that was ever given; 0: none.
+    last: u64,
+}
+
+impl Lines {
+    /// Adds a line. False if its number was given before.
+    pub fn add(&mut self, number: u64, bytes: Arc<[u8]>) -> bool {
+        if number <= self.last {
+            return false;
+        }
+        self.last = number;
+        match self.runs.last_mut() {
+            Some(run) if run.len() < RUN => Arc::make_mut(run).push((number, bytes)),
+            _ => self.runs.push(Arc::new(vec![(number, bytes)])),
+        }
+        true
+    }
+
+    /// Takes out the lines up to a number, which is not given again either.
+    pub fn take_out(&mut self, through: u64) {
+        self.last = self.last.max(through);
+        let gone = self.runs.partition_point(|run| run.last().is_none_or(|(number, _)| *number <= through));
+        self.runs.drain(..gone);
+        if let Some(first) =
+            self.runs.first_mut().filter(|run| run.first().is_some_and(|(number, _)| *number <= through))
+        {
+            Arc::make_mut(first).retain(|(number, _)| *number > through);
+        }
+    }
+
+    /// The lines, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.runs.iter().flat_map(|run| run.iter())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|run| run.len()).sum()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The greatest number that was ever given; 0: none.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The greatest number of a line that was taken out, as far as it can be told; 0: none.
+    pub fn taken_out(&self) -> u64 {
+        self.iter().next().map_or(self.last, |(number, _)| number - 1)
+    }
+}
+
+impl PartialEq for Lines {
+    fn eq(&self, other: &Lines) -> bool {
+        self.last == other.last && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Lines {}

@@ -1,0 +1,280 @@
+//! Stamps: beside a record that is watched, who wrote it, when, and what its row in the log shall say. docs/format.md, section 7.1.
+//!
+//! In:     what the registry says of an operation; companions, any bytes.
+//! Out:    a companion of at most 16 bytes for nearly all; a stamp again, or that it was hit.
+//! Holds:  the seal does not cover it, so that a record has the same seal whether it is watched or not; it has a check of its own
+//!         that starts from the hash of its record's key, so that neither a flipped bit nor another record's stamp passes. It
+//!         belongs to this store alone and goes wherever its record goes within it.
+//! Crash:  it stands in the frame of its operation: both are there, or neither is.
+
+use waxseal_lsm::checksum::{hash, mix};
+use waxseal_lsm::codec::{Reader, put_varint};
+use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+
+use crate::beside::{Beside, STAMP, only_word, word_and_stamp};
+
+/// Bytes of the check at the end of a stamp.
+const CHECK_BYTES: usize = 3;
+
+/// The shortest stamp, without kind and length: flags, time, session, check.
+const LEAST_BYTES: usize = 1 + 8 + 1 + CHECK_BYTES;
+
+/// The longest stamp, without kind and length: two bytes of flags, and the numbers as long as they can be.
+const MOST_BYTES: usize = 2 + 8 + 10 + 10 + CHECK_BYTES;
+
+/// The longest stamp as a companion.
+pub const MAX_BYTES: usize = 2 + MOST_BYTES;
+
+const ELSEWHERE: u64 = 1 << 6;
+const HISTORY: u64 = 1 << 7;
+const RETENTION: u64 = 1 << 8;
+const KNOWN: u64 = (1 << 9) - 1;
+
+/// What was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum Verb {
+    /// A key was written of which nothing is said to have been there.
+    Insert = 1,
+    /// A value was written over another.
+    Update = 2,
+    /// A key was deleted.
+    Delete = 3,
+}
+
+/// Which values the row in the log shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[repr(u8)]
+pub enum Values {
+    /// None.
+    #[default]
+    None = 0,
+    /// The new one.
+    New = 1,
+    /// The one before, and the new one.
+    OldNew = 2,
+    /// The seals of both in their place.
+    Hash = 3,
+}
+
+/// By what the operation is watched: whose registration decides how it is logged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[repr(u8)]
+pub enum Via {
+    /// The key's own.
+    #[default]
+    Key = 0,
+    /// Its family's.
+    Family = 1,
+    /// The cluster's.
+    Cluster = 2,
+}
+
+/// What stands beside a record that is watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    /// What was done.
+    pub verb: Verb,
+    /// Which values its row shows.
+    pub values: Values,
+    /// Whose registration asked for it.
+    pub via: Via,
+    /// True if its row is written elsewhere: with the record, or by a queue. No flush emits it then.
+    pub elsewhere: bool,
+    /// True if the version that this one hides is to be kept.
+    pub history: bool,
+    /// When: microseconds since 1970 << 12 | count. docs/format.md, section 9.5.
+    pub time: u64,
+    /// The id of the session that wrote it; 0: nobody said who.
+    pub session: u64,
+    /// For how many microseconds its row is to be kept; none: for ever.
+    pub retention: Option<u64>,
+}
+
+impl Stamp {
+    /// A stamp whose row a flush emits, with the new value unsaid, by the key's own registration.
+    pub fn new(verb: Verb, time: u64, session: u64) -> Stamp {
+        let (values, via) = (Values::None, Via::Key);
+        Stamp { verb, values, via, elsewhere: false, history: false, time, session, retention: None }
+    }
+
+    /// Microseconds since 1970 at which it was made.
+    pub fn micros(&self) -> u64 {
+        self.time >> 12
+    }
+
+    /// Appends the stamp, as a companion, of a record whose key has this `checksum::hash`.
+    pub fn put(&self, key_hash: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[STAMP, 0]);
+        let start = out.len();
+        put_varint(out, self.flags());
+        out.extend_from_slice(&self.time.to_le_bytes());
+        put_varint(out, self.session);
+        if let Some(retention) = self.retention {
+            put_varint(out, retention);
+        }
+        let check = check_of(&out[start..], key_hash);
+        out.extend_from_slice(&check);
+        out[start - 1] = (out.len() - start) as u8; // at most MOST_BYTES
+    }
+
+    /// The stamp among the companions of a record whose key has this hash; none if there is none. Errors: `Corruption` if the
+    /// companions cannot be decoded, or if the stamp was hit.
+    #[inline]
+    pub fn of(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
+        if only_word(companions).is_some() || companions.is_empty() {
+            return Ok(None);
+        }
+        let content = match word_and_stamp(companions) {
+            Some((_, content)) => Some(content),
+            None => Beside::read(companions)?.stamp,
+        };
+        content.map(|content| Stamp::read(content, key_hash).ok_or_else(hit)).transpose()
+    }
+
+    /// The stamp that these bytes, without kind and length, say beside a record whose key has this hash; none if they were hit.
+    pub fn read(content: &[u8], key_hash: u64) -> Option<Stamp> {
+        if !is_whole(content, key_hash) {
+            return None;
+        }
+        let mut reader = Reader::new(&content[..content.len() - CHECK_BYTES]);
+        let flags = reader.varint().ok()?;
+        let verb = match flags & 3 {
+            1 => Verb::Insert,
+            2 => Verb::Update,
+            3 => Verb::Delete,
+            _ => return None,
+        };
+        let values = match flags >> 2 & 3 {
+            0 => Values::None,
+            1 => Values::New,
+            2 => Values::OldNew,
+            _ => Values::Hash,
+        };
+        let via = match flags >> 4 & 3 {
+            0 => Via::Key,
+            1 => Via::Family,
+            2 => Via::Cluster,
+            _ => return None,
+        };
+        let (time, session) = (reader.u64().ok()?, reader.varint().ok()?);
+        let retention = if flags & RETENTION == 0 { None } else { Some(reader.varint().ok()?) };
+        let (elsewhere, history) = (flags & ELSEWHERE != 0, flags & HISTORY != 0);
+        let is_all = reader.is_empty() && flags <= KNOWN;
+        is_all.then_some(Stamp { verb, values, via, elsewhere, history, time, session, retention })
+    }
+
+    fn flags(&self) -> u64 {
+        let bit = |set: bool, bit: u64| if set { bit } else { 0 };
+        let words = self.verb as u64 | (self.values as u64) << 2 | (self.via as u64) << 4;
+        words | bit(self.elsewhere, ELSEWHERE) | bit(self.history, HISTORY) | bit(self.retention.is_some(), RETENTION)
+    }
+}
+
+/// True if a stamp's content fits its check beside a record whose key has this hash.
+#[inline]
+pub fn is_whole(content: &[u8], key_hash: u64) -> bool {
+    match content.split_last_chunk::<CHECK_BYTES>() {
+        Some((said, check)) if content.len() >= LEAST_BYTES => check_of(said, key_hash) == *check,
+        _ => false,
+    }
+}
+
+/// True if a stamp says that the version below its record is to be kept. Only a check tells whether it is right.
+pub(crate) fn says_history(content: &[u8]) -> bool {
+    Reader::new(content).varint().is_ok_and(|flags| flags & HISTORY != 0)
+}
+
+/// The low 24 bits of a sum over what a stamp says and the key it says it of.
+#[inline]
+fn check_of(said: &[u8], key_hash: u64) -> [u8; CHECK_BYTES] {
+    let [a, b, c, ..] = mix(hash(said) ^ key_hash).to_le_bytes();
+    [a, b, c]
+}
+
+#[cold]
+fn hit() -> Error {
+    let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
+    Error::corruption(damage, "a stamp beside a record does not fit its check")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beside::{SEAL_BYTES, seal_bytes};
+    use proptest::prelude::*;
+
+    pub(crate) fn drawn() -> impl Strategy<Value = Stamp> {
+        let verb = prop_oneof![Just(Verb::Insert), Just(Verb::Update), Just(Verb::Delete)];
+        let values = prop_oneof![Just(Values::None), Just(Values::New), Just(Values::OldNew), Just(Values::Hash)];
+        let via = prop_oneof![Just(Via::Key), Just(Via::Family), Just(Via::Cluster)];
+        let session = prop_oneof![0..16_384u64, any::<u64>()];
+        (verb, values, via, any::<(bool, bool, u64)>(), session, any::<Option<u64>>()).prop_map(
+            |(verb, values, via, (elsewhere, history, time), session, retention)| Stamp {
+                verb,
+                values,
+                via,
+                elsewhere,
+                history,
+                time,
+                session,
+                retention,
+            },
+        )
+    }
+
+    fn bytes(stamp: &Stamp, key_hash: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        stamp.put(key_hash, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_vector_of_the_format_page() {
+        let page = include_str!("../../../docs/format.md");
+        let stamp = Stamp { values: Values::New, ..Stamp::new(Verb::Update, 1_510_051_314_000_000 << 12, 7) };
+        let hex: Vec<String> = bytes(&stamp, hash(b"apple")).iter().map(|byte| format!("{byte:02X}")).collect();
+        let line = format!("`{}`", hex.join(" "));
+        assert!(page.contains(&line), "{line}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_stamp_comes_back(stamp in drawn(), key_hash: u64, word: u64) {
+            let alone = bytes(&stamp, key_hash);
+            let small = stamp.session < 16_384 && !stamp.history && stamp.retention.is_none();
+            let most = if small { 16 } else { MAX_BYTES };
+            prop_assert!(alone.len() <= most);
+            for companions in [alone.clone(), [&seal_bytes(word)[..], &alone].concat(), [&alone[..], &[0x55, 1, 2]].concat()] {
+                prop_assert_eq!(Stamp::of(&companions, key_hash).unwrap(), Some(stamp));
+                prop_assert!(Stamp::of(&companions, !key_hash).is_err());
+            }
+            prop_assert_eq!(says_history(&alone[2..]), stamp.history);
+            prop_assert_eq!(Stamp::of(&seal_bytes(word), key_hash).unwrap(), None);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(stamp in drawn(), key_hash: u64, word: u64, bit: usize) {
+            let mut companions = [&seal_bytes(word)[..], &bytes(&stamp, key_hash)].concat();
+            let bits = (companions.len() - SEAL_BYTES - 2) * 8; // another kind or length is no stamp, or too long
+            let bit = (SEAL_BYTES + 2) * 8 + bit % bits;
+            companions[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Stamp::of(&companions, key_hash).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(content: Vec<u8>, key_hash: u64, flags: u16) {
+            let _ = (Stamp::read(&content, key_hash), Stamp::of(&content, key_hash), says_history(&content));
+            // The same with a check that fits: what cannot be is refused too.
+            let mut said = Vec::new();
+            put_varint(&mut said, flags.into());
+            said.extend_from_slice(&content);
+            let check = check_of(&said, key_hash);
+            said.extend_from_slice(&check);
+            if let Some(stamp) = Stamp::read(&said, key_hash) {
+                let again = bytes(&stamp, key_hash);
+                prop_assert_eq!(Stamp::read(&again[2..], key_hash), Some(stamp));
+            }
+        }
+    }
+}
