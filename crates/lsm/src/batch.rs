@@ -130,7 +130,9 @@ impl Batch {
         })
     }
 
-    fn push_by(
+    /// Adds an operation with the companions that `accompany` appends, not bound to a seqno yet: companions and whole, which nobody
+    /// checks. Errors: `Invalid` beyond the limits, or those of `accompany`.
+    pub fn push_by(
         &mut self,
         family: u32,
         kind: Kind,

@@ -7,7 +7,12 @@
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the sentences")]
 pub enum Bug {
-    AcknowledgeBeforeFsync = 1,
+    // Found by the tests of the layer above, where stamps are kept.
+    StampNotChecked = 1,
+    StampDroppedInCompaction,
+    RekeyForgotten,
+    // Found by the engine's own.
+    AcknowledgeBeforeFsync,
     EditBeforeTableSync,
     EditBeforeDirectorySync,
     TombstoneDroppedEarly,
@@ -64,7 +69,10 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every planted bug.
+    /// Those that the tests of the layer above find, where stamps are kept.
+    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
+
+    /// Every planted bug that the engine's own suite finds.
     pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,

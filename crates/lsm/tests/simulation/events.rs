@@ -18,8 +18,6 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, Rows};
 
-use waxseal_meta::Seal;
-
 use crate::oracle::Change;
 
 /// The family of the oracle that stands for all of them.
@@ -169,11 +167,7 @@ impl Companions for Watching {
         self.0.bind(companion, old, new);
     }
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        // What the key is in a seal does not depend on the value.
-        if let Some(word) = companion.get_mut(1..).and_then(|rest| rest.first_chunk_mut::<8>()) {
-            let of = |key: &[u8]| Seal::of(key, b"").number();
-            *word = (u64::from_le_bytes(*word) ^ of(old_key) ^ of(new_key)).to_le_bytes();
-        }
+        self.0.rekey(companion, old_key, new_key);
     }
     fn retains(&self, record: &Record<'_>) -> bool {
         self.0.retains(record)
