@@ -7,7 +7,12 @@
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the sentences")]
 pub enum Bug {
-    AcknowledgeBeforeFsync = 1,
+    // Found by the tests of the layer above, where stamps are kept.
+    StampNotChecked = 1,
+    StampDroppedInCompaction,
+    RekeyForgotten,
+    // Found by the engine's own.
+    AcknowledgeBeforeFsync,
     EditBeforeTableSync,
     EditBeforeDirectorySync,
     TombstoneDroppedEarly,
@@ -46,6 +51,14 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
     RetainedVersionDropped,
     VersionBelowRetainedDropped,
     RetainingTombstoneDropped,
@@ -56,8 +69,11 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Every planted bug.
-    pub const ALL: [Bug; 46] = [
+    /// Those that the tests of the layer above find, where stamps are kept.
+    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
+
+    /// Every planted bug that the engine's own suite finds.
+    pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -97,6 +113,14 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
         Bug::RetainedVersionDropped,
         Bug::VersionBelowRetainedDropped,
         Bug::RetainingTombstoneDropped,

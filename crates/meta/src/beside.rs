@@ -72,6 +72,18 @@ pub fn word_and_stamp(companions: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
+/// The word of companions that are a seal and nothing else, or a stamp behind it.
+#[inline]
+pub fn usual_word(companions: &[u8]) -> Option<u64> {
+    only_word(companions).or_else(|| Some(word_and_stamp(companions)?.0))
+}
+
+/// True unless companions are plainly without a list of entries.
+#[inline]
+pub fn may_have_entries(companions: &[u8]) -> bool {
+    companions.len() > SEAL_BYTES && word_and_stamp(companions).is_none()
+}
+
 /// A word as a companion.
 #[inline]
 pub fn seal_bytes(word: u64) -> [u8; SEAL_BYTES] {
@@ -133,6 +145,20 @@ impl<'a> Beside<'a> {
     /// The entries of the list, ascending by provider.
     pub fn entries(&self) -> Entries<'a> {
         Entries { reader: Reader::new(self.list), before: None }
+    }
+
+    /// The stamp's content, and where it begins among the companions.
+    pub(crate) fn stamp_content(&self) -> Option<(usize, &'a [u8])> {
+        self.stamp.map(|content| (self.stamp_at.1 - content.len(), content))
+    }
+
+    /// The entries of the list, each with the place among the companions at which it ends.
+    pub(crate) fn entry_ends(&self) -> impl Iterator<Item = (usize, Result<Entry<'a>>)> {
+        let (mut entries, start) = (self.entries(), self.list_at.1 - self.list.len());
+        std::iter::from_fn(move || {
+            let entry = entries.next()?;
+            Some((start + entries.reader.position(), entry))
+        })
     }
 
     /// The entry of one provider. Errors: `Corruption` if the list cannot be decoded, wherever in it.
@@ -213,6 +239,11 @@ impl<'a> Entry<'a> {
     /// the seal can say it.
     pub fn is_whole(&self, key_hash: u64) -> bool {
         self.sealed || self.sum == self.sum_at(key_hash)
+    }
+
+    /// What is added to the CRC of an entry that goes from beside one key to beside another.
+    pub(crate) fn difference(&self, old_key_hash: u64, new_key_hash: u64) -> u32 {
+        self.sum_at(old_key_hash) ^ self.sum_at(new_key_hash)
     }
 
     /// The same as an attribute of the seal.

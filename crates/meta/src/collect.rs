@@ -3,7 +3,7 @@
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Collector;
 
-use crate::beside::{Beside, SEAL_BYTES};
+use crate::beside::{Beside, may_have_entries};
 use crate::provider::Providers;
 use crate::synopsis::Synopsis;
 
@@ -23,7 +23,7 @@ impl Folding {
 
 impl Collector for Folding {
     fn add(&mut self, record: &Record<'_>) {
-        if record.companion.len() <= SEAL_BYTES {
+        if !may_have_entries(record.companion) {
             return;
         }
         let Ok(beside) = Beside::read(record.companion) else { return };

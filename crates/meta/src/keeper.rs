@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! on_write   the caller's thread, no lock: AA | B behind the operation, and the list of entries; into the log as it is
+//! rekey      the end of the key is known: B, and what has a check by the key, becomes the new key's, without the value
 //! bind       the seqno is known: B becomes C(seqno), without the record
 //! on_build   flush and compaction: the seal goes on as it came; nothing is made anew
 //! verify     the verifying pass, reads, scrubs: the record asks for a word, and this is it or not
+//! emit       a flush meets a record that is watched: its row in the log (`stamped`)
 //! term       B again, the same in log, memtable and table, so that the ledger closes over every job
 //! ```
 //!
@@ -13,7 +15,7 @@
 //! counted. From a complete place it goes on without, and the verifying pass says so. A word that was hit, as some check has
 //! found, is mended in the next pass, from the record that is right.
 //!
-//! Costs: a record with a seal and nothing else is never taken apart; nothing here allocates for it but `out`, no check that
+//! Costs: a record with a seal and nothing else, or a stamp behind it, is never taken apart; nothing here allocates for it but `out`, no check that
 //! finds it right writes anything, and no counter is shared between cores.
 
 use waxseal_lsm::batch::Batch;
@@ -23,14 +25,19 @@ use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
-use crate::beside::{ADOPTED_BYTES, Beside, only_word, put_list, seal_bytes};
+use crate::beside::{
+    ADOPTED_BYTES, Beside, may_have_entries, only_word, put_list, seal_bytes, usual_word, word_and_stamp,
+};
 use crate::builtin::Expiry;
 use crate::collect::Folding;
 use crate::correct::{Outcome, correct};
 use crate::counts::{Count, Counts, Tally};
 use crate::hits::Hits;
 use crate::provider::{EXPIRY, Providers, write_descriptors};
+use crate::rekey::rekey;
 use crate::seal::Seal;
+use crate::stamp::{self, Stamp};
+use crate::stamped::{Emits, has_history};
 use crate::verdict::{Found, Verdict, judge};
 use crate::write::{Rooms, merged, rebuilt, written};
 
@@ -69,7 +76,8 @@ pub struct Sealer {
     expires: bool,
     rooms: Rooms,
     hits: Hits,
-    tally: Tally,
+    pub(crate) tally: Tally,
+    pub(crate) emits: Emits,
 }
 
 impl Sealer {
@@ -124,22 +132,29 @@ impl Sealer {
     /// The same with what is to be kept beside the value; the seal covers those entries that say so. Errors: also what the
     /// providers refuse.
     pub fn push_sealed_given(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Seal) -> Result<()> {
-        let key_hash = hash_key(draft.key);
+        let mut companions = Vec::new();
+        self.accompany_sealed(draft, seal, &mut companions)?;
+        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)?;
+        self.tally.add(Count::Given);
+        Ok(())
+    }
+
+    /// The companions of an operation with a seal that was given. Errors: `Invalid` if it is not the operation's.
+    pub(crate) fn accompany_sealed(&self, draft: &Draft<'_>, seal: Seal, out: &mut Vec<u8>) -> Result<()> {
+        let key_hash = draft.hashed_key();
         let list = written(&self.providers, &self.rooms, draft, key_hash)?;
         if seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))? != seal {
             return Err(Error::invalid("the seal given is not that of the key and value given"));
         }
-        let mut companions = seal_bytes(seal.number()).to_vec();
-        put_list(&list, &mut companions);
-        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)?;
-        self.tally.add(Count::Given);
+        out.extend_from_slice(&seal_bytes(seal.number()));
+        put_list(&list, out);
         Ok(())
     }
 
     /// The seal that stands beside a record, whether or not it matches; none if there is none. Errors: `Corruption` if what stands
     /// there cannot be decoded.
     pub fn seal_of(record: &Record<'_>) -> Result<Option<Seal>> {
-        if let Some(word) = only_word(record.companion) {
+        if let Some(word) = usual_word(record.companion) {
             return Ok(Some(Seal::from_word(word, record.seqno)));
         }
         let beside = Beside::read(record.companion)?;
@@ -193,9 +208,12 @@ impl Sealer {
         }
     }
 
-    /// True if an entry outside of the seal was hit, or is none of its provider's.
+    /// True if a stamp, or an entry outside of the seal, was hit, or is none of its provider's.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
+        if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
+            return !active(Bug::StampNotChecked);
+        }
         beside.entries().any(|entry| {
             entry.map_or(true, |entry| {
                 !entry.is_whole(key_hash)
@@ -272,13 +290,13 @@ impl Companions for Sealer {
         let sealed = self.point == SealPoint::Put;
         if draft.entries.is_empty() && !self.providers.wants().every_write {
             if sealed {
-                let seal = Seal::of_hashed_key(draft.kind, hash_key(draft.key), draft.value);
+                let seal = Seal::of_hashed_key(draft.kind, draft.hashed_key(), draft.value);
                 out.extend_from_slice(&seal_bytes(seal.number()));
                 self.tally.add(Count::Computed);
             }
             return Ok(());
         }
-        let key_hash = hash_key(draft.key);
+        let key_hash = draft.hashed_key();
         let list = written(&self.providers, &self.rooms, draft, key_hash)?;
         if sealed {
             let seal = seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))?;
@@ -290,11 +308,7 @@ impl Companions for Sealer {
     }
 
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        let at = match only_word(companion) {
-            Some(_) => Some(1),
-            None => Beside::read(companion).ok().and_then(|beside| beside.seal).map(|(at, _)| at),
-        };
-        if let Some(bytes) = at.and_then(|at| companion[at..].first_chunk_mut::<8>()) {
+        if let Some(bytes) = word_at(companion).and_then(|at| companion[at..].first_chunk_mut::<8>()) {
             let word = u64::from_le_bytes(*bytes);
             let bound = match old {
                 None => Seal::from_bytes(*bytes).at(new),
@@ -304,13 +318,23 @@ impl Companions for Sealer {
         }
     }
 
+    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
+        if !active(Bug::RekeyForgotten) {
+            rekey(companion, old_key, new_key);
+        }
+    }
+
     #[inline]
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         if active(Bug::SealRecomputedInCompaction) && only_word(record.companion).is_some() {
             out.extend_from_slice(&seal_bytes(Seal::of_record(record).at(record.seqno)));
             return Build::Derive;
         }
-        if only_word(record.companion).is_some() && self.hits.is_empty() && !self.providers.wants().every_build {
+        if active(Bug::StampDroppedInCompaction) && word_and_stamp(record.companion).is_some() {
+            out.extend_from_slice(&record.companion[..SEAL_BYTES]);
+            return Build::Set;
+        }
+        if usual_word(record.companion).is_some() && self.hits.is_empty() && !self.providers.wants().every_build {
             return Build::Keep;
         }
         self.build_slowly(record, source, out)
@@ -332,12 +356,18 @@ impl Companions for Sealer {
         let seal = seal_of(result.kind, key_hash, result.value, &Beside::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
         put_list(&list, out);
+        // The result was written when its newest part was. Whatever row is due for a part was emitted of the part.
+        if let Some(newest) = inputs.iter().max_by_key(|input| input.seqno)
+            && let Some(stamp) = Stamp::of(newest.companion, key_hash)?
+        {
+            stamp.put(key_hash, out);
+        }
         self.tally.add(Count::Derived);
         Ok(())
     }
 
     fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        if record.companion.len() <= SEAL_BYTES || self.providers.is_empty() {
+        if self.providers.is_empty() || !may_have_entries(record.companion) {
             return;
         }
         let Ok(beside) = Beside::read(record.companion) else { return };
@@ -356,12 +386,19 @@ impl Companions for Sealer {
         {
             return Check::Validated;
         }
+        if let Some((word, content)) = word_and_stamp(record.companion)
+            && source != Protection::Foreign
+            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
+            && stamp::is_whole(content, key_hash)
+        {
+            return Check::Validated;
+        }
         self.verify_slowly(record, key_hash, source)
     }
 
     #[inline]
     fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        record.companion.len() > SEAL_BYTES && self.expires && self.expired_slowly(record, now)
+        may_have_entries(record.companion) && self.expires && self.expired_slowly(record, now)
     }
 
     fn term(&self, record: &Record<'_>) -> u64 {
@@ -379,8 +416,14 @@ impl Companions for Sealer {
         self.providers.wants().synopsis.then(|| Box::new(Folding::new(self.providers.clone())) as Box<dyn Collector>)
     }
 
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
+    #[inline]
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+        self.emit_of(family, record, rows)
+    }
+
+    #[inline]
+    fn retains(&self, record: &Record<'_>) -> bool {
+        has_history(record)
     }
 
     fn protection(&self) -> Protection {
@@ -397,6 +440,15 @@ impl Companions for Sealer {
 
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         matches!(correct(block, seed, confirm), Outcome::Corrected(_))
+    }
+}
+
+/// Where the eight bytes of the seal's word stand among companions.
+#[inline]
+pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
+    match usual_word(companions) {
+        Some(_) => Some(1),
+        None => Beside::read(companions).ok()?.seal.map(|(at, _)| at),
     }
 }
 
@@ -602,7 +654,7 @@ mod tests {
         #[test]
         fn a_seal_is_found_among_other_companions(before in 0..3usize, behind in 0..3usize, seqno: u32) {
             let sealer = Sealer::new();
-            let others: [&[u8]; 3] = [&[], &[0x3C, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
+            let others: [&[u8]; 3] = [&[], &[0x55, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
             let seal = born(&sealer, b"k", b"v", seqno.into());
             let companion = [others[before], &seal, others[behind]].concat();
             prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);

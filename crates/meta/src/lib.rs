@@ -12,6 +12,8 @@
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
+//! stamped    watched operations get stamps, and the flush that meets them tells of each
+//! rekey      pure: companions of a key that becomes whole when its seqno is known
 //! stamp      pure: who wrote a record that is watched, when, and what its row in the log shall say
 //! exchange   table files for other nodes, and theirs for us; with seals, without, or in the paper's form
 //! paper      the paper's store to the letter, for comparison
@@ -37,8 +39,10 @@ pub mod keeper;
 pub mod paper;
 pub mod provider;
 pub mod reading;
+mod rekey;
 pub mod seal;
 pub mod stamp;
+pub mod stamped;
 pub mod synopsis;
 pub mod verdict;
 mod write;
@@ -49,3 +53,4 @@ pub use provider::{MetadataProvider, Providers};
 pub use reading::{Meta, get_meta, iter_meta};
 pub use seal::Seal;
 pub use stamp::Stamp;
+pub use stamped::Emitter;

@@ -13,7 +13,10 @@ use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 
 use crate::beside::{Beside, Entry};
+use crate::builtin::Provenance;
 use crate::keeper::Sealer;
+use crate::provider::PROVENANCE;
+use crate::stamp::Stamp;
 use crate::verdict;
 
 /// How far an entry was checked.
@@ -38,14 +41,15 @@ pub struct Meta {
     pub checked: Checked,
 }
 
-/// The entry of a provider beside a record; the value is not looked at. Errors: `Corruption` if what stands beside the record cannot
-/// be decoded, or if the entry does not fit its own CRC.
+/// The entry of a provider beside a record; the value is not looked at. Of a record that is watched and has no entry of provenance,
+/// what its stamp says. Errors: `Corruption` if what stands beside the record cannot be decoded, or does not fit its own sum.
 pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     let beside = Beside::read(record.companion)?;
     let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
     let Some(entry) = beside.entry(provider)? else {
         // There is none only if none of those that are there was this one before it was hit.
         return match beside.entries().all(|entry| entry.is_ok_and(|entry| is_whole(&entry))) {
+            true if provider == PROVENANCE => stamped(record, &beside),
             true => Ok(None),
             false => Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum")),
         };
@@ -55,6 +59,15 @@ pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     }
     let checked = if entry.sealed { Checked::Not } else { Checked::Itself };
     Ok(Some(Meta { version: entry.version, bytes: entry.bytes.to_vec(), checked }))
+}
+
+/// Who wrote a record and when, by its stamp, in the form of an entry.
+fn stamped(record: &Record<'_>, beside: &Beside<'_>) -> Result<Option<Meta>> {
+    let Some(content) = beside.stamp else { return Ok(None) };
+    let stamp = Stamp::read(content, hash(record.key))
+        .ok_or_else(|| damaged(record, Verdict::Checksum, "the stamp beside a record does not fit its check"))?;
+    let bytes = Provenance::of(stamp.session, stamp.micros());
+    Ok(Some(Meta { version: 0, bytes, checked: Checked::Itself }))
 }
 
 /// The same, after the record's seal has spoken for it: this reads the value. Errors: `Corruption` also if it does not.

@@ -86,6 +86,13 @@ impl Seal {
         word ^ place(old) ^ place(new)
     }
 
+    /// The seal of the same value under another key, by the `checksum::hash` of both.
+    #[inline]
+    #[must_use]
+    pub const fn rekey(self, old_key_hash: u64, new_key_hash: u64) -> Seal {
+        Seal(self.0 ^ mix(old_key_hash ^ KEY) ^ mix(new_key_hash ^ KEY))
+    }
+
     /// The seal as a number: its term in ledgers and digests.
     #[inline]
     pub const fn number(self) -> u64 {

@@ -14,7 +14,7 @@ use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use crate::beside::{Beside, STAMP, only_word, word_and_stamp};
 
 /// Bytes of the check at the end of a stamp.
-const CHECK_BYTES: usize = 3;
+pub(crate) const CHECK_BYTES: usize = 3;
 
 /// The shortest stamp, without kind and length: flags, time, session, check.
 const LEAST_BYTES: usize = 1 + 8 + 1 + CHECK_BYTES;
@@ -183,6 +183,13 @@ pub fn is_whole(content: &[u8], key_hash: u64) -> bool {
 /// True if a stamp says that the version below its record is to be kept. Only a check tells whether it is right.
 pub(crate) fn says_history(content: &[u8]) -> bool {
     Reader::new(content).varint().is_ok_and(|flags| flags & HISTORY != 0)
+}
+
+/// What is added to the check of a stamp that goes from one key to another.
+pub(crate) fn difference(content: &[u8], old_key_hash: u64, new_key_hash: u64) -> [u8; CHECK_BYTES] {
+    let said = &content[..content.len().saturating_sub(CHECK_BYTES)];
+    let (old, new) = (check_of(said, old_key_hash), check_of(said, new_key_hash));
+    std::array::from_fn(|at| old[at] ^ new[at])
 }
 
 /// The low 24 bits of a sum over what a stamp says and the key it says it of.

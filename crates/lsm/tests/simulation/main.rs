@@ -6,6 +6,7 @@
 
 mod beside;
 mod care;
+mod events;
 mod flips;
 mod forged;
 mod hurt;
@@ -13,6 +14,7 @@ mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
+mod rules;
 mod sweep;
 mod tester;
 mod world;

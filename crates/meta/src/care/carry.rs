@@ -1,11 +1,13 @@
 //! Carry: what a record takes along into another store, and what it counted for in the one it comes from.
 
+use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Record, companion};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
 use crate::seal::Seal;
+use crate::stamped::told;
 
 /// What a record counts for in a ledger: by the seal that it had.
 pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
@@ -17,8 +19,30 @@ pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -
     keeper.term(record)
 }
 
+/// The companions, not bound to a seqno yet, with which a record goes into another store; none: they were hit, and are to be made
+/// anew. Unless its row is still untold, it takes a stamp along that says that the row stands elsewhere.
+pub(super) fn carried(
+    keeper: &dyn Companions,
+    record: &Record<'_>,
+    check: Check,
+    is_untold: bool,
+) -> Result<Option<Vec<u8>>> {
+    let key_hash = hash(record.key);
+    let unbound = unbound(record);
+    let companions = if is_untold { unbound } else { told(&unbound, key_hash)? };
+    if check != Check::CompanionDamaged {
+        return Ok(Some(companions));
+    }
+    // Perhaps what was hit is a stamp, which is left behind.
+    let mut bound = companions.clone();
+    keeper.bind(&mut bound, None, record.seqno);
+    let record = Record { companion: &bound, ..*record };
+    let is_right = keeper.verify(&record, key_hash, Protection::Partial) == Check::Validated;
+    Ok(is_right.then_some(companions))
+}
+
 /// Companions as they were before their record had a seqno: the seal without its place. What cannot be read is left behind.
-pub(super) fn unbound(record: &Record<'_>) -> Vec<u8> {
+fn unbound(record: &Record<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(record.companion.len());
     let mut reader = Reader::new(record.companion);
     let mut copy = || -> Result<()> {

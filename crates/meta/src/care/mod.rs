@@ -28,8 +28,33 @@ pub use options::{
     Candidate, Corrupted, Decision, ErrorHandler, Progress, RepairOptions, RepairSource, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch,
 };
-pub use repair::repair;
-pub use report::{Finding, Outcome, Report, Rung, Step, Token};
+pub use report::{Finding, Outcome, Report, Rung, Step, Token, Visited};
 pub use salvage::salvage;
-pub use scrub::scrub;
-pub use verify::{verify, verify_closed};
+pub use verify::verify_closed;
+
+use waxseal_lsm::db::Db;
+use waxseal_lsm::error::Result;
+
+/// Looks at every table, block and record of an open store, at its memtables and at what its log and manifest say, beside readers
+/// and writers. Errors: `Invalid` for a family that is not there, `Closed`.
+pub fn verify(db: &Db, options: VerifyOptions<'_>) -> Result<Report> {
+    timed(db, || verify::verify(db, options))
+}
+
+/// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
+pub fn scrub(db: &Db, options: ScrubOptions<'_>) -> Result<Report> {
+    timed(db, || scrub::scrub(db, options))
+}
+
+/// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
+/// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
+pub fn repair(db: &Db, options: RepairOptions<'_>) -> Result<Report> {
+    timed(db, || repair::repair(db, options))
+}
+
+/// The report of a pass, with how long it took.
+fn timed(db: &Db, pass: impl FnOnce() -> Result<Report>) -> Result<Report> {
+    let started = db.clock().monotonic_nanos();
+    let report = pass()?;
+    Ok(Report { nanos: db.clock().monotonic_nanos().saturating_sub(started), ..report })
+}

@@ -35,7 +35,7 @@ use crate::keeper::Sealer;
 
 /// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
 /// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
-pub fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> {
+pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = db.families();
     let mut progress = Progress::default();

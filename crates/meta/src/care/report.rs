@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
-use waxseal_lsm::db::Remedy;
+use waxseal_lsm::db::{Remedy, TableRef};
 use waxseal_lsm::error::{Damage, Error, Verdict};
 use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::seam::Check;
@@ -38,6 +38,41 @@ pub struct Report {
     pub resume: Option<Token>,
     /// The caller ended it before it was through.
     pub cancelled: bool,
+    /// Every table that was looked at to its end, in order, as it was before any repair.
+    pub tables: Vec<Visited>,
+    /// How long it took, by the store's clock.
+    pub nanos: u64,
+}
+
+/// A table that a pass looked at: what a log of such passes says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visited {
+    /// The name of its family.
+    pub family: String,
+    /// The number in its file name.
+    pub number: u64,
+    /// The file's own name, for ever.
+    pub uid: Uid,
+    /// Hash of its block sums.
+    pub digest: u64,
+    /// Records that it counts.
+    pub records: u64,
+    /// Places of damage that were found in it.
+    pub found: u64,
+}
+
+impl Visited {
+    pub(super) fn of(table: &TableRef, found: usize) -> Visited {
+        let meta = table.meta();
+        Visited {
+            family: table.family().name().to_owned(),
+            number: meta.number,
+            uid: meta.uid,
+            digest: meta.digest,
+            records: meta.ledger.count(),
+            found: found as u64,
+        }
+    }
 }
 
 /// One place of damage.
@@ -159,6 +194,17 @@ impl Report {
     /// True if nothing was found that is not right now.
     pub fn is_clean(&self) -> bool {
         self.damage.iter().all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
+    }
+
+    /// What it came to, in a few words.
+    pub fn outcome(&self) -> &'static str {
+        match (self.cancelled, self.resume.is_some(), self.damage.is_empty(), self.is_clean()) {
+            (true, ..) => "ended before it was through",
+            (_, true, ..) => "to be continued",
+            (_, _, true, _) => "no damage",
+            (_, _, _, true) => "all damage was repaired",
+            _ => "damaged",
+        }
     }
 
     /// Counts a record by what its seal says.
@@ -312,14 +358,7 @@ impl fmt::Display for Report {
         for finding in &self.damage {
             writeln!(f, "{finding}")?;
         }
-        let end = match (self.cancelled, self.resume.is_some(), self.damage.is_empty(), self.is_clean()) {
-            (true, ..) => "ended before it was through",
-            (_, true, ..) => "to be continued",
-            (_, _, true, _) => "no damage",
-            (_, _, _, true) => "all damage was repaired",
-            _ => "damaged",
-        };
-        f.write_str(end)
+        f.write_str(self.outcome())
     }
 }
 

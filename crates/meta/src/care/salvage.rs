@@ -15,23 +15,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::batch::{Batch, Operations};
+use waxseal_lsm::batch::{Batch, Binding, Operations, SystemPass};
 use waxseal_lsm::checksum::{hash, hash_key};
 use waxseal_lsm::db::{Db, Family, Parts, facts_of};
 use waxseal_lsm::env::{File, Open};
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::{Name, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Check, Companions, Protection, bind_written};
+use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
 use waxseal_lsm::version::{self, State, TableMeta};
 use waxseal_lsm::wal::{self, Facts};
 
-use super::carry::{term, unbound};
+use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
 use super::plan;
@@ -69,6 +69,7 @@ pub fn salvage(
         Ok(None) => (None, Some(Error::structural("there is no manifest").in_file("CURRENT", 0))),
         Err(error) => (None, Some(super::verify::bearable(error)?)),
     };
+    let parts = with_system_families(parts, state.as_ref());
     let db = Db::open(to, Settings { create_if_missing: true, ..settings }, parts.clone())?;
     let mut salvage = Salvage {
         from,
@@ -94,6 +95,19 @@ pub fn salvage(
             Err(error)
         }
     }
+}
+
+/// The parts of a store that has the system families of another: they can only be made when it is opened.
+fn with_system_families(mut parts: Parts, state: Option<&State>) -> Parts {
+    for stored in state.iter().flat_map(|state| state.families.values()) {
+        let is_given = parts.families.iter().any(|(name, _)| *name == stored.name);
+        if let (Some(number), false) = (system_number(stored.id), is_given)
+            && let Ok(options) = version::family::decode(&stored.options, Order::bytewise())
+        {
+            parts.families.push((stored.name.clone(), CfOptions { system: Some(number), ..options }));
+        }
+    }
+    parts
 }
 
 /// A table as the manifest names it: its family and what is said of it.
@@ -264,7 +278,8 @@ impl Salvage<'_> {
             None if id == 0 => ("default".to_owned(), None),
             None => (format!("family {id}"), None),
         };
-        let family = match self.db.family(&name) {
+        let is_system = |family: &Family| system_number(id).is_some() && family.id() == id;
+        let family = match self.db.family(&name).or_else(|| self.db.families().into_iter().find(is_system)) {
             Some(family) => family,
             None => {
                 let options = options.unwrap_or_else(|| CfOptions { order: order.clone(), ..CfOptions::default() });
@@ -333,7 +348,7 @@ impl Salvage<'_> {
                     greatest = greatest.max(record.seqno);
                     self.report.count(check);
                     ledger.add(record.kind, term(&*keeper, record, check));
-                    self.take(id, &family, record, check)?;
+                    self.take(id, &family, record, check, false)?;
                 }
                 Found::Gap(fence) => gaps.push(fence.clone()),
                 Found::Healed { .. } => self.report.repaired += 1,
@@ -416,7 +431,7 @@ impl Salvage<'_> {
         let Some(into) = self.families.get(&id).filter(|into| !into.fences.is_empty()) else { return Ok(()) };
         let family = into.family.clone();
         table.examine(&*self.parts.companions, true, &mut |found| match found {
-            Found::Record(record, check, _) => self.take(id, &family, record, check),
+            Found::Record(record, check, _) => self.take(id, &family, record, check, false),
             _ => Ok(()),
         })
     }
@@ -570,23 +585,22 @@ impl Salvage<'_> {
     ) -> Result<Stretch> {
         let (env, keeper) = (&self.parts.env, self.parts.companions.clone());
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
-        let (mut next, mut companion) = (None, Vec::new());
+        let (mut next, mut binding) = (None, Binding::default());
         let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
             first.get_or_insert(frame.seqno);
-            for (seqno, operation) in (frame.seqno..).zip(Operations::new(frame.body)?) {
+            for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
                 let operation = operation?;
-                bind_written(&*keeper, operation.companion, seqno, &mut companion);
-                let (key, kind, value) = (operation.key, operation.kind, operation.value);
-                let record = Record { key, seqno, kind, value, companion: &companion };
-                next = Some(seqno + 1);
-                if self.is_news(operation.family, key, seqno) {
-                    let check = keeper.verify(&record, hash_key(key), Protection::Partial);
+                let ends_in_seqno = self.ends_in_seqno(operation.family);
+                let record = binding.record(&operation, (frame.seqno, at), ends_in_seqno, &*keeper)?;
+                next = Some(record.seqno + 1);
+                if self.is_news(operation.family, record.key, record.seqno) {
+                    let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
                     if !self.again {
                         self.report.count(check);
                     }
                     let order = self.order_of(operation.family);
                     let family = self.family(operation.family, &order)?;
-                    self.take(operation.family, &family, &record, check)?;
+                    self.take(operation.family, &family, &record, check, !self.again)?;
                 }
             }
             Ok(())
@@ -610,6 +624,15 @@ impl Salvage<'_> {
         }
     }
 
+    /// True of a family whose keys end in seqnos. Only system families have such keys without a manifest that says so.
+    fn ends_in_seqno(&self, id: u32) -> bool {
+        if let Some(into) = self.families.get(&id) {
+            return into.family.options().key_ends_in_seqno;
+        }
+        let of_that_id = |family: &Family| system_number(id).is_some() && family.id() == id;
+        self.db.families().iter().any(|family| of_that_id(family) && family.options().key_ends_in_seqno)
+    }
+
     fn order_of(&self, id: u32) -> Order {
         let stored = self.state.as_ref().and_then(|state| state.families.get(&id));
         let named = stored.and_then(|stored| self.order_named(&stored.comparator));
@@ -626,8 +649,9 @@ impl Salvage<'_> {
         self.state.is_none() && self.losses.known(id).iter().any(|gap| plan::stands_in(&order, gap, key, seqno))
     }
 
-    /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence.
-    fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check) -> Result<()> {
+    /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met
+    /// it yet, so the row that its stamp asks for is still to be written.
+    fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
         if self.again {
             let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
             let order = family.order();
@@ -650,17 +674,20 @@ impl Salvage<'_> {
             }
             *seen = record.seqno;
         }
-        if check == Check::CompanionDamaged {
+        let keeper = &*self.parts.companions;
+        match carried(keeper, record, check, is_untold)? {
+            Some(companions) => {
+                self.batch.push_with(family.id(), record.kind, record.key, record.value, &companions)?;
+            }
             // The record is right, so its seal made anew is the one it had.
-            self.batch.push(family.id(), record.kind, record.key, record.value, &*self.parts.companions)?;
-        } else {
-            self.batch.push_with(family.id(), record.kind, record.key, record.value, &unbound(record))?;
+            None => self.batch.push(family.id(), record.kind, record.key, record.value, keeper)?,
         }
         if self.batch.len() >= GROUP { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
+            self.batch.grant(SystemPass::for_layers_above());
             self.last = self.db.commit(&mut self.batch, Durability::Os)?;
             self.batch.clear();
         }

@@ -10,14 +10,14 @@ use waxseal_lsm::ledger::Ledger;
 
 use super::options::{Progress, ScrubOptions, goes_on};
 use super::repair::repair_table;
-use super::report::{Report, Token};
+use super::report::{Report, Token, Visited};
 use super::verify::look_at;
 
 /// The longest nap, so that whoever ends a scrub does not wait long.
 const NAP_NANOS: u64 = 100_000_000;
 
 /// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
-pub fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
+pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let mut tables = Vec::new();
     for family in db.families() {
@@ -99,6 +99,9 @@ fn scrub_table(
         let kept = table.meta().ledger;
         let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
         clean &= same;
+        if clean {
+            report.tables.push(Visited::of(table, 0));
+        }
     }
     if !clean {
         match &options.repair {

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
@@ -17,11 +18,13 @@ use waxseal_lsm::sst::{Found, Table};
 
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::repair::finding_of;
-use super::report::{Finding, Outcome, Report};
+use super::report::{Finding, Outcome, Report, Visited};
+use crate::beside::Beside;
+use crate::stamped::is_stamp_hit;
 
 /// Looks at every table, block and record of an open store, at its memtables and at what its log and manifest say, beside readers
 /// and writers. Errors: `Invalid` for a family that is not there, `Closed`.
-pub fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
+pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = chosen(db, options.families.as_deref())?;
     let mut tables = Vec::new();
@@ -64,7 +67,7 @@ pub fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
 pub fn verify_closed(dir: &Path, settings: Settings, parts: Parts, options: VerifyOptions<'_>) -> Result<Report> {
     match Db::open_read_only(dir, settings, parts) {
         Ok(db) => {
-            let report = verify(&db, options);
+            let report = super::verify(&db, options);
             db.close()?;
             report
         }
@@ -83,6 +86,18 @@ fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
 
 /// Looks at one table; what is wrong goes into the report. `progress` hears of bytes, and its error ends the look.
 pub(super) fn look_at(
+    db: &Db,
+    table: &TableRef,
+    report: &mut Report,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let before = report.damage.len();
+    look_into(db, table, report, progress)?;
+    report.tables.push(Visited::of(table, report.damage.len() - before));
+    Ok(())
+}
+
+fn look_into(
     db: &Db,
     table: &TableRef,
     report: &mut Report,
@@ -134,7 +149,7 @@ pub(super) fn look_at(
                 readable += 1;
                 report.count(check);
                 if check == Check::CompanionDamaged {
-                    let message = "the seal of a record was hit, its record is right".to_owned();
+                    let message = format!("{} of a record was hit, its record is right", hit_part(&record));
                     report.damage.push(Finding {
                         file: table.name(),
                         offset: source.offset,
@@ -187,6 +202,19 @@ pub(super) fn look_at(
         report.damage.push(Finding::of(&error, Some(family)));
     }
     Ok(())
+}
+
+/// What was hit beside a record that is right.
+fn hit_part(record: &Record<'_>) -> &'static str {
+    let key_hash = hash(record.key);
+    let beside = Beside::read(record.companion).unwrap_or_default();
+    if is_stamp_hit(record.companion, key_hash) {
+        "the stamp"
+    } else if beside.entries().any(|entry| entry.is_ok_and(|entry| !entry.is_whole(key_hash))) {
+        "an entry"
+    } else {
+        "the seal"
+    }
 }
 
 /// Counts the records of a table in which nothing is wrong.

@@ -4,7 +4,7 @@
 //! Path:   each table opened as what it is said to be, and walked whole -> counts held against what was promised -> rows in the
 //!         paper's form bound to their versions -> `Db::ingest`, which checks every record again and copies it.
 //! Holds:  seals are bound to the new seqno; a record without one is adopted, as the keeper does; rows do not come in, what they
-//!         said of records was checked first. A user's own tombstone of a key that ends in 01 is none of them.
+//!         said of records was checked first. Stamps do not come in: they say who wrote a record elsewhere. A user's own tombstone of a key that ends in 01 is none of them.
 //! Errors: name the file and the offset in it; nothing was changed.
 
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
 use super::{Form, has_seal};
+use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
 use crate::paper::{self, Fault, Pairing, Tally, Written};
 use crate::seal::Seal;
 
@@ -211,9 +212,9 @@ impl Receiver<'_> {
         };
         let form = self.form.rows();
         let ingested = self.db.ingest(self.family, &mut || {
-            let inner = self.cursor(tables);
+            let inner = Box::new(WithoutStamps { inner: self.cursor(tables), companion: None }) as Box<dyn Cursor>;
             Ok(match form {
-                Some(form) => Box::new(WithoutRows { inner, form }) as Box<dyn Cursor>,
+                Some(form) => Box::new(WithoutRows { inner, form }),
                 None => inner,
             })
         })?;
@@ -257,6 +258,68 @@ pub(super) fn bind_rows(form: paper::Form, cursor: &mut dyn Cursor) -> Result<Ta
     }
     pairing.ends()?;
     Ok(*pairing.tally())
+}
+
+/// A cursor that shows records without the stamps of the store they come from.
+struct WithoutStamps {
+    inner: Box<dyn Cursor>,
+    /// The companions of the record under the cursor, if they are others than there.
+    companion: Option<Vec<u8>>,
+}
+
+impl WithoutStamps {
+    fn strip(&mut self, moved: Result<()>) -> Result<()> {
+        self.companion = None;
+        moved?;
+        if self.inner.valid() {
+            let companions = self.inner.record().companion;
+            // What cannot be taken apart goes on as it is, to be refused.
+            if companions.len() > SEAL_BYTES && Beside::read(companions).is_ok_and(|beside| beside.stamp.is_some()) {
+                let mut out = Vec::new();
+                put_without_stamp(companions, &mut out)?;
+                self.companion = Some(out);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cursor for WithoutStamps {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let moved = self.inner.seek(key, seqno);
+        self.strip(moved)
+    }
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let moved = self.inner.seek_for_prev(key, seqno);
+        self.strip(moved)
+    }
+    fn first(&mut self) -> Result<()> {
+        let moved = self.inner.first();
+        self.strip(moved)
+    }
+    fn last(&mut self) -> Result<()> {
+        let moved = self.inner.last();
+        self.strip(moved)
+    }
+    fn next(&mut self) -> Result<()> {
+        let moved = self.inner.next();
+        self.strip(moved)
+    }
+    fn prev(&mut self) -> Result<()> {
+        let moved = self.inner.prev();
+        self.strip(moved)
+    }
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+    fn record(&self) -> Record<'_> {
+        let record = self.inner.record();
+        let companion = self.companion.as_deref().unwrap_or(record.companion);
+        Record { companion, ..record }
+    }
+    fn source(&self) -> Source<'_> {
+        self.inner.source()
+    }
 }
 
 /// A cursor that passes over rows in the paper's form.
