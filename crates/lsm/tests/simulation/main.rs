@@ -8,11 +8,14 @@ mod beside;
 mod care;
 mod flips;
 mod forged;
+mod history;
 mod hurt;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
+mod same;
 mod sweep;
 mod tester;
+mod watched;
 mod world;

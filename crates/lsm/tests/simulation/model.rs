@@ -14,6 +14,7 @@ use waxseal_meta::{Seal, Sealer};
 
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
+use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
@@ -413,6 +414,9 @@ impl Run {
         world.oracle.sync();
         let copy = Db::open(&dir, world.settings(), world.parts())?;
         assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+        if world.config.watched {
+            check_lines(&copy, "the checkpoint")?;
+        }
         copy.close()
     }
 

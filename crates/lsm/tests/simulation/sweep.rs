@@ -14,6 +14,7 @@ use waxseal_lsm::options::Durability;
 
 use crate::beside;
 use crate::oracle::Change;
+use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 
 type Scenario = fn(&mut World) -> Result<()>;
@@ -200,6 +201,9 @@ fn checkpoint(world: &mut World) -> Result<()> {
     world.oracle.sync();
     let copy = Db::open("/copy".as_ref(), world.settings(), world.parts())?;
     assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+    if world.config.watched {
+        check_lines(&copy, "the checkpoint")?;
+    }
     drop(copy);
     many_puts(world, 3)
 }
@@ -322,9 +326,10 @@ fn adoption(world: &mut World) -> Result<()> {
     world.open()?;
     many_puts(world, 12)?;
     world.db().flush()?;
-    many_puts(world, 4)?; // these come out of the log
     world.oracle.sync();
+    many_puts(world, 4)?; // these come out of the log
     world.db().close()?;
+    world.oracle.sync();
     alive(world)?;
     world.db = None;
     world.sealer = Some(beside::sealer(Seals::Following));

@@ -21,7 +21,9 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::beside;
+use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
+use crate::watched::{LINES, Retaining, Scribe, check_lines};
 
 /// Orders keys backwards.
 pub struct Backwards;
@@ -47,6 +49,8 @@ pub struct Config {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
     pub seals: Seals,
+    /// The engine's work is written down, and some versions are retained.
+    pub watched: bool,
 }
 
 /// What stands beside the records.
@@ -67,10 +71,10 @@ pub const CONFIGS: [Config; 8] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, ..MAPPED },
-    Config { name: "plain, sealed", seals: Seals::Following, ..PLAIN },
-    Config { name: "no boot id, sealed", seals: Seals::Following, ..NO_BOOT_ID },
-    Config { name: "large memtable, sealed", seals: Seals::Entries, ..LARGE_MEMTABLE },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
+    Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
+    Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
 ];
 
 const MAPPED: Config = Config {
@@ -83,6 +87,7 @@ const MAPPED: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
     seals: Seals::None,
+    watched: true,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -94,6 +99,7 @@ const PLAIN: Config = Config {
     cache_bytes: 0,
     memtable_bytes: 4096,
     seals: Seals::None,
+    watched: false,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -105,6 +111,7 @@ const NO_BOOT_ID: Config = Config {
     cache_bytes: 2048,
     memtable_bytes: 8192,
     seals: Seals::None,
+    watched: true,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -116,6 +123,7 @@ const LARGE_MEMTABLE: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
     seals: Seals::None,
+    watched: false,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -194,6 +202,8 @@ pub struct World {
     pub sealer: Option<Arc<Sealer>>,
     /// How many fences the default family has; none: there may be two.
     pub fences: Option<usize>,
+    /// Versions that are known.
+    pub history: History,
     seed: u64,
     opens: std::cell::Cell<u64>,
 }
@@ -216,6 +226,7 @@ impl World {
             plan: u64::MAX,
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
             fences: Some(0),
+            history: History::default(),
             seed,
             opens: std::cell::Cell::new(0),
         }
@@ -234,6 +245,7 @@ impl World {
             drain_bytes: 4096,
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
+            chronicle_lines: 12,
             ..Settings::default()
         }
     }
@@ -264,14 +276,21 @@ impl World {
             Some(sealer) => sealer.clone(),
             None => Arc::new(Plain),
         };
-        Parts {
+        let mut parts = Parts {
             env: self.env(),
             companions,
             listener: self.tally.clone(),
             families: vec![("default".to_owned(), self.options("default"))],
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
+        };
+        if self.config.watched {
+            parts.companions = Arc::new(Retaining(parts.companions));
+            parts.chronicle = Some(Arc::new(Scribe));
+            let options = CfOptions { system: Some(LINES.1), ..self.options(LINES.0) };
+            parts.families.push((LINES.0.to_owned(), options));
         }
+        parts
     }
 
     pub fn open(&mut self) -> Result<()> {
@@ -295,6 +314,7 @@ impl World {
         if found != *self.oracle.now() {
             panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
         }
+        self.check_watched();
     }
 
     /// Commits changes as one batch and tells the oracle. Returns the error, if any, after finding out whether the commit took place.
@@ -324,6 +344,7 @@ impl World {
             }
         }
         let outcome = db.commit(&mut batch, durability);
+        let written = changes.clone();
         // A value whose time is over hides what was before it, and is not seen itself.
         let changes: Vec<Change> = changes
             .into_iter()
@@ -334,11 +355,23 @@ impl World {
             .collect();
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
+                self.forget(&written);
                 // A store into the mapping was the last thing this process did: it never returned.
                 self.oracle.commit(changes);
                 Err(Error::closed())
             }
-            Ok(_) => {
+            Ok(last) => {
+                if durability == Durability::Buffered {
+                    self.forget(&written); // a kill may take it away
+                }
+                let first = last + 1 - written.len() as u64;
+                for (seqno, change) in (first..).zip(&written).filter(|_| durability != Durability::Buffered) {
+                    match change {
+                        Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
+                        Change::Delete(family, key) => self.history.add(family, key, seqno, None),
+                        Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
+                    }
+                }
                 self.oracle.commit(changes);
                 self.oracle.acknowledge();
                 if durability == Durability::Sync {
@@ -347,12 +380,23 @@ impl World {
                 Ok(())
             }
             Err(error) => {
+                self.forget(&written);
                 if self.sim.is_crashed() {
                     self.oracle.commit(changes); // may or may not have reached the disk
                 } else {
                     self.settle_doubt(changes);
                 }
                 Err(error)
+            }
+        }
+    }
+
+    /// What became of changes is not known to the history.
+    fn forget(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Put(family, ..) | Change::Delete(family, _) => self.history.forget(family),
+                Change::Create(_) | Change::Drop(_) => {}
             }
         }
     }
@@ -380,7 +424,7 @@ impl World {
 
     /// The digest of every family is that of what it must hold.
     pub fn check_digests(&self) -> Result<()> {
-        for family in self.db().families() {
+        for family in users(self.db()) {
             let found = digest(self.db(), &family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
             let name = family.name();
             assert_eq!(found, self.expected_digest(name), "seed {}: the digest of {name}", self.seed);
@@ -415,6 +459,9 @@ impl World {
     }
 
     fn family_change(&mut self, outcome: Result<()>, change: Change) -> Result<()> {
+        if let Change::Drop(family) = &change {
+            self.history.forget(family);
+        }
         match outcome {
             Ok(()) => {
                 self.oracle.commit(vec![change]);
@@ -505,11 +552,30 @@ impl World {
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
         self.check_fences();
+        if machine {
+            self.history = History::default(); // which versions are lost, their seqnos do not tell
+        }
+        self.check_watched();
         if self.sealer.is_some()
             && self.fences == Some(0)
             && let Err(error) = self.check_digests()
         {
             assert!(self.sim.is_crashed(), "seed {}: the digest after recovery: {error}", self.seed);
+        }
+    }
+
+    /// What the engine did is written down, and what was retained is there.
+    fn check_watched(&self) {
+        if !self.config.watched {
+            return;
+        }
+        let at = format!("seed {}, {}", self.seed, self.config.name);
+        let is_over = |value: &[u8]| self.is_over(value);
+        let checked = self.history.check(self.db(), 40, &at, &is_over);
+        let outcome = check_lines(self.db(), &at).and(checked);
+        match outcome {
+            Ok(checked) => self.tally.add("retained version checked", checked),
+            Err(error) => assert!(self.sim.is_crashed(), "{at}: {error}"),
         }
     }
 
@@ -575,6 +641,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     let env = world.env();
     export(world.db(), &family(from), &env, &dir, &Export { policy, ..Export::default() })?;
     let outcome = import(world.db(), &family(to), &env, &dir);
+    world.history.forget(to);
     let rows = world.oracle.now()[from].clone();
     let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
     if outcome.is_ok() || world.sim.is_crashed() {
@@ -586,8 +653,13 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     outcome.map(drop)
 }
 
+/// The families that users write.
+pub fn users(db: &Db) -> Vec<Family> {
+    db.families().into_iter().filter(|family| family.options().system.is_none()).collect()
+}
+
 pub fn content_of(db: &Db) -> Result<Content> {
-    db.families().into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
+    users(db).into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
 }
 
 pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
