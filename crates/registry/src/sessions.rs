@@ -86,6 +86,18 @@ impl Identity {
     }
 }
 
+impl From<&str> for Identity {
+    fn from(name: &str) -> Identity {
+        Identity::named(name)
+    }
+}
+
+impl From<String> for Identity {
+    fn from(name: String) -> Identity {
+        Identity::named(name)
+    }
+}
+
 /// The key of a session's row.
 pub fn session_key(id: u64) -> Vec<u8> {
     let mut key = vec![ROW];
@@ -126,6 +138,12 @@ impl Session {
     /// Its name; `-` if nobody said who he is.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
+    }
+
+    /// True for the same session of the same store.
+    #[inline]
+    pub fn is(&self, other: &Session) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 
     /// How it was authenticated; none: not at all.

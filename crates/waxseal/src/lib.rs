@@ -40,7 +40,7 @@
 //!
 //! # Threads
 //!
-//! [`Db`], [`ColumnFamily`] and [`Snapshot`] are cheap to clone and may be used from any thread. [`Cursor`], [`Range`] and
+//! [`Db`], [`ColumnFamily`], [`Snapshot`] and [`Session`] are cheap to clone and may be used from any thread. [`Cursor`], [`Range`] and
 //! [`Batch`] may move between threads. Everything that came from a store keeps it open; [`Db::close`] ends it for all of them:
 //! every later call answers [`ErrorKind::Closed`].
 //!
@@ -58,7 +58,9 @@ mod db;
 pub mod exchange;
 mod family;
 mod range;
+pub mod registry;
 mod sealed;
+mod session;
 mod slice;
 mod snapshot;
 mod verify;
@@ -72,7 +74,9 @@ pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
 pub use range::{KeyRange, Keys, Range};
+pub use registry::Identity;
 pub use sealed::Sealed;
+pub use session::Session;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 
