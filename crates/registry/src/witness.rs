@@ -18,8 +18,8 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::{Emitter, Sealer};
 use waxseal_meta::stamp::Stamp;
+use waxseal_meta::{Emitter, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
@@ -88,6 +88,10 @@ impl Emitter for Witness {
 }
 
 impl Chronicle for Witness {
+    fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
+        lines.filter_map(|line| Line::decode(line).ok()).for_each(|line| self.meet(line.time));
+    }
+
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
         Line::of(work, self.clock.now()).encode().ok()
     }

@@ -14,13 +14,13 @@ mod suite {
 
     #[test]
     fn every_mode_says_what_happened() {
-        (0..60).for_each(model::run);
+        (0..24).for_each(model::run);
     }
 
     #[test]
     fn after_every_crash_an_event_is_there_if_what_it_tells_is() {
         for config in [store::SYNC, store::DEFERRED] {
-            crash::sweep(config, 1);
+            crash::sweep(config, 3);
         }
     }
 

@@ -14,10 +14,11 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::{Seal, Sealer};
 use waxseal_registry::{
-    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring, Scope,
-    Session, Setup, Target, Values, Verb,
+    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
+    Scope, Session, Setup, Target, Values, Verb,
 };
 
 /// A wall clock that says what it is told.
@@ -60,7 +61,10 @@ pub(crate) struct Expected {
 pub(crate) enum Entry {
     Added(Expected),
     /// The event of this seqno was deleted by the commit of the other.
-    Deleted { seqno: Seqno, by: Seqno },
+    Deleted {
+        seqno: Seqno,
+        by: Seqno,
+    },
     /// A family went at this seqno.
     Dropped(String, Seqno),
 }
@@ -145,7 +149,8 @@ impl Oracle {
             let by = |entry: &Entry| matches!(entry, Entry::Deleted { seqno, by } if *seqno == event.seqno && *by <= through);
             self.entries.iter().any(by)
         };
-        let added = self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
+        let added =
+            self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
         let mut events: Vec<Expected> =
             added.filter(|event| event.seqno <= through && !deleted(event)).cloned().collect();
         events.sort_by_key(|event| event.seqno);
@@ -292,7 +297,16 @@ impl Store {
         }
         let verbs: Vec<Verb> = writes.iter().map(|write| write.verb).collect();
         let session = self.session(client)?;
-        let last = self.registrar.commit(&mut batch, Durability::Os, session.as_ref(), &verbs)?;
+        let last = match (writes, session.as_ref()) {
+            ([write], who) if write.key.len() % 2 == 1 => {
+                let (kind, value) =
+                    (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
+                let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
+                let draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
+                self.registrar.commit_one(&draft, None, Durability::Os, who, write.verb)?
+            }
+            (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
+        };
         self.alive()?;
         for (at, write) in writes.iter().enumerate() {
             self.oracle.wrote(write, CLIENTS[client], last + 1 + at as u64 - writes.len() as u64);
@@ -343,7 +357,8 @@ impl Store {
         let before = self.seqno();
         self.registrar.drop_family(name, None)?;
         let target = Target::family(name);
-        let found = self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
+        let found =
+            self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
         let seqno = found.iter().map(|event| event.key.seqno).max().unwrap_or(before + 1);
         self.oracle.entries.push(Entry::Dropped(name.to_owned(), seqno));
         if let Some(watching) = self.oracle.watching(&target, Operation::TABLE_DROP) {
