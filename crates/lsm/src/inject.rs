@@ -154,11 +154,14 @@ pub fn look(looking: Option<Box<dyn FnMut()>>) {
 #[inline(always)]
 pub(crate) fn half_shown() {
     #[cfg(feature = "planted")]
-    LOOKING.with(|looking| {
-        if let Some(looking) = &mut *looking.borrow_mut() {
-            looking();
+    {
+        // Taken out while it looks: it may come by here itself, and one that found something looks no more.
+        let taken = LOOKING.with(|looking| looking.borrow_mut().take());
+        if let Some(mut taken) = taken {
+            taken();
+            look(Some(taken));
         }
-    });
+    }
 }
 
 #[cfg(feature = "faults")]

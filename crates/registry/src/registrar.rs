@@ -5,7 +5,6 @@
 //! that is the engine's own commit and one load more.
 
 use std::ops::Bound::Unbounded;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 
@@ -17,9 +16,9 @@ use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::read::Bounds;
-use waxseal_lsm::record::{MAX_SEQNO, Seqno};
-use waxseal_lsm::seam::{Chronicle, Emitted};
-use waxseal_meta::{Emitter, Sealer};
+use waxseal_lsm::record::Seqno;
+use waxseal_lsm::seam::{Chronicle, Draft, Emitted};
+use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::Time;
@@ -187,6 +186,20 @@ impl Registrar {
         hooks.commit(batch, durability, who, verbs)
     }
 
+    /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
+    /// was given with it, if it was. Errors: also what the keeper refuses.
+    #[inline]
+    pub fn commit_one(
+        &self,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        durability: Durability,
+        who: Option<&Session>,
+        verb: Verb,
+    ) -> Result<Seqno> {
+        self.shared.hooks.commit_one(draft, seal, durability, (who, verb))
+    }
+
     /// Creates a family; what was registered of one of that name holds for it.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         self.shared.hooks.create_family(name, options)
@@ -322,8 +335,8 @@ impl Registrar {
         self.reading(at, |reading| reading.latest(query))
     }
 
-    /// Adds an event. `time` none: now. Gives the seqno of its commit, 0 for one of mode async. Errors: `Invalid` if the pair is
-    /// not registered, or the session may not.
+    /// Adds an event, whatever the mode in a commit of its own. `time` none: now. Gives the seqno of that commit. Errors: `Invalid`
+    /// if the pair is not registered, or the session may not.
     pub fn log_add(
         &self,
         target: &Target,
@@ -342,16 +355,6 @@ impl Registrar {
         let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));
         make(Time::FIRST).encode()?;
         let retention = retention_of(watching);
-        if watching.options.mode == Mode::Async {
-            let numbered = |now: Time| {
-                let mut event = make(now);
-                event.key.seqno = hooks.again.fetch_add(1, Relaxed) & MAX_SEQNO; // it has no commit of its own
-                event
-            };
-            if hooks.add_later(numbered, retention)? {
-                return Ok(0);
-            }
-        }
         hooks.add(hooks.db.settings().durability, retention, make)
     }
 

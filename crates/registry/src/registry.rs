@@ -159,8 +159,9 @@ impl Hooks {
     ) -> Result<()> {
         let _turn = lock(&self.turn);
         if let Some(watching) = self.matching.load().find(target, operation) {
-            let event = self.event_now(watching, target, operation, payload, who)?;
-            push_event(&mut batch, &event, retention_of(watching), &self.sealer)?;
+            let now = self.witness.clock.now();
+            let event = event_at(now, watching, (target, operation), payload, who);
+            push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
         }
         self.commit_rules(&mut batch, next)
     }
@@ -180,18 +181,6 @@ impl Hooks {
             self.matching.replace(next);
         }
         Ok(())
-    }
-
-    /// An event of this moment, in the name of a session, by a registration.
-    pub(crate) fn event_now(
-        &self,
-        watching: &Registration,
-        target: &Target,
-        operation: Operation,
-        payload: Payload,
-        who: Option<&Session>,
-    ) -> Result<Event> {
-        Ok(event_at(self.witness.clock.now(), watching, (target, operation), payload, who))
     }
 }
 

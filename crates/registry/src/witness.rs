@@ -14,14 +14,16 @@ use std::sync::Arc;
 use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
-use waxseal_lsm::record::Record;
-use waxseal_lsm::seam::{Chronicle, Emitted, Emitting, Work};
-use waxseal_meta::Emitter;
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
+use waxseal_meta::builtin::{Expiry, standard};
+use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
+use waxseal_meta::{Emitter, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
-use crate::emission::{Done, event_of};
+use crate::emission::{Done, event_of, expires};
 use crate::families::{LOG_ID, SESSIONS_ID};
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
@@ -30,11 +32,14 @@ use crate::sessions::{Identity, Session, Sessions, session_key};
 pub(crate) struct Witness {
     pub(crate) clock: Clock,
     pub(crate) sessions: Sessions,
+    /// Seals rows that have a time at which they end.
+    sealer: Sealer,
 }
 
 impl Witness {
     pub(crate) fn new(wall: Arc<dyn env::Clock>) -> Witness {
-        Witness { clock: Clock::new(wall), sessions: Sessions::default() }
+        let sealer = Sealer::new().with(standard());
+        Witness { clock: Clock::new(wall), sessions: Sessions::default(), sealer }
     }
 
     /// From now on times come behind this one. One that no clock gave is passed over: damage must not stop the clock.
@@ -65,7 +70,15 @@ impl Emitter for Witness {
         let Record { key, kind, value, seqno, .. } = *record;
         let done = Done { family: family.name, key, kind, value, seqno };
         let (key, value) = event_of(&done, stamp, &who, None).encode()?;
-        rows.push(Emitted { family: LOG_ID, key, seqno, value, companion: Vec::new() });
+        let mut companion = Vec::new();
+        if let Some(micros) = expires(Time(stamp.time), stamp.retention) {
+            let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
+            let (family, kind, key_hash) = (LOG_ID, Kind::Put, None);
+            let draft = Draft { family, kind, key: &key, value: &value, key_hash, entries: &entries };
+            self.sealer.on_write(&draft, &mut companion)?;
+            self.sealer.bind(&mut companion, None, seqno);
+        }
+        rows.push(Emitted { family: LOG_ID, key, seqno, value, companion });
         Ok(())
     }
 
@@ -75,6 +88,10 @@ impl Emitter for Witness {
 }
 
 impl Chronicle for Witness {
+    fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
+        lines.filter_map(|line| Line::decode(line).ok()).for_each(|line| self.meet(line.time));
+    }
+
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
         Line::of(work, self.clock.now()).encode().ok()
     }

@@ -364,6 +364,7 @@ impl Batch {
             self.meet(&cf.who)?;
         }
         write.push(&self.inner, cf.family.id(), &mut self.operations)?;
+        self.operations.hold();
         if let Some(verb) = verb {
             // Those before it are called what they are: a delete by what it does.
             self.verbs.resize(self.operations.len() - 1, Verb::Update);

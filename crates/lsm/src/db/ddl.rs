@@ -139,8 +139,8 @@ impl Inner {
 
     /// Ends the history of a family that is marked as dropped, and makes it durable.
     fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
-        let started = self.now_nanos();
         let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
+        let started = self.now_nanos();
         let seqno = self.take_seqno(family, then)?;
         let moment = self.sync_log()?; // I15
         let (families, next_file) = (self.families(), || self.new_file_number());

@@ -18,8 +18,6 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, Rows};
 
-use waxseal_meta::Seal;
-
 use crate::oracle::Change;
 
 /// The family of the oracle that stands for all of them.
@@ -149,7 +147,14 @@ impl Companions for Watching {
         family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec())?;
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);
         let mut companion = Vec::new();
-        let draft = Draft { family: system_id(LOG_NUMBER), kind: Kind::Put, key: &key, value: &value, entries: &[] };
+        let draft = Draft {
+            family: system_id(LOG_NUMBER),
+            kind: Kind::Put,
+            key: &key,
+            value: &value,
+            entries: &[],
+            key_hash: None,
+        };
         self.0.on_write(&draft, &mut companion)?;
         self.0.bind(&mut companion, None, record.seqno);
         rows.push(Emitted { family: system_id(LOG_NUMBER), key, seqno: record.seqno, value, companion });
@@ -162,11 +167,10 @@ impl Companions for Watching {
         self.0.bind(companion, old, new);
     }
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        // What the key is in a seal does not depend on the value.
-        if let Some(word) = companion.get_mut(1..).and_then(|rest| rest.first_chunk_mut::<8>()) {
-            let of = |key: &[u8]| Seal::of(key, b"").number();
-            *word = (u64::from_le_bytes(*word) ^ of(old_key) ^ of(new_key)).to_le_bytes();
-        }
+        self.0.rekey(companion, old_key, new_key);
+    }
+    fn retains(&self, record: &Record<'_>) -> bool {
+        self.0.retains(record)
     }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         self.0.on_build(record, source, out)

@@ -3,7 +3,7 @@
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::error::Result;
 use waxseal_registry::{Event, Operation, Query, Target, Values};
 
 use crate::store::{ASYNC, Config, Entry, Expected, Oracle, Store, same, told};
@@ -13,7 +13,6 @@ const LOSSES: [fn(u64) -> Crash; 3] =
 
 /// What is done; the oracle has heard of it all at the end.
 fn scenario(store: &mut Store) -> Result<()> {
-    let alive = |store: &Store| if store.sim.is_crashed() { Err(Error::closed()) } else { Ok(()) };
     store.put("default", b"unwatched", b"0")?;
     store.register(Target::family("default"), Some(Operation::ROW_UPDATE), Values::New)?;
     store.register(Target::key("kept", *b"k"), None, Values::OldNew)?;
@@ -22,7 +21,7 @@ fn scenario(store: &mut Store) -> Result<()> {
         store.put("default", &[n], &[n; 40])?;
         store.put("kept", b"k", &[n; 9])?;
     }
-    alive(store)?;
+    store.alive()?;
     store.db.flush()?;
     for n in 0..3u8 {
         store.put("default", &[n], &[n; 40])?;
@@ -36,29 +35,28 @@ fn scenario(store: &mut Store) -> Result<()> {
         verb: waxseal_registry::Verb::Update,
     };
     store.write(&[write(7), write(8)], 2)?;
-    alive(store)?;
+    store.alive()?;
     let app = store.registrar.define("app.checked", None)?;
     store.register(Target::Cluster, Some(app), Values::None)?;
     store.add(Target::Node("n".to_owned()), app, "whole")?;
     while store.db.step()? {}
-    alive(store)?;
+    store.alive()?;
     store.renew("kept")?;
-    alive(store)?;
+    store.alive()?;
     store.put("kept", b"k", b"anew")?;
     store.unregister(&Target::family("default"), Some(Operation::ROW_UPDATE))?;
     store.put("default", &[1], b"unwatched")?;
-    alive(store)?;
+    store.alive()?;
     store.restart()?;
-    alive(store)?;
+    store.alive()?;
     store.register(Target::family("default"), Some(Operation::ROW_UPDATE), Values::Hash)?;
     store.put("default", &[1], b"watched")?;
     store.db.settle()?;
-    store.put("default", &[2], b"last")
-        .map(|_| ())
+    store.put("default", &[2], b"last").map(|_| ())
 }
 
 /// Stops the scenario at every step, or every so many.
-pub fn sweep(config: Config, every: usize) {
+pub(crate) fn sweep(config: Config, every: usize) {
     let (mut whole, steps) = undisturbed(config);
     whole.check_now();
     let oracle = std::mem::take(&mut whole.oracle);
@@ -144,7 +142,7 @@ fn check_times(events: &[Event], context: &str) {
 }
 
 /// A crash loses no more events of mode async than the ring holds, and keeps none of a commit that is gone.
-pub fn lossy() {
+pub(crate) fn lossy() {
     let (mut whole, steps) = undisturbed(ASYNC);
     whole.check_now();
     let oracle = std::mem::take(&mut whole.oracle);
@@ -161,7 +159,8 @@ pub fn lossy() {
         let found: Vec<Expected> = store.everything(At::Latest).unwrap().iter().map(told).collect();
         let expected = expected(&store, &oracle, store.seqno());
         let known = |event: &&Expected| {
-            expected.iter().any(|one| one.target == event.target && one.seqno == event.seqno) || event.operation.is_defined()
+            expected.iter().any(|one| one.target == event.target && one.seqno == event.seqno)
+                || event.operation.is_defined()
         };
         assert_eq!(found.iter().filter(|event| !known(event)).count(), 0, "of a commit that is gone, at step {step}");
         let lost = expected.iter().filter(|event| !found.iter().any(|one| one.target == event.target)).count();

@@ -10,19 +10,20 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent, Snapshot};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{self, Env};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::{Seal, Sealer};
 use waxseal_registry::{
-    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring, Scope,
-    Session, Setup, Target, Time, Values, Verb,
+    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
+    Scope, Session, Setup, Target, Values, Verb,
 };
 
 /// A wall clock that says what it is told.
 #[derive(Default)]
-pub struct Told(pub AtomicU64);
+pub(crate) struct Told(pub(crate) AtomicU64);
 
 impl env::Clock for Told {
     fn wall_micros(&self) -> u64 {
@@ -47,40 +48,43 @@ impl Comparator for Backwards {
 
 /// An event that must be there, but for its time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Expected {
-    pub target: Target,
-    pub operation: Operation,
-    pub client: String,
-    pub seqno: Seqno,
-    pub payload: Payload,
+pub(crate) struct Expected {
+    pub(crate) target: Target,
+    pub(crate) operation: Operation,
+    pub(crate) client: String,
+    pub(crate) seqno: Seqno,
+    pub(crate) payload: Payload,
 }
 
 /// What became of the log in the order of commits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Entry {
+pub(crate) enum Entry {
     Added(Expected),
     /// The event of this seqno was deleted by the commit of the other.
-    Deleted { seqno: Seqno, by: Seqno },
+    Deleted {
+        seqno: Seqno,
+        by: Seqno,
+    },
     /// A family went at this seqno.
     Dropped(String, Seqno),
 }
 
 /// One operation of a batch.
 #[derive(Clone, Debug)]
-pub struct Write {
-    pub family: &'static str,
-    pub key: Vec<u8>,
+pub(crate) struct Write {
+    pub(crate) family: &'static str,
+    pub(crate) key: Vec<u8>,
     /// None: it is deleted.
-    pub value: Option<Vec<u8>>,
-    pub verb: Verb,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) verb: Verb,
 }
 
 /// What was registered, and what must have come of it.
 #[derive(Clone, Default)]
-pub struct Oracle {
-    pub registered: Vec<Registration>,
-    pub content: BTreeMap<(String, Vec<u8>), Vec<u8>>,
-    pub entries: Vec<Entry>,
+pub(crate) struct Oracle {
+    pub(crate) registered: Vec<Registration>,
+    pub(crate) content: BTreeMap<(String, Vec<u8>), Vec<u8>>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 impl Oracle {
@@ -129,13 +133,24 @@ impl Oracle {
         }
     }
 
+    /// What is registered changes; `last` is the seqno of the event, or of the change if nobody watches that.
+    fn changed(&mut self, target: &Target, operation: Operation, mut payload: Payload, last: Seqno) {
+        let Some(watching) = self.watching(target, operation) else { return };
+        if watching.target != *target {
+            payload.push(Field::Via(watching.target.to_path().unwrap()));
+        }
+        let (target, client, seqno) = (target.clone(), "-".to_owned(), last - 1);
+        self.entries.push(Entry::Added(Expected { target, operation, client, seqno, payload }));
+    }
+
     /// The events of commits up to a seqno.
-    pub fn events(&self, through: Seqno) -> Vec<Expected> {
+    pub(crate) fn events(&self, through: Seqno) -> Vec<Expected> {
         let deleted = |event: &Expected| {
             let by = |entry: &Entry| matches!(entry, Entry::Deleted { seqno, by } if *seqno == event.seqno && *by <= through);
             self.entries.iter().any(by)
         };
-        let added = self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
+        let added =
+            self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
         let mut events: Vec<Expected> =
             added.filter(|event| event.seqno <= through && !deleted(event)).cloned().collect();
         events.sort_by_key(|event| event.seqno);
@@ -145,31 +160,31 @@ impl Oracle {
 
 /// How the stores of a run are set up.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
-    pub mode: Mode,
-    pub memtable_bytes: usize,
-    pub ring: Ring,
+pub(crate) struct Config {
+    pub(crate) mode: Mode,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) ring: Ring,
 }
 
-pub const SYNC: Config = Config {
+pub(crate) const SYNC: Config = Config {
     mode: Mode::Sync,
     memtable_bytes: 16 * 1024,
     ring: Ring { events: 8, when_full: waxseal_registry::WhenFull::Backpressure },
 };
-pub const DEFERRED: Config = Config { mode: Mode::Deferred, ..SYNC };
-pub const ASYNC: Config = Config { mode: Mode::Async, ..SYNC };
+pub(crate) const DEFERRED: Config = Config { mode: Mode::Deferred, ..SYNC };
+pub(crate) const ASYNC: Config = Config { mode: Mode::Async, ..SYNC };
 
-pub const DIR: &str = "/store";
-pub const FAMILIES: [&str; 3] = ["default", "kept", "back"];
+pub(crate) const DIR: &str = "/store";
+pub(crate) const FAMILIES: [&str; 3] = ["default", "kept", "back"];
 const CLIENTS: [(&str, Option<&str>); 3] = [("-", None), ("alice", None), ("bob", Some("password"))];
 
-pub struct Store {
-    pub config: Config,
-    pub sim: SimFs,
-    pub wall: Arc<Told>,
-    pub oracle: Oracle,
-    pub db: Db,
-    pub registrar: Registrar,
+pub(crate) struct Store {
+    pub(crate) config: Config,
+    pub(crate) sim: SimFs,
+    pub(crate) wall: Arc<Told>,
+    pub(crate) oracle: Oracle,
+    pub(crate) db: Db,
+    pub(crate) registrar: Registrar,
 }
 
 fn options(name: &str) -> CfOptions {
@@ -187,7 +202,7 @@ fn options(name: &str) -> CfOptions {
     }
 }
 
-pub fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
+pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
     let env = Env { clock: wall.clone(), ..sim.env(sim.steps() + 1) };
     let prepared = Registrar::prepare(Setup { ring: config.ring, ..Setup::new(&env) });
     let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
@@ -215,7 +230,7 @@ pub fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Regist
 }
 
 impl Store {
-    pub fn new(config: Config, sim: &SimFs) -> Result<Store> {
+    pub(crate) fn new(config: Config, sim: &SimFs) -> Result<Store> {
         let wall = Arc::new(Told(AtomicU64::new(1_000_000)));
         let (db, registrar) = open(config, sim, &wall)?;
         let store = Store { config, sim: sim.clone(), wall, oracle: Oracle::default(), db, registrar };
@@ -226,7 +241,7 @@ impl Store {
     }
 
     /// What a crash left of a store, or a new one if it left none. The wall clock is behind.
-    pub fn new_or_old(config: Config, sim: &SimFs) -> Result<Store> {
+    pub(crate) fn new_or_old(config: Config, sim: &SimFs) -> Result<Store> {
         let wall = Arc::new(Told(AtomicU64::new(500_000)));
         let (db, registrar) = open(config, sim, &wall)?;
         let store = Store { config, sim: sim.clone(), wall, oracle: Oracle::default(), db, registrar };
@@ -237,27 +252,32 @@ impl Store {
     }
 
     /// Opens the store anew, after a close or a crash.
-    pub fn reopen(&mut self) -> Result<()> {
+    pub(crate) fn reopen(&mut self) -> Result<()> {
         (self.db, self.registrar) = open(self.config, &self.sim, &self.wall)?;
         Ok(())
     }
 
     /// Closes and opens again.
-    pub fn restart(&mut self) -> Result<()> {
+    pub(crate) fn restart(&mut self) -> Result<()> {
         self.registrar.close()?;
         self.db.close()?;
         self.reopen()
     }
 
-    pub fn seqno(&self) -> Seqno {
+    /// An error if the simulated crash has struck: a store into the mapping cannot say so itself.
+    pub(crate) fn alive(&self) -> Result<()> {
+        if self.sim.is_crashed() { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    pub(crate) fn seqno(&self) -> Seqno {
         self.db.snapshot().unwrap().seqno()
     }
 
-    pub fn family(&self, name: &str) -> Family {
+    pub(crate) fn family(&self, name: &str) -> Family {
         self.db.family(name).unwrap()
     }
 
-    pub fn session(&self, client: usize) -> Result<Option<Session>> {
+    pub(crate) fn session(&self, client: usize) -> Result<Option<Session>> {
         let (name, how) = CLIENTS[client];
         if client == 0 {
             return Ok(None);
@@ -268,7 +288,7 @@ impl Store {
     }
 
     /// Commits writes as one batch, and tells the oracle.
-    pub fn write(&mut self, writes: &[Write], client: usize) -> Result<Seqno> {
+    pub(crate) fn write(&mut self, writes: &[Write], client: usize) -> Result<Seqno> {
         let mut batch = Batch::new();
         for write in writes {
             let kind = if write.value.is_some() { Kind::Put } else { Kind::Delete };
@@ -277,50 +297,68 @@ impl Store {
         }
         let verbs: Vec<Verb> = writes.iter().map(|write| write.verb).collect();
         let session = self.session(client)?;
-        let last = self.registrar.commit(&mut batch, Durability::Os, session.as_ref(), &verbs)?;
+        let last = match (writes, session.as_ref()) {
+            ([write], who) if write.key.len() % 2 == 1 => {
+                let (kind, value) =
+                    (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
+                let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
+                let draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
+                self.registrar.commit_one(&draft, None, Durability::Os, who, write.verb)?
+            }
+            (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
+        };
+        self.alive()?;
         for (at, write) in writes.iter().enumerate() {
             self.oracle.wrote(write, CLIENTS[client], last + 1 + at as u64 - writes.len() as u64);
         }
         Ok(last)
     }
 
-    pub fn put(&mut self, family: &'static str, key: &[u8], value: &[u8]) -> Result<Seqno> {
+    pub(crate) fn put(&mut self, family: &'static str, key: &[u8], value: &[u8]) -> Result<Seqno> {
         let write = Write { family, key: key.to_vec(), value: Some(value.to_vec()), verb: Verb::Update };
         self.write(&[write], 1)
     }
 
     /// The options that this store's mode has for what is asked.
-    pub fn options(&self, scope: Scope, values: Values) -> Options {
+    pub(crate) fn options(&self, scope: Scope, values: Values) -> Options {
         let history = values == Values::OldNew && self.config.mode != Mode::Sync;
         Options { scope, mode: self.config.mode, values, history, retention: None }
     }
 
-    pub fn register(&mut self, target: Target, operation: Option<Operation>, values: Values) -> Result<()> {
+    pub(crate) fn register(&mut self, target: Target, operation: Option<Operation>, values: Values) -> Result<()> {
         let scope = if matches!(target, Target::Key { .. }) { Scope::Exact } else { Scope::Subtree };
         let options = self.options(scope, values);
         let is_pair = |one: &Registration| one.target == target && one.operation == operation;
         let known = self.oracle.registered.iter().any(is_pair);
         let new = self.registrar.register(&target, operation, Some(options), None)?;
+        self.alive()?;
         assert_eq!(new, !known);
+        let (_, row) = Registration { target: target.clone(), operation, options }.encode()?;
+        self.oracle.changed(&target, Operation::REGISTRY_ADD, Payload::new().with(Field::Options(row)), self.seqno());
         self.oracle.registered.retain(|one| !is_pair(one));
         self.oracle.registered.push(Registration { target, operation, options });
         Ok(())
     }
 
-    pub fn unregister(&mut self, target: &Target, operation: Option<Operation>) -> Result<()> {
+    pub(crate) fn unregister(&mut self, target: &Target, operation: Option<Operation>) -> Result<()> {
         let is_pair = |one: &Registration| one.target == *target && one.operation == operation;
         let known = self.oracle.registered.iter().any(is_pair);
         assert_eq!(self.registrar.unregister(target, operation, None)?, known);
+        self.alive()?;
+        if known {
+            self.oracle.changed(target, Operation::REGISTRY_DELETE, Payload::new(), self.seqno());
+        }
         self.oracle.registered.retain(|one| !is_pair(one));
         Ok(())
     }
 
     /// Drops a family and makes it anew.
-    pub fn renew(&mut self, name: &'static str) -> Result<()> {
+    pub(crate) fn renew(&mut self, name: &'static str) -> Result<()> {
         let before = self.seqno();
         self.registrar.drop_family(name, None)?;
         let target = Target::family(name);
-        let found = self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
+        let found =
+            self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
         let seqno = found.iter().map(|event| event.key.seqno).max().unwrap_or(before + 1);
         self.oracle.entries.push(Entry::Dropped(name.to_owned(), seqno));
         if let Some(watching) = self.oracle.watching(&target, Operation::TABLE_DROP) {
@@ -337,7 +375,7 @@ impl Store {
     }
 
     /// Adds an event that is not of a write.
-    pub fn add(&mut self, target: Target, operation: Operation, text: &str) -> Result<()> {
+    pub(crate) fn add(&mut self, target: Target, operation: Operation, text: &str) -> Result<()> {
         let watching = self.oracle.watching(&target, operation).cloned();
         let outcome = self.registrar.log_add(&target, operation, None, Payload::text(text), None);
         let Some(watching) = watching else {
@@ -349,45 +387,49 @@ impl Store {
             payload.push(Field::Via(watching.target.to_path().unwrap()));
         }
         let seqno = outcome?;
+        self.alive()?;
         let client = "-".to_owned();
         self.oracle.entries.push(Entry::Added(Expected { target, operation, client, seqno, payload }));
         Ok(())
     }
 
     /// All events that a query finds, those of the engine's own work left out.
-    pub fn find(&self, query: &Query, at: At<'_>) -> Result<Vec<Event>> {
+    pub(crate) fn find(&self, query: &Query, at: At<'_>) -> Result<Vec<Event>> {
         let events = self.registrar.log_query(query, &Paging::ALL, at, None)?.events;
         Ok(events.into_iter().filter(|event| !is_engines(event)).collect())
     }
 
-    pub fn everything(&self, at: At<'_>) -> Result<Vec<Event>> {
+    pub(crate) fn everything(&self, at: At<'_>) -> Result<Vec<Event>> {
         self.find(&Query { below: true, ..Query::of(Target::Cluster) }, at)
     }
 
     /// Deletes what a query finds, and tells the oracle.
-    pub fn delete(&mut self, query: &Query) -> Result<()> {
+    pub(crate) fn delete(&mut self, query: &Query) -> Result<()> {
+        self.registrar.drain()?;
         let gone = self.find(query, At::Latest)?;
         let deleted = self.registrar.log_delete(query, None)?;
-        assert_eq!(deleted, gone.len() as u64);
+        let engines = query.below && query.target == Target::Cluster; // some of its events are rows by now
+        assert!(deleted == gone.len() as u64 || engines && deleted > gone.len() as u64);
         let by = self.seqno();
         self.oracle.entries.extend(gone.iter().map(|event| Entry::Deleted { seqno: event.key.seqno, by }));
         Ok(())
     }
 
     /// Checks that exactly the expected events are there, in the order of their keys and with times that rise with their seqnos.
-    pub fn check(&self, at: At<'_>, snapshot: &Snapshot) -> Vec<Event> {
+    pub(crate) fn check(&self, at: At<'_>, snapshot: &Snapshot) -> Vec<Event> {
         let mut found = self.everything(at).unwrap();
         assert!(found.is_sorted_by_key(|event| event.encode().unwrap().0), "events out of order");
         found.sort_by_key(|event| event.key.seqno);
         for pair in found.windows(2) {
-            assert!(pair[0].key.time <= pair[1].key.time, "times do not rise with commits: {pair:#?}");
+            let [before, after] = [&pair[0].key, &pair[1].key];
+            assert!(before.time <= after.time, "times do not rise with commits: {before:?} {after:?}");
         }
         let said: Vec<Expected> = found.iter().map(told).collect();
         same(&said, &self.oracle.events(snapshot.seqno()));
         found
     }
 
-    pub fn check_now(&self) -> Vec<Event> {
+    pub(crate) fn check_now(&self) -> Vec<Event> {
         self.registrar.drain().unwrap();
         let snapshot = self.db.snapshot().unwrap();
         self.check(At::Latest, &snapshot)
@@ -395,13 +437,13 @@ impl Store {
 }
 
 /// What an event says, but for its time.
-pub fn told(event: &Event) -> Expected {
+pub(crate) fn told(event: &Event) -> Expected {
     let (key, payload) = (event.key.clone(), event.payload.clone());
     Expected { target: key.target, operation: key.operation, client: key.client, seqno: key.seqno, payload }
 }
 
 /// Fails with the first difference.
-pub fn same(found: &[Expected], expected: &[Expected]) {
+pub(crate) fn same(found: &[Expected], expected: &[Expected]) {
     for event in expected {
         assert!(found.contains(event), "not in the log: {event:?}\nwhich has {} of {}", found.len(), expected.len());
     }
@@ -411,11 +453,6 @@ pub fn same(found: &[Expected], expected: &[Expected]) {
     assert_eq!(found.len(), expected.len(), "an event twice");
 }
 
-pub fn is_engines(event: &Event) -> bool {
+pub(crate) fn is_engines(event: &Event) -> bool {
     matches!(event.key.target, Target::Engine(_) | Target::TableFile(_))
-}
-
-/// The time of the event of a seqno.
-pub fn time_of(events: &[Event], seqno: Seqno) -> Time {
-    events.iter().find(|event| event.key.seqno == seqno).map_or(Time::FIRST, |event| event.key.time)
 }

@@ -9,8 +9,9 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::{Env, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values};
+use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb};
 
 use crate::store::Told;
 
@@ -36,13 +37,19 @@ fn open(wall: Option<u64>) -> (Db, Registrar) {
 }
 
 fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
+    let family = db.family("users").unwrap().id();
+    if key.last().is_some_and(|last| last % 2 == 0) {
+        let (kind, value) = (Kind::Put, b"value");
+        let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
+        return registrar.commit_one(&draft, None, Durability::Os, None, Verb::Update).unwrap();
+    }
     let mut batch = Batch::new();
-    batch.push(db.family("users").unwrap().id(), Kind::Put, key, b"value", db.companions()).unwrap();
+    batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();
     registrar.commit(&mut batch, Durability::Os, None, &[]).unwrap()
 }
 
 /// Eight write while one registers and takes back: exactly what lies between is logged, and times rise with commits.
-pub fn exact() {
+pub(crate) fn exact() {
     for mode in [Mode::Deferred, Mode::Sync] {
         let (db, registrar) = open(None);
         let target = Target::family("users");
@@ -98,7 +105,7 @@ pub fn exact() {
 }
 
 /// While the clock stands, each of very many events has a row of its own.
-pub fn one_instant(threads: u64, each: u64) {
+pub(crate) fn one_instant(threads: u64, each: u64) {
     for mode in [Mode::Deferred, Mode::Sync, Mode::Async] {
         let (db, registrar) = open(Some(77));
         let target = Target::key("users", *b"k");
@@ -106,7 +113,11 @@ pub fn one_instant(threads: u64, each: u64) {
         registrar.register(&target, None, Some(options), None).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| (0..each).for_each(|_| drop(put(&db, &registrar, b"k"))));
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        put(&db, &registrar, b"k");
+                    }
+                });
             }
         });
         registrar.drain().unwrap();
