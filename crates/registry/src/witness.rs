@@ -18,8 +18,8 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::{Emitter, Sealer};
 use waxseal_meta::stamp::Stamp;
+use waxseal_meta::{Emitter, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};

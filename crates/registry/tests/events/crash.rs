@@ -52,8 +52,7 @@ fn scenario(store: &mut Store) -> Result<()> {
     store.register(Target::family("default"), Some(Operation::ROW_UPDATE), Values::Hash)?;
     store.put("default", &[1], b"watched")?;
     store.db.settle()?;
-    store.put("default", &[2], b"last")
-        .map(|_| ())
+    store.put("default", &[2], b"last").map(|_| ())
 }
 
 /// Stops the scenario at every step, or every so many.
@@ -160,7 +159,8 @@ pub(crate) fn lossy() {
         let found: Vec<Expected> = store.everything(At::Latest).unwrap().iter().map(told).collect();
         let expected = expected(&store, &oracle, store.seqno());
         let known = |event: &&Expected| {
-            expected.iter().any(|one| one.target == event.target && one.seqno == event.seqno) || event.operation.is_defined()
+            expected.iter().any(|one| one.target == event.target && one.seqno == event.seqno)
+                || event.operation.is_defined()
         };
         assert_eq!(found.iter().filter(|event| !known(event)).count(), 0, "of a commit that is gone, at step {step}");
         let lost = expected.iter().filter(|event| !found.iter().any(|one| one.target == event.target)).count();

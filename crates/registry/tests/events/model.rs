@@ -195,4 +195,3 @@ impl Run {
         same(&found.iter().map(told).collect::<Vec<_>>(), &expected.iter().map(told).collect::<Vec<_>>());
     }
 }
-

@@ -16,8 +16,8 @@ use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_meta::{Seal, Sealer};
 use waxseal_registry::{
-    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring, Scope,
-    Session, Setup, Target, Values, Verb,
+    Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
+    Scope, Session, Setup, Target, Values, Verb,
 };
 
 /// A wall clock that says what it is told.
@@ -60,7 +60,10 @@ pub(crate) struct Expected {
 pub(crate) enum Entry {
     Added(Expected),
     /// The event of this seqno was deleted by the commit of the other.
-    Deleted { seqno: Seqno, by: Seqno },
+    Deleted {
+        seqno: Seqno,
+        by: Seqno,
+    },
     /// A family went at this seqno.
     Dropped(String, Seqno),
 }
@@ -135,7 +138,8 @@ impl Oracle {
             let by = |entry: &Entry| matches!(entry, Entry::Deleted { seqno, by } if *seqno == event.seqno && *by <= through);
             self.entries.iter().any(by)
         };
-        let added = self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
+        let added =
+            self.entries.iter().filter_map(|entry| if let Entry::Added(event) = entry { Some(event) } else { None });
         let mut events: Vec<Expected> =
             added.filter(|event| event.seqno <= through && !deleted(event)).cloned().collect();
         events.sort_by_key(|event| event.seqno);
@@ -326,7 +330,8 @@ impl Store {
         let before = self.seqno();
         self.registrar.drop_family(name, None)?;
         let target = Target::family(name);
-        let found = self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
+        let found =
+            self.find(&Query { operation: Some(Operation::TABLE_DROP), ..Query::of(target.clone()) }, At::Latest)?;
         let seqno = found.iter().map(|event| event.key.seqno).max().unwrap_or(before + 1);
         self.oracle.entries.push(Entry::Dropped(name.to_owned(), seqno));
         if let Some(watching) = self.oracle.watching(&target, Operation::TABLE_DROP) {
