@@ -10,6 +10,7 @@ mod opening;
 mod read_only;
 mod reader;
 mod replace;
+mod rules;
 mod scripts;
 mod space;
 mod support;
