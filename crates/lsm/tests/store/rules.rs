@@ -95,7 +95,7 @@ fn nothing_is_ordered_behind_the_end_of_its_family() {
                         begun.wait();
                         loop {
                             n += 1;
-                            match put(db, family, &(writer << 32 | n).to_be_bytes(), b"v", Durability::Os) {
+                            match put(db, family, &(writer << 32 | n).to_le_bytes(), b"v", Durability::Os) {
                                 Ok(seqno) => seqnos.push(seqno),
                                 Err(error) => {
                                     assert_eq!(*error.kind(), ErrorKind::Invalid, "{error}");
