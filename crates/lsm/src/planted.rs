@@ -53,11 +53,19 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
 }
 
 impl Bug {
     /// Every planted bug.
-    pub const ALL: [Bug; 46] = [
+    pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -104,6 +112,14 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
     ];
 }
 

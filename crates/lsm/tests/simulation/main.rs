@@ -6,6 +6,7 @@
 
 mod beside;
 mod care;
+mod events;
 mod flips;
 mod forged;
 mod history;
@@ -14,6 +15,7 @@ mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
+mod rules;
 mod same;
 mod sweep;
 mod tester;

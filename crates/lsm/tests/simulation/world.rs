@@ -13,7 +13,7 @@ use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
 use waxseal_meta::care::{Digest, digest};
 use waxseal_meta::exchange::{Export, Policy, export, import};
@@ -21,6 +21,7 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::beside;
+use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
 use crate::watched::{LINES, Retaining, Scribe, check_lines};
@@ -51,6 +52,8 @@ pub struct Config {
     pub seals: Seals,
     /// The engine's work is written down, and some versions are retained.
     pub watched: bool,
+    /// Some values are watched, and a log tells of them.
+    pub events: bool,
 }
 
 /// What stands beside the records.
@@ -66,7 +69,7 @@ pub enum Seals {
     Entries,
 }
 
-pub const CONFIGS: [Config; 8] = [
+pub const CONFIGS: [Config; 10] = [
     MAPPED,
     PLAIN,
     NO_BOOT_ID,
@@ -75,6 +78,8 @@ pub const CONFIGS: [Config; 8] = [
     Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
+    Config { name: "mapped, events", events: true, ..MAPPED },
+    Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
 ];
 
 const MAPPED: Config = Config {
@@ -88,6 +93,7 @@ const MAPPED: Config = Config {
     memtable_bytes: 4096,
     seals: Seals::None,
     watched: true,
+    events: false,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -100,6 +106,7 @@ const PLAIN: Config = Config {
     memtable_bytes: 4096,
     seals: Seals::None,
     watched: false,
+    events: false,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -112,6 +119,7 @@ const NO_BOOT_ID: Config = Config {
     memtable_bytes: 8192,
     seals: Seals::None,
     watched: true,
+    events: false,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -124,6 +132,7 @@ const LARGE_MEMTABLE: Config = Config {
     memtable_bytes: 32768,
     seals: Seals::None,
     watched: false,
+    events: false,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -200,6 +209,8 @@ pub struct World {
     pub plan: u64,
     /// The keeper of the open store, or of the next; none: a plain node.
     pub sealer: Option<Arc<Sealer>>,
+    /// The lower half of the word of rules.
+    pub rules: u32,
     /// How many fences the default family has; none: there may be two.
     pub fences: Option<usize>,
     /// Versions that are known.
@@ -220,11 +231,12 @@ impl World {
             dir: PathBuf::from("/store"),
             config,
             random: SeededRandom::new(seed),
-            oracle: Oracle::new(),
+            oracle: if config.events { Oracle::new().with(EVENTS) } else { Oracle::new() },
             tally: Arc::default(),
             db: None,
             plan: u64::MAX,
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
+            rules: 0,
             fences: Some(0),
             history: History::default(),
             seed,
@@ -272,15 +284,23 @@ impl World {
     }
 
     pub fn parts(&self) -> Parts {
-        let companions: Arc<dyn Companions> = match &self.sealer {
+        let mut companions: Arc<dyn Companions> = match &self.sealer {
             Some(sealer) => sealer.clone(),
             None => Arc::new(Plain),
         };
+        let mut families = vec![("default".to_owned(), self.options("default"))];
+        if self.config.events {
+            companions = Arc::new(Watching(companions));
+            for (name, number) in events::FAMILIES {
+                let options = CfOptions { system: Some(number), ..self.options(name) };
+                families.push((name.to_owned(), CfOptions { key_ends_in_seqno: name == events::LOG, ..options }));
+            }
+        }
         let mut parts = Parts {
             env: self.env(),
             companions,
             listener: self.tally.clone(),
-            families: vec![("default".to_owned(), self.options("default"))],
+            families,
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
         };
@@ -296,7 +316,13 @@ impl World {
     pub fn open(&mut self) -> Result<()> {
         let parts = self.parts();
         self.db = Some(Db::open(&self.dir, self.settings(), parts)?);
-        Ok(())
+        self.opened()
+    }
+
+    /// What is done to a store that was just opened.
+    fn opened(&mut self) -> Result<()> {
+        self.rules = 0;
+        if self.config.events { events::introduce(self.db()) } else { Ok(()) }
     }
 
     /// Everything that the store holds.
@@ -335,6 +361,9 @@ impl World {
                         }
                         _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,
                     }
+                    if self.config.events {
+                        events::push_row(&db, &mut batch, family.name(), key, value)?;
+                    }
                 }
                 Change::Delete(family, key) => {
                     let family = db.family(family).expect("family");
@@ -343,8 +372,8 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
-        let outcome = db.commit(&mut batch, durability);
-        let written = changes.clone();
+        let outcome = self.commit_by_rules(&db, &mut batch, durability);
+        let (written, told) = (changes.clone(), self.told(&changes));
         // A value whose time is over hides what was before it, and is not seen itself.
         let changes: Vec<Change> = changes
             .into_iter()
@@ -352,6 +381,7 @@ impl World {
                 Change::Put(family, key, value) if self.is_over(&value) => Change::Delete(family, key),
                 change => change,
             })
+            .chain(told)
             .collect();
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
@@ -361,11 +391,13 @@ impl World {
                 Err(Error::closed())
             }
             Ok(last) => {
-                if durability == Durability::Buffered {
-                    self.forget(&written); // a kill may take it away
+                // A kill may take it away, or rows of events stand between the operations.
+                let is_known = durability != Durability::Buffered && !self.config.events;
+                if !is_known {
+                    self.forget(&written);
                 }
                 let first = last + 1 - written.len() as u64;
-                for (seqno, change) in (first..).zip(&written).filter(|_| durability != Durability::Buffered) {
+                for (seqno, change) in (first..).zip(&written).filter(|_| is_known) {
                     match change {
                         Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
                         Change::Delete(family, key) => self.history.add(family, key, seqno, None),
@@ -399,6 +431,43 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => {}
             }
         }
+    }
+
+    /// Commits in one of the three ways; under rules that are not those, nothing happens.
+    fn commit_by_rules(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
+        if batch.is_empty() {
+            return db.commit(batch, durability);
+        }
+        let (rules, mut ordered) = (db.rules(), Vec::new());
+        assert_eq!(rules as u32, self.rules, "seed {}: the rules", self.seed);
+        let mut note = |seqno: Seqno| ordered.push(seqno);
+        match self.random.below(8) {
+            0..4 => db.commit(batch, durability),
+            4..6 => {
+                let other = rules ^ 1 << self.random.below(64);
+                let before = db.snapshot()?.seqno();
+                if let Some(last) = db.commit_under(batch, durability, other, &mut note)? {
+                    panic!("seed {}: seqno {last} under rules that are not those", self.seed);
+                }
+                assert_eq!((db.snapshot()?.seqno(), db.rules()), (before, rules), "seed {}", self.seed);
+                let last = db.commit_under(batch, durability, rules, &mut note)?.expect("under the rules as they are");
+                assert_eq!(ordered, [last + 1 - batch.len() as u64], "seed {}: what was ordered", self.seed);
+                Ok(last)
+            }
+            _ => {
+                let outcome = db.commit_with_rules(batch, durability, rules as u32 + 1, &mut note);
+                // They change with the order of commits, whatever becomes of the batch behind that.
+                self.rules += ordered.len() as u32;
+                let expected = (rules >> 32 << 32) + u64::from(self.rules);
+                assert_eq!(db.rules(), expected, "seed {}: the rules after {outcome:?}", self.seed);
+                outcome
+            }
+        }
+    }
+
+    /// What the oracle is to say of the events of these changes.
+    fn told(&self, changes: &[Change]) -> Vec<Change> {
+        self.oracle.now().get(EVENTS).map_or_else(Vec::new, |before| events::told(changes, before))
     }
 
     /// What is kept beside a value besides its seal.
@@ -454,7 +523,15 @@ impl World {
     }
 
     pub fn drop_family(&mut self, name: &str) -> Result<()> {
-        let outcome = self.db().drop_family(name);
+        let events = self.config.events;
+        let rules = self.db().rules();
+        let rows = &mut |seqno| if events { events::farewell(name, seqno) } else { Vec::new() };
+        let outcome = self.db().drop_family_with(name, rows);
+        assert!(
+            outcome.is_err() || self.db().rules() != rules,
+            "seed {}: {name} is gone, and no rule changed",
+            self.seed
+        );
         self.family_change(outcome, Change::Drop(name.to_owned()))
     }
 
@@ -462,15 +539,17 @@ impl World {
         if let Change::Drop(family) = &change {
             self.history.forget(family);
         }
+        let told = self.told(std::slice::from_ref(&change));
+        let changes: Vec<Change> = told.into_iter().chain([change]).collect();
         match outcome {
             Ok(()) => {
-                self.oracle.commit(vec![change]);
+                self.oracle.commit(changes);
                 self.oracle.sync(); // I15
                 Ok(())
             }
             Err(error) => {
                 if self.sim.is_crashed() {
-                    self.oracle.commit(vec![change]);
+                    self.oracle.commit(changes);
                 }
                 Err(error)
             }
@@ -524,6 +603,7 @@ impl World {
         let settings = Settings { accept_loss: true, ..self.settings() };
         let db = Db::open(&self.dir, settings, self.parts());
         self.db = Some(db.unwrap_or_else(|error| panic!("seed {}: with accept_loss: {error}", self.seed)));
+        self.opened().unwrap_or_else(|error| panic!("seed {}: with accept_loss: {error}", self.seed));
         let report = self.db().recovery();
         assert!(report.cut_bytes > 0 || report.acknowledged_bytes_missing > 0, "lost in silence: {report:?}");
     }
@@ -622,7 +702,7 @@ impl World {
 
     /// A family that exists.
     pub fn family_name(&self) -> String {
-        let names: Vec<&String> = self.oracle.now().keys().collect();
+        let names: Vec<&String> = self.oracle.now().keys().filter(|name| *name != EVENTS).collect();
         names[self.below(names.len() as u64) as usize].clone()
     }
 }
@@ -659,7 +739,16 @@ pub fn users(db: &Db) -> Vec<Family> {
 }
 
 pub fn content_of(db: &Db) -> Result<Content> {
-    users(db).into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
+    let mut content = Content::new();
+    for family in db.families() {
+        let name = family.name().to_owned();
+        match family.options().system {
+            None => drop(content.insert(name, rows_of(db, &family, At::Latest)?)),
+            Some(_) if name == events::LOG => drop(content.insert(EVENTS.into(), events::events_of(db, &family)?)),
+            Some(_) => {}
+        }
+    }
+    Ok(content)
 }
 
 pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
