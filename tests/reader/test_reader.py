@@ -259,6 +259,17 @@ class Stores(unittest.TestCase):
         self.expect_all(run(store(True, [bar]), "list"))
         self.assertEqual(run(store(True, [build.field(29, build.varint(0), build.varint(77))]), "verify")[0], 3)
 
+    def test_lines_have_numbers_and_go_from_the_front(self):
+        line = lambda number: build.field(27, build.varint(number), b"flushed")
+        gone = build.field(31, build.varint(2))
+        for edits, lines in (([line(1), line(2)], 2), ([line(1), line(3), gone], 1), ([gone, line(3)], 1), ([], 0)):
+            code, text = run(store(True, edits), "verify")
+            self.assertEqual(code, 0, text)
+            self.assertIn(f"{lines} lines", text)
+            self.expect_all(run(store(True, edits), "list"))
+        for edits in ([line(1), line(1)], [gone, line(2)], [line(0)]):
+            self.assertEqual(run(store(True, edits), "list")[0], 3)
+
     def test_keys_end_in_seqnos_of_their_batch(self):
         events, options = 0xFFFFFF01, build.blob(build.field(10, build.varint(1)))
         made = build.field(2, build.varint(events), build.blob(b"system_metadata.log"), build.blob(b"wax.bytewise"), options)

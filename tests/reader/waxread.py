@@ -137,7 +137,7 @@ def verify(directory):
     print(
         f"{store.manifest.edits} edits, {len(store.manifest.families)} families, {tables} tables with {records} records, "
         f"{log.frames} frames with {len(log.operations)} records, {log.note}, "
-        f"{len(store.manifest.fences)} fences, {len(store.manifest.barred)} barred tables: "
+        f"{len(store.manifest.fences)} fences, {len(store.manifest.barred)} barred tables, {len(store.manifest.lines)} lines: "
         + (f"{len(faults)} damaged" if faults else "all sums hold")
     )
     return 3 if faults else 0

@@ -139,6 +139,31 @@ pub(crate) fn framed(_block: &mut [u8]) {
     with(|strike| strike.framed(_block));
 }
 
+#[cfg(feature = "planted")]
+thread_local! {
+    static LOOKING: std::cell::RefCell<Option<Box<dyn FnMut()>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// From now on a test looks at the store whenever this thread has shown one half of an edit and not the other.
+#[cfg(feature = "planted")]
+pub fn look(looking: Option<Box<dyn FnMut()>>) {
+    LOOKING.with(|now| *now.borrow_mut() = looking);
+}
+
+/// One half of an edit is shown to readers, the other is not.
+#[inline(always)]
+pub(crate) fn half_shown() {
+    #[cfg(feature = "planted")]
+    {
+        // Taken out while it looks: it may come by here itself, and one that found something looks no more.
+        let taken = LOOKING.with(|looking| looking.borrow_mut().take());
+        if let Some(mut taken) = taken {
+            taken();
+            look(Some(taken));
+        }
+    }
+}
+
 #[cfg(feature = "faults")]
 mod struck {
     use super::{Fate, Passing, with};

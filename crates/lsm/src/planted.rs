@@ -51,6 +51,14 @@ pub enum Bug {
     AdoptionUnmarked,
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
+    RulesNotCompared,
+    KeyBoundToAnotherOperation,
+    EmittedRowsShownLate,
+    EventsLostWithTheirFamily,
+    RulesStayWhenAFamilyGoes,
+    MarkOfADropStays,
+    RecoveryLooksPastItsTables,
+    SystemFamilyWritable,
     RetainedVersionDropped,
     VersionBelowRetainedDropped,
     RetainingTombstoneDropped,
@@ -65,7 +73,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 46] = [
+    pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -105,6 +113,14 @@ impl Bug {
         Bug::AdoptionUnmarked,
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
+        Bug::RulesNotCompared,
+        Bug::KeyBoundToAnotherOperation,
+        Bug::EmittedRowsShownLate,
+        Bug::EventsLostWithTheirFamily,
+        Bug::RulesStayWhenAFamilyGoes,
+        Bug::MarkOfADropStays,
+        Bug::RecoveryLooksPastItsTables,
+        Bug::SystemFamilyWritable,
         Bug::RetainedVersionDropped,
         Bug::VersionBelowRetainedDropped,
         Bug::RetainingTombstoneDropped,

@@ -389,7 +389,8 @@ pub trait Chronicle: Send + Sync {
     /// moment leaves no line, though this was asked.
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;
     /// The rows in whose shape lines, each with its number, are kept when the manifest has no room for them any more. Without
-    /// companions; the keeper makes those. A line may give none. Called again for the same lines if the flush fails.
+    /// companions; the keeper makes those. Their seqnos are not above that of the work. A line may give none. Called again for the same
+    /// lines if the flush fails.
     fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted>;
 }
 

@@ -304,6 +304,7 @@ impl Batch {
             )));
         }
         write.push(&self.inner, cf.family.id(), &mut self.operations)?;
+        self.operations.hold();
         if !self.families.contains(&cf.family) {
             self.families.push(cf.family.clone());
         }

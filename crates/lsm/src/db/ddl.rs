@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::names::{is_system_name, system_id};
 use crate::options::CfOptions;
+use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::{Deed, Emitted};
 use crate::version::{self, Change, Edit};
@@ -123,7 +124,7 @@ impl Inner {
         // Marked first: a compaction that finishes now finds the mark under the manifest's lock and adds nothing.
         family.set_dropped(true);
         if let Err(error) = self.drop_marked(&family, rows) {
-            family.set_dropped(false);
+            family.set_dropped(planted::active(Bug::MarkOfADropStays));
             return Err(error);
         }
         let mut families = (**self.families()).clone();
@@ -138,13 +139,15 @@ impl Inner {
 
     /// Ends the history of a family that is marked as dropped, and makes it durable.
     fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
+        let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
         let started = self.now_nanos();
-        let seqno = self.take_seqno(family, Then::NextHigh)?;
+        let seqno = self.take_seqno(family, then)?;
         let moment = self.sync_log()?; // I15
         let (families, next_file) = (self.families(), || self.new_file_number());
         let level0 = self.level0(&families, &next_file);
         let memtables: Vec<Arc<Memtable>> =
             family.view().frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let memtables = if planted::active(Bug::EventsLostWithTheirFamily) { Vec::new() } else { memtables };
         let mut given = match emit_alone(&level0, family, &memtables) {
             Err(error) if error.is_corruption() => {
                 let (fresh, start) = self.records_from_log(family, &memtables, (seqno, moment), error)?;

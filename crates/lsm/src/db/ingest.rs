@@ -153,7 +153,7 @@ impl Inner {
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
         let under = Under { then, ..Under::default() };
-        let ticket = log.wal().order_under(&body, body.clone(), &under)?;
+        let ticket = log.wal().order_under(&body, body.clone(), &under, |_| {})?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body)?;
         self.apply_through(log, ticket.end)?;

@@ -10,6 +10,7 @@ use super::{Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
+use crate::inject;
 use crate::names::{Name, system_number};
 use crate::planted::{Bug, active};
 use crate::record::Seqno;
@@ -53,8 +54,9 @@ impl Inner {
         }
         // Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows
         // meets each of them, perhaps in both places.
-        let is_last = |part: &&Replaced<'_>| part.flushed.is_some();
+        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != active(Bug::EmittedRowsShownLate);
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
+        inject::half_shown();
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;
         self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {

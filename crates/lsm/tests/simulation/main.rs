@@ -6,13 +6,18 @@
 
 mod beside;
 mod care;
+mod events;
 mod flips;
 mod forged;
+mod history;
 mod hurt;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
+mod rules;
+mod same;
 mod sweep;
 mod tester;
+mod watched;
 mod world;

@@ -46,6 +46,14 @@ impl Oracle {
         oracle
     }
 
+    /// One more family that was there from the start.
+    pub fn with(mut self, family: &str) -> Oracle {
+        self.base.insert(family.into(), BTreeMap::new());
+        self.base_print = print_of(&self.base);
+        self.now = self.base.clone();
+        self
+    }
+
     /// What reads must answer now.
     pub fn now(&self) -> &Content {
         &self.now

@@ -1,10 +1,10 @@
 //! A keeper for tests: one word beside each record, and faults of its own that are switched on and off.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use waxseal_lsm::checksum::{hash, mix};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
@@ -15,6 +15,14 @@ pub const ROWS: u32 = 1;
 pub struct Tester {
     /// Give a row for each put of the default family.
     pub emits: AtomicBool,
+    /// Give them for the puts of this family instead.
+    pub emits_of: AtomicU32,
+    /// Ask for this key of this family whenever a row is given.
+    pub asks: Mutex<Option<(u32, Vec<u8>)>>,
+    /// What was answered.
+    pub told: Mutex<Vec<Option<Vec<u8>>>>,
+    /// Give no row, and say so.
+    pub refusing: AtomicBool,
     /// So many checks fail, whatever is checked.
     pub failing: AtomicU64,
     /// The record of this key is damaged, wherever it stands.
@@ -28,7 +36,7 @@ fn is(of: &Mutex<Option<Vec<u8>>>, key: &[u8]) -> bool {
 }
 
 fn word(kind: Kind, key: &[u8], value: &[u8]) -> u64 {
-    mix(hash(key) ^ mix(hash(value) ^ kind as u64))
+    mix(hash(key)) ^ mix(hash(value) ^ kind as u64)
 }
 
 fn stamp(kind: Kind, key: &[u8], value: &[u8]) -> Vec<u8> {
@@ -41,6 +49,11 @@ impl Companions for Tester {
         Ok(())
     }
     fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
+    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
+        if let Some(word) = companion.last_chunk_mut::<8>() {
+            *word = (u64::from_le_bytes(*word) ^ mix(hash(old_key)) ^ mix(hash(new_key))).to_le_bytes();
+        }
+    }
     fn on_build(&self, record: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
         if is(&self.losing, record.key) { Build::Set } else { Build::Keep }
     }
@@ -69,7 +82,16 @@ impl Companions for Tester {
         None
     }
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        if self.emits.load(Relaxed) && family.id == 0 && record.kind == Kind::Put {
+        if self.emits.load(Relaxed) && family.id == self.emits_of.load(Relaxed) && record.kind == Kind::Put {
+            if self.refusing.load(Relaxed) {
+                return Err(Error::invalid("no row"));
+            }
+            if let Some((other, key)) = &*self.asks.lock().unwrap() {
+                let mut told = None;
+                let found = family.lookup.get(*other, key, &mut |value| told = Some(value.to_vec()))?;
+                assert_eq!(found, told.is_some());
+                self.told.lock().unwrap().push(told);
+            }
             let (key, value) = (format!("row of {}", record.seqno).into_bytes(), record.key.to_vec());
             let companion = stamp(Kind::Put, &key, &value);
             rows.push(Emitted { family: ROWS, key, seqno: record.seqno, value, companion });

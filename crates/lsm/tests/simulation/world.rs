@@ -13,7 +13,7 @@ use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
 use waxseal_meta::care::{Digest, digest};
 use waxseal_meta::exchange::{Export, Policy, export, import};
@@ -21,7 +21,10 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::beside;
+use crate::events::{self, EVENTS, Watching};
+use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
+use crate::watched::{LINES, Retaining, Scribe, check_lines};
 
 /// Orders keys backwards.
 pub struct Backwards;
@@ -47,6 +50,10 @@ pub struct Config {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
     pub seals: Seals,
+    /// Some values are watched, and a log tells of them.
+    pub events: bool,
+    /// The engine's work is written down, and some versions are retained.
+    pub watched: bool,
 }
 
 /// What stands beside the records.
@@ -62,15 +69,17 @@ pub enum Seals {
     Entries,
 }
 
-pub const CONFIGS: [Config; 8] = [
+pub const CONFIGS: [Config; 10] = [
     MAPPED,
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, ..MAPPED },
-    Config { name: "plain, sealed", seals: Seals::Following, ..PLAIN },
-    Config { name: "no boot id, sealed", seals: Seals::Following, ..NO_BOOT_ID },
-    Config { name: "large memtable, sealed", seals: Seals::Entries, ..LARGE_MEMTABLE },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
+    Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
+    Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
+    Config { name: "mapped, events", events: true, ..MAPPED },
+    Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
 ];
 
 const MAPPED: Config = Config {
@@ -83,6 +92,8 @@ const MAPPED: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
     seals: Seals::None,
+    events: false,
+    watched: true,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -94,6 +105,8 @@ const PLAIN: Config = Config {
     cache_bytes: 0,
     memtable_bytes: 4096,
     seals: Seals::None,
+    events: false,
+    watched: false,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -105,6 +118,8 @@ const NO_BOOT_ID: Config = Config {
     cache_bytes: 2048,
     memtable_bytes: 8192,
     seals: Seals::None,
+    events: false,
+    watched: true,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -116,6 +131,8 @@ const LARGE_MEMTABLE: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
     seals: Seals::None,
+    events: false,
+    watched: false,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -192,8 +209,12 @@ pub struct World {
     pub plan: u64,
     /// The keeper of the open store, or of the next; none: a plain node.
     pub sealer: Option<Arc<Sealer>>,
+    /// The lower half of the word of rules.
+    pub rules: u32,
     /// How many fences the default family has; none: there may be two.
     pub fences: Option<usize>,
+    /// Versions that are known.
+    pub history: History,
     seed: u64,
     opens: std::cell::Cell<u64>,
 }
@@ -210,12 +231,14 @@ impl World {
             dir: PathBuf::from("/store"),
             config,
             random: SeededRandom::new(seed),
-            oracle: Oracle::new(),
+            oracle: if config.events { Oracle::new().with(EVENTS) } else { Oracle::new() },
             tally: Arc::default(),
             db: None,
             plan: u64::MAX,
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
+            rules: 0,
             fences: Some(0),
+            history: History::default(),
             seed,
             opens: std::cell::Cell::new(0),
         }
@@ -234,6 +257,7 @@ impl World {
             drain_bytes: 4096,
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
+            chronicle_lines: 12,
             ..Settings::default()
         }
     }
@@ -260,24 +284,45 @@ impl World {
     }
 
     pub fn parts(&self) -> Parts {
-        let companions: Arc<dyn Companions> = match &self.sealer {
+        let mut companions: Arc<dyn Companions> = match &self.sealer {
             Some(sealer) => sealer.clone(),
             None => Arc::new(Plain),
         };
-        Parts {
+        let mut families = vec![("default".to_owned(), self.options("default"))];
+        if self.config.events {
+            companions = Arc::new(Watching(companions));
+            for (name, number) in events::FAMILIES {
+                let options = CfOptions { system: Some(number), ..self.options(name) };
+                families.push((name.to_owned(), CfOptions { key_ends_in_seqno: name == events::LOG, ..options }));
+            }
+        }
+        let mut parts = Parts {
             env: self.env(),
             companions,
             listener: self.tally.clone(),
-            families: vec![("default".to_owned(), self.options("default"))],
+            families,
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
+        };
+        if self.config.watched {
+            parts.companions = Arc::new(Retaining(parts.companions));
+            parts.chronicle = Some(Arc::new(Scribe));
+            let options = CfOptions { system: Some(LINES.1), ..self.options(LINES.0) };
+            parts.families.push((LINES.0.to_owned(), options));
         }
+        parts
     }
 
     pub fn open(&mut self) -> Result<()> {
         let parts = self.parts();
         self.db = Some(Db::open(&self.dir, self.settings(), parts)?);
-        Ok(())
+        self.opened()
+    }
+
+    /// What is done to a store that was just opened.
+    fn opened(&mut self) -> Result<()> {
+        self.rules = 0;
+        if self.config.events { events::introduce(self.db()) } else { Ok(()) }
     }
 
     /// Everything that the store holds.
@@ -295,6 +340,7 @@ impl World {
         if found != *self.oracle.now() {
             panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
         }
+        self.check_watched();
     }
 
     /// Commits changes as one batch and tells the oracle. Returns the error, if any, after finding out whether the commit took place.
@@ -322,6 +368,9 @@ impl World {
                         }
                         _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,
                     }
+                    if self.config.events {
+                        events::push_row(&db, &mut batch, family.name(), key, value)?;
+                    }
                 }
                 Change::Delete(family, key) => {
                     let family = db.family(family).expect("family");
@@ -330,7 +379,9 @@ impl World {
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
-        let outcome = db.commit(&mut batch, durability);
+        let outcome = self.commit_by_rules(&db, &mut batch, durability);
+        let told = self.told(&changes);
+        let written = changes.clone();
         // A value whose time is over hides what was before it, and is not seen itself.
         let changes: Vec<Change> = changes
             .into_iter()
@@ -338,14 +389,27 @@ impl World {
                 Change::Put(family, key, value) if self.is_over(&value) => Change::Delete(family, key),
                 change => change,
             })
+            .chain(told)
             .collect();
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
+                self.forget(&written);
                 // A store into the mapping was the last thing this process did: it never returned.
                 self.oracle.commit(changes);
                 Err(Error::closed())
             }
-            Ok(_) => {
+            Ok(last) => {
+                if durability == Durability::Buffered {
+                    self.forget(&written); // a kill may take it away
+                }
+                let first = last + 1 - written.len() as u64;
+                for (seqno, change) in (first..).zip(&written).filter(|_| durability != Durability::Buffered) {
+                    match change {
+                        Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
+                        Change::Delete(family, key) => self.history.add(family, key, seqno, None),
+                        Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
+                    }
+                }
                 self.oracle.commit(changes);
                 self.oracle.acknowledge();
                 if durability == Durability::Sync {
@@ -354,6 +418,7 @@ impl World {
                 Ok(())
             }
             Err(error) => {
+                self.forget(&written);
                 if self.sim.is_crashed() {
                     self.oracle.commit(changes); // may or may not have reached the disk
                 } else {
@@ -362,6 +427,53 @@ impl World {
                 Err(error)
             }
         }
+    }
+
+    /// Commits in one of the three ways; under rules that are not those, nothing happens.
+    fn commit_by_rules(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
+        if batch.is_empty() {
+            return db.commit(batch, durability);
+        }
+        let (rules, mut ordered) = (db.rules(), Vec::new());
+        assert_eq!(rules as u32, self.rules, "seed {}: the rules", self.seed);
+        let mut note = |seqno: Seqno| ordered.push(seqno);
+        match self.random.below(8) {
+            0..4 => db.commit(batch, durability),
+            4..6 => {
+                let other = rules ^ 1 << self.random.below(64);
+                let before = db.snapshot()?.seqno();
+                if let Some(last) = db.commit_under(batch, durability, other, &mut note)? {
+                    panic!("seed {}: seqno {last} under rules that are not those", self.seed);
+                }
+                assert_eq!((db.snapshot()?.seqno(), db.rules()), (before, rules), "seed {}", self.seed);
+                let last = db.commit_under(batch, durability, rules, &mut note)?.expect("under the rules as they are");
+                assert_eq!(ordered, [last + 1 - batch.len() as u64], "seed {}: what was ordered", self.seed);
+                Ok(last)
+            }
+            _ => {
+                let outcome = db.commit_with_rules(batch, durability, rules as u32 + 1, &mut note);
+                // They change with the order of commits, whatever becomes of the batch behind that.
+                self.rules += ordered.len() as u32;
+                let expected = (rules >> 32 << 32) + u64::from(self.rules);
+                assert_eq!(db.rules(), expected, "seed {}: the rules after {outcome:?}", self.seed);
+                outcome
+            }
+        }
+    }
+
+    /// What became of changes is not known to the history.
+    fn forget(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Put(family, ..) | Change::Delete(family, _) => self.history.forget(family),
+                Change::Create(_) | Change::Drop(_) => {}
+            }
+        }
+    }
+
+    /// What the oracle is to say of the events of these changes.
+    fn told(&self, changes: &[Change]) -> Vec<Change> {
+        self.oracle.now().get(EVENTS).map_or_else(Vec::new, |before| events::told(changes, before))
     }
 
     /// What is kept beside a value besides its seal.
@@ -387,7 +499,7 @@ impl World {
 
     /// The digest of every family is that of what it must hold.
     pub fn check_digests(&self) -> Result<()> {
-        for family in self.db().families() {
+        for family in users(self.db()) {
             let found = digest(self.db(), &family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
             let name = family.name();
             assert_eq!(found, self.expected_digest(name), "seed {}: the digest of {name}", self.seed);
@@ -417,20 +529,33 @@ impl World {
     }
 
     pub fn drop_family(&mut self, name: &str) -> Result<()> {
-        let outcome = self.db().drop_family(name);
+        let events = self.config.events;
+        let rules = self.db().rules();
+        let rows = &mut |seqno| if events { events::farewell(name, seqno) } else { Vec::new() };
+        let outcome = self.db().drop_family_with(name, rows);
+        assert!(
+            outcome.is_err() || self.db().rules() != rules,
+            "seed {}: {name} is gone, and no rule changed",
+            self.seed
+        );
         self.family_change(outcome, Change::Drop(name.to_owned()))
     }
 
     fn family_change(&mut self, outcome: Result<()>, change: Change) -> Result<()> {
+        if let Change::Drop(family) = &change {
+            self.history.forget(family);
+        }
+        let told = self.told(std::slice::from_ref(&change));
+        let changes: Vec<Change> = told.into_iter().chain([change]).collect();
         match outcome {
             Ok(()) => {
-                self.oracle.commit(vec![change]);
+                self.oracle.commit(changes);
                 self.oracle.sync(); // I15
                 Ok(())
             }
             Err(error) => {
                 if self.sim.is_crashed() {
-                    self.oracle.commit(vec![change]);
+                    self.oracle.commit(changes);
                 }
                 Err(error)
             }
@@ -484,6 +609,7 @@ impl World {
         let settings = Settings { accept_loss: true, ..self.settings() };
         let db = Db::open(&self.dir, settings, self.parts());
         self.db = Some(db.unwrap_or_else(|error| panic!("seed {}: with accept_loss: {error}", self.seed)));
+        self.opened().unwrap_or_else(|error| panic!("seed {}: with accept_loss: {error}", self.seed));
         let report = self.db().recovery();
         assert!(report.cut_bytes > 0 || report.acknowledged_bytes_missing > 0, "lost in silence: {report:?}");
     }
@@ -512,11 +638,30 @@ impl World {
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
         self.check_fences();
+        if machine {
+            self.history = History::default(); // which versions are lost, their seqnos do not tell
+        }
+        self.check_watched();
         if self.sealer.is_some()
             && self.fences == Some(0)
             && let Err(error) = self.check_digests()
         {
             assert!(self.sim.is_crashed(), "seed {}: the digest after recovery: {error}", self.seed);
+        }
+    }
+
+    /// What the engine did is written down, and what was retained is there.
+    fn check_watched(&self) {
+        if !self.config.watched {
+            return;
+        }
+        let at = format!("seed {}, {}", self.seed, self.config.name);
+        let is_over = |value: &[u8]| self.is_over(value);
+        let checked = self.history.check(self.db(), 40, &at, &is_over);
+        let outcome = check_lines(self.db(), &at).and(checked);
+        match outcome {
+            Ok(checked) => self.tally.add("retained version checked", checked),
+            Err(error) => assert!(self.sim.is_crashed(), "{at}: {error}"),
         }
     }
 
@@ -563,7 +708,7 @@ impl World {
 
     /// A family that exists.
     pub fn family_name(&self) -> String {
-        let names: Vec<&String> = self.oracle.now().keys().collect();
+        let names: Vec<&String> = self.oracle.now().keys().filter(|name| *name != EVENTS).collect();
         names[self.below(names.len() as u64) as usize].clone()
     }
 }
@@ -582,6 +727,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     let env = world.env();
     export(world.db(), &family(from), &env, &dir, &Export { policy, ..Export::default() })?;
     let outcome = import(world.db(), &family(to), &env, &dir);
+    world.history.forget(to);
     let rows = world.oracle.now()[from].clone();
     let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
     if outcome.is_ok() || world.sim.is_crashed() {
@@ -593,8 +739,22 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     outcome.map(drop)
 }
 
+/// The families that users write.
+pub fn users(db: &Db) -> Vec<Family> {
+    db.families().into_iter().filter(|family| family.options().system.is_none()).collect()
+}
+
 pub fn content_of(db: &Db) -> Result<Content> {
-    db.families().into_iter().map(|family| Ok((family.name().to_owned(), rows_of(db, &family, At::Latest)?))).collect()
+    let mut content = Content::new();
+    for family in db.families() {
+        let name = family.name().to_owned();
+        match family.options().system {
+            None => drop(content.insert(name, rows_of(db, &family, At::Latest)?)),
+            Some(_) if name == events::LOG => drop(content.insert(EVENTS.into(), events::events_of(db, &family)?)),
+            Some(_) => {}
+        }
+    }
+    Ok(content)
 }
 
 pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {

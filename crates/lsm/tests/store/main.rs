@@ -10,8 +10,11 @@ mod opening;
 mod read_only;
 mod reader;
 mod replace;
+#[path = "../simulation/watched.rs"]
+mod scribe;
 mod scripts;
 mod space;
 mod support;
 mod sync;
 mod threads;
+mod watched;

@@ -1,0 +1,447 @@
+//! Rules: under which batches are ordered, what their keys end in, who may write where, and what a family leaves that goes.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
+use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::names::system_id;
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Emitted;
+
+use crate::tester::{ROWS, Tester};
+
+/// The system family of these stores.
+const LOG: u32 = system_id(1);
+
+/// Rows by key, with their values and seqnos.
+type Found = Vec<(Vec<u8>, Vec<u8>, Seqno)>;
+
+struct Store {
+    sim: SimFs,
+    keeper: Arc<Tester>,
+    memtable_bytes: usize,
+    db: Option<Db>,
+}
+
+impl Store {
+    fn new(seed: u64) -> Store {
+        let mut store = Store { sim: SimFs::new(seed), keeper: Arc::default(), memtable_bytes: 64 * 1024, db: None };
+        store.open().unwrap();
+        store
+    }
+
+    fn open(&mut self) -> Result<()> {
+        let options = CfOptions { block_bytes: 256, level0_tables: 8, ..CfOptions::default() };
+        let log = CfOptions { system: Some(1), key_ends_in_seqno: true, ..options.clone() };
+        let families = vec![
+            ("default".to_owned(), options.clone()),
+            ("rows".to_owned(), options),
+            ("system_metadata.log".to_owned(), log),
+        ];
+        let env = self.sim.env(self.sim.steps());
+        let settings = Settings {
+            memtable_bytes: self.memtable_bytes,
+            segment_bytes: 64 * 1024,
+            ring_bytes: 32 * 1024,
+            drain_bytes: 8 * 1024,
+            ..Settings::default()
+        };
+        let parts = Parts { env, families, companions: self.keeper.clone(), ..Parts::real() };
+        self.db = Some(Db::open(&PathBuf::from("/store"), settings, parts)?);
+        Ok(())
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    fn kill_and_open(&mut self, crash: Crash) {
+        self.sim.crash_at(self.sim.steps());
+        self.db = None;
+        self.sim.reboot(crash);
+        self.open().unwrap();
+    }
+
+    fn batch(&self, operations: &[(u32, Kind, &[u8])]) -> Batch {
+        let mut batch = Batch::new();
+        for (family, kind, key) in operations {
+            batch.push(*family, *kind, key, b"v", self.db().companions()).unwrap();
+        }
+        batch
+    }
+
+    fn put(&self, family: u32, key: &[u8]) -> Result<Seqno> {
+        self.db().commit(&mut self.batch(&[(family, Kind::Put, key)]), Durability::Os)
+    }
+
+    fn family(&self, id: u32) -> Option<Family> {
+        self.db().families().into_iter().find(|family| family.id() == id)
+    }
+
+    fn rows(&self, id: u32) -> Found {
+        rows(self.db(), &self.family(id).unwrap())
+    }
+}
+
+fn rows(db: &Db, family: &Family) -> Found {
+    let mut cursor = db.cursor(family, At::Latest, (Bound::Unbounded, Bound::Unbounded)).unwrap();
+    let mut rows = Vec::new();
+    cursor.first().unwrap();
+    while cursor.valid() {
+        let record = cursor.record();
+        rows.push((record.key.to_vec(), record.value.to_vec(), record.seqno));
+        cursor.next().unwrap();
+    }
+    rows
+}
+
+fn is_invalid<T: std::fmt::Debug>(outcome: Result<T>, what: &str) {
+    assert_eq!(*outcome.unwrap_err().kind(), ErrorKind::Invalid, "{what}");
+}
+
+fn open_key(name: &[u8], before: u64) -> Vec<u8> {
+    [name, &seqno_of_before(before)].concat()
+}
+
+/// A batch of other rules is handed back, whoever changed them; one that changes them is the last of the old ones.
+pub fn batches_of_other_rules_are_handed_back() {
+    let mut store = Store::new(21);
+    let old = store.db().rules();
+    assert_eq!(old, 0);
+    let mut ordered = Vec::new();
+    let mut change = store.batch(&[(0, Kind::Put, b"change"), (0, Kind::Put, b"rules")]);
+    let last = store.db().commit_with_rules(&mut change, Durability::Os, 7, &mut |seqno| ordered.push(seqno)).unwrap();
+    assert_eq!((store.db().rules(), ordered, last), (7, vec![last - 1], last));
+    let mut batch = store.batch(&[(0, Kind::Put, b"a")]);
+    let under = |store: &Store, batch: &mut Batch, rules: u64| {
+        let mut calls = 0;
+        let outcome = store.db().commit_under(batch, Durability::Os, rules, &mut |_| calls += 1).unwrap();
+        assert_eq!(calls, outcome.is_some() as u32);
+        outcome
+    };
+    assert_eq!(under(&store, &mut batch, old), None);
+    assert_eq!(store.rows(0).len(), 2);
+    assert_eq!(under(&store, &mut batch, 7), Some(last + 1));
+    store.db().set_rules(9).unwrap();
+    assert_eq!((under(&store, &mut batch, 7), store.db().rules()), (None, 9));
+    // A family that goes is a change of rules as well, of the upper half alone.
+    store.db().create_family("passing", CfOptions::default()).unwrap();
+    assert_eq!(store.db().rules(), 9);
+    store.db().drop_family("passing").unwrap();
+    assert_eq!(under(&store, &mut batch, 9), None);
+    assert_eq!(store.db().rules(), 1 << 32 | 9);
+    assert!(store.db().commit(&mut batch, Durability::Os).is_ok());
+    is_invalid(store.db().commit_with_rules(&mut Batch::new(), Durability::Os, 1, &mut |_| {}), "an empty batch");
+    store.kill_and_open(Crash::Process);
+    assert_eq!(store.db().rules(), 0);
+}
+
+/// A key ends in the seqno of the operation that it names, in memory, after a replay, in tables, and in a flush done again from the log.
+pub fn keys_end_in_the_seqno_they_name() {
+    let mut store = Store::new(22);
+    let mut expected: Vec<Vec<u8>> = Vec::new();
+    let mut write = |store: &Store, name: &[u8]| {
+        let mut batch = store.batch(&[(0, Kind::Put, name), (0, Kind::Put, b"between")]);
+        batch.grant(SystemPass::for_layers_above());
+        for (before, other) in [(2, &b"of the first"[..]), (0, b"its own"), (3, b"of the second")] {
+            batch
+                .push(LOG, Kind::Put, &open_key(&[name, other].concat(), before), b"", store.db().companions())
+                .unwrap();
+        }
+        batch.push(LOG, Kind::Put, &[name, &77u64.to_be_bytes()[..]].concat(), b"", store.db().companions()).unwrap();
+        batch.push(LOG, Kind::Put, b"short", b"", store.db().companions()).unwrap();
+        batch.push(0, Kind::Put, &open_key(b"a user's", 0), b"", store.db().companions()).unwrap();
+        let first = store.db().commit(&mut batch, Durability::Os).unwrap() + 1 - batch.len() as u64;
+        for (other, seqno) in [(&b"of the first"[..], first), (b"its own", first + 3), (b"of the second", first + 1)] {
+            expected.push([name, other, &seqno.to_be_bytes()[..]].concat());
+        }
+        expected.extend([[name, &77u64.to_be_bytes()[..]].concat(), b"short".to_vec()]);
+        expected.sort();
+        expected.dedup();
+        let keys: Vec<Vec<u8>> = store.rows(LOG).into_iter().map(|(key, ..)| key).collect();
+        assert_eq!(keys, expected);
+        assert!(store.rows(0).iter().any(|(key, ..)| *key == open_key(b"a user's", 0)));
+        // Each is found, and is what its companion says.
+        for key in &keys {
+            assert!(store.db().get(&store.family(LOG).unwrap(), key, At::Latest, &mut |_| {}).unwrap());
+        }
+        keys
+    };
+    write(&store, b"one ");
+    let keys = write(&store, b"two ");
+    let check = |store: &Store, keys: &[Vec<u8>], when: &str| {
+        let found: Vec<Vec<u8>> = store.rows(LOG).into_iter().map(|(key, ..)| key).collect();
+        assert_eq!(found, keys, "{when}");
+        let mut records = 0;
+        store
+            .db()
+            .visit_memtables(&store.family(LOG).unwrap(), &mut |_, check| {
+                records += 1;
+                assert!(check.serves(), "{when}");
+                Ok(())
+            })
+            .unwrap();
+        records
+    };
+    assert_eq!(check(&store, &keys, "in memory"), 10);
+    let logged = store.db().read_log(&mut |family, _| family == LOG).unwrap();
+    let logged: BTreeSet<Vec<u8>> = logged.into_iter().map(|(_, record)| record.key).collect();
+    assert!(logged.iter().eq(&keys), "what is read of the log");
+    store.kill_and_open(Crash::Process);
+    check(&store, &keys, "after a replay");
+    let keys = write(&store, b"three ");
+    store.keeper.failing.store(1, Relaxed);
+    store.db().flush().unwrap();
+    assert_eq!(check(&store, &keys, "flushed, once more from the log"), 0);
+    store.db().compact(&store.family(LOG).unwrap(), &(Bound::Unbounded, Bound::Unbounded)).unwrap();
+    check(&store, &keys, "compacted");
+    // A key that names what is not in its batch is refused, and so is the batch.
+    let mut batch = store.batch(&[(0, Kind::Put, b"x"), (LOG, Kind::Put, &open_key(b"", 2))]);
+    batch.grant(SystemPass::for_layers_above());
+    is_invalid(store.db().commit(&mut batch, Durability::Os), "a key of an operation in front of its batch");
+    check(&store, &keys, "after a batch that was refused");
+}
+
+/// System families are read by anybody and written by those who may.
+pub fn system_families_are_not_for_users() {
+    let mut store = Store::new(23);
+    let refused = |store: &Store| {
+        let db = store.db();
+        let log = store.family(LOG).unwrap();
+        assert_eq!((log.name(), log.options().system), ("system_metadata.log", Some(1)));
+        is_invalid(store.put(LOG, b"a user's"), "a write");
+        is_invalid(db.drop_family("system_metadata.log"), "a drop");
+        is_invalid(db.create_family("system_metadata.mine", CfOptions::default()), "a name");
+        is_invalid(db.create_family("mine", CfOptions { system: Some(2), ..CfOptions::default() }), "a number");
+        is_invalid(db.ingest(&log, &mut || Err(Error::closed())).map(drop), "records of others");
+        assert_eq!(store.rows(LOG), []);
+    };
+    refused(&store);
+    let mut batch = store.batch(&[(LOG, Kind::Put, b"k")]);
+    batch.grant(SystemPass::for_layers_above());
+    batch.clear();
+    batch.push(LOG, Kind::Put, b"k", b"", store.db().companions()).unwrap();
+    is_invalid(store.db().commit(&mut batch, Durability::Os), "a grant does not outlive its batch");
+    // Users' ids are what they would be without, and a store remembers which are not.
+    assert_eq!(store.db().create_family("next", CfOptions::default()).unwrap().id(), 2);
+    store.kill_and_open(Crash::Process);
+    refused(&store);
+    assert_eq!(store.db().create_family("after", CfOptions::default()).unwrap().id(), 3);
+}
+
+/// Whoever looks between the two halves of an edit sees every event, in memory or as a row.
+#[cfg(feature = "planted")]
+pub fn rows_are_shown_before_memtables_go() {
+    let store = Store::new(24);
+    store.keeper.emits.store(true, Relaxed);
+    for n in 0..20u8 {
+        store.put(0, &[n]).unwrap();
+    }
+    let (db, looks) = (store.db().clone(), Arc::new(std::sync::atomic::AtomicU64::new(0)));
+    let counter = looks.clone();
+    let look = move || {
+        let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let family = db.family("default").unwrap();
+        db.visit_memtables(&family, &mut |record, _| {
+            seen.insert(record.key.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        seen.extend(rows(&db, &db.family("rows").unwrap()).into_iter().map(|(_, key, _)| key));
+        assert_eq!(seen.len(), 20);
+        counter.fetch_add(1, Relaxed);
+    };
+    waxseal_lsm::inject::look(Some(Box::new(look)));
+    let flushed = store.db().flush();
+    waxseal_lsm::inject::look(None);
+    flushed.unwrap();
+    assert!(looks.load(Relaxed) > 0);
+}
+
+/// A family that goes leaves the rows of its last records, and one more, in the edit that drops it, whenever the machine stops.
+pub fn rows_stay_when_their_family_goes() {
+    let write = |store: &Store| -> Result<()> {
+        let (family, other) = (ROWS + 1, 0);
+        store.db().create_family("passing", CfOptions::default())?;
+        for n in 0..4u8 {
+            store.put(family, &[b'f', n])?;
+        }
+        store.db().flush()?;
+        for n in 0..4u8 {
+            store.put(family, &[b'm', n])?;
+            store.put(other, &[n])?;
+        }
+        store.db().drop_family_with("passing", &mut |seqno| {
+            let key = b"it is gone".to_vec();
+            vec![Emitted { family: ROWS, key, seqno, value: Vec::new(), companion: Vec::new() }]
+        })?;
+        store.put(other, b"behind it").map(drop)
+    };
+    let check = |store: &Store, acknowledged: bool| {
+        let keys: Vec<Vec<u8>> = store.rows(ROWS).into_iter().map(|(key, ..)| key).collect();
+        let events = keys.iter().filter(|key| key.starts_with(b"row of")).count();
+        let gone = keys.iter().any(|key| key == b"it is gone");
+        match store.family(ROWS + 1) {
+            Some(family) => assert!(!gone && rows(store.db(), &family).len() == events, "{events} rows of a family"),
+            None => assert!(!gone || events == 8, "{events} rows of a family that is gone"),
+        }
+        assert!(!acknowledged || gone);
+    };
+    let new = || {
+        let store = Store::new(25);
+        store.keeper.emits_of.store(ROWS + 1, Relaxed);
+        store.keeper.emits.store(true, Relaxed);
+        store
+    };
+    let mut store = new();
+    let from = store.sim.steps();
+    write(&store).unwrap();
+    check(&store, true);
+    let steps: Vec<u64> = store.sim.changing_steps().into_iter().filter(|step| *step >= from).collect();
+    store.kill_and_open(Crash::Process);
+    check(&store, true);
+    for step in steps {
+        for crash in [Crash::Process, Crash::Machine(Loss::DurableOnly)] {
+            let mut store = new();
+            store.sim.crash_at(step);
+            let _ = write(&store);
+            store.db = None;
+            store.sim.reboot(crash);
+            store.open().unwrap();
+            check(&store, false);
+        }
+    }
+
+    // Damage in memory is undone from the log here as well.
+    let store = new();
+    store.db().create_family("passing", CfOptions::default()).unwrap();
+    store.put(ROWS + 1, b"k").unwrap();
+    store.keeper.failing.store(1, Relaxed);
+    store.db().drop_family("passing").unwrap();
+    assert_eq!((store.rows(ROWS).len(), store.keeper.failing.load(Relaxed)), (1, 0));
+}
+
+/// A drop that fails leaves the family as it was.
+pub fn a_family_that_could_not_be_dropped_goes_on() {
+    let mut store = Store::new(26);
+    store.keeper.emits_of.store(ROWS + 1, Relaxed);
+    store.keeper.emits.store(true, Relaxed);
+    store.db().create_family("passing", CfOptions::default()).unwrap();
+    store.put(ROWS + 1, b"before").unwrap();
+    store.db().sync().unwrap();
+    let mut failures = 0;
+    for ahead in 0..40 {
+        store.sim.fail_at(store.sim.steps() + ahead, Fault::Error(std::io::ErrorKind::StorageFull));
+        let outcome = store.db().drop_family("passing");
+        store.sim.clear_faults();
+        if outcome.is_ok() {
+            break;
+        }
+        failures += 1;
+        if store.put(0, b"is it halted").is_err() {
+            store.kill_and_open(Crash::Process);
+            if store.family(ROWS + 1).is_none() {
+                break; // the edit may have reached the disk
+            }
+        }
+        store.put(ROWS + 1, format!("after {ahead}").as_bytes()).unwrap();
+        assert!(store.rows(ROWS + 1).len() >= 2);
+    }
+    assert!(failures > 2, "{failures} failures");
+    assert!(store.family(ROWS + 1).is_none());
+    let rows = store.rows(ROWS);
+    assert!(rows.iter().any(|(_, key, _)| key == b"before") && rows.len() > failures / 2, "{}", rows.len());
+}
+
+/// A flush looks into other families: their memtables, their tables, and what the same recovery has just written.
+pub fn a_flush_looks_into_other_families() {
+    for flushed in [false, true] {
+        let store = Store::new(27);
+        store.keeper.emits.store(true, Relaxed);
+        *store.keeper.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
+        store.put(ROWS, b"who").unwrap();
+        if flushed {
+            store.db().flush().unwrap();
+        }
+        store.put(0, b"a").unwrap();
+        store.db().flush().unwrap();
+        assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "flushed {flushed}");
+        assert_eq!(store.rows(ROWS).len(), 2);
+        // In a recovery that has to flush on its way.
+        let mut store = Store::new(28);
+        store.memtable_bytes = 4096;
+        store.put(ROWS, b"who").unwrap();
+        for n in 0..200u8 {
+            store.put(ROWS, &[n; 40]).unwrap();
+        }
+        store.put(0, b"a").unwrap();
+        store.keeper.emits.store(true, Relaxed);
+        *store.keeper.asks.lock().unwrap() = Some((ROWS, b"who".to_vec()));
+        store.kill_and_open(Crash::Process);
+        assert_eq!(*store.keeper.told.lock().unwrap(), [Some(b"v".to_vec())], "in a recovery");
+    }
+}
+
+/// A keeper that cannot give its rows fails the flush, which is tried again.
+pub fn a_flush_without_its_rows_is_no_flush() {
+    let store = Store::new(29);
+    store.keeper.emits.store(true, Relaxed);
+    store.put(0, b"a").unwrap();
+    store.keeper.refusing.store(true, Relaxed);
+    is_invalid(store.db().flush(), "a flush without rows");
+    is_invalid(store.db().drop_family("rows").and(store.db().flush()), "the next one");
+    store.keeper.refusing.store(false, Relaxed);
+    store.db().flush().unwrap();
+    assert_eq!(store.rows(0).len(), 1);
+}
+
+/// All of them.
+#[cfg(feature = "planted")]
+pub const ALL: [fn(); 8] = [
+    batches_of_other_rules_are_handed_back,
+    keys_end_in_the_seqno_they_name,
+    system_families_are_not_for_users,
+    rows_are_shown_before_memtables_go,
+    rows_stay_when_their_family_goes,
+    a_family_that_could_not_be_dropped_goes_on,
+    a_flush_looks_into_other_families,
+    a_flush_without_its_rows_is_no_flush,
+];
+
+mod tests {
+    #[test]
+    fn batches_of_other_rules_are_handed_back() {
+        super::batches_of_other_rules_are_handed_back();
+    }
+    #[test]
+    fn keys_end_in_the_seqno_they_name() {
+        super::keys_end_in_the_seqno_they_name();
+    }
+    #[test]
+    fn system_families_are_not_for_users() {
+        super::system_families_are_not_for_users();
+    }
+    #[test]
+    fn rows_stay_when_their_family_goes() {
+        super::rows_stay_when_their_family_goes();
+    }
+    #[test]
+    fn a_family_that_could_not_be_dropped_goes_on() {
+        super::a_family_that_could_not_be_dropped_goes_on();
+    }
+    #[test]
+    fn a_flush_looks_into_other_families() {
+        super::a_flush_looks_into_other_families();
+    }
+    #[test]
+    fn a_flush_without_its_rows_is_no_flush() {
+        super::a_flush_without_its_rows_is_no_flush();
+    }
+}
