@@ -24,7 +24,7 @@ use waxseal_meta::reading::{Checked, get_meta, meta_of};
 use waxseal_meta::stamp::{Stamp, Values, Verb};
 use waxseal_meta::{Seal, Sealer};
 
-use watched::{DIR, Owned, Striker, Watched, sealer};
+use watched::{DIR, Owned, Striker, Watched, high_first, sealer};
 
 /// The stamp of the n-th write, by a session that follows from it.
 fn stamp(n: u64) -> Stamp {
@@ -46,7 +46,7 @@ fn stamps_ride_and_are_told_once() {
     for n in 0..200u64 {
         let stamp = stamp(n);
         times.push(stamp.time);
-        world.put(&(n % 20).to_be_bytes(), &n.to_be_bytes(), &stamp);
+        world.put(&high_first(n % 20), &high_first(n), &stamp);
         if n % 60 == 59 {
             world.db.flush().unwrap();
             tells(&world, &times);
@@ -61,10 +61,10 @@ fn stamps_ride_and_are_told_once() {
     world.compact();
     tells(&world, &times);
     for n in 180..200u64 {
-        let (key, expected) = ((n % 20).to_be_bytes(), stamp(n));
+        let (key, expected) = (high_first(n % 20), stamp(n));
         let found = world.get(&key).unwrap();
         assert_eq!(Stamp::of(&found.companion, hash(&key)).unwrap(), Some(expected), "the stamp of a value is lost");
-        assert_eq!(Sealer::seal_of(&found.record()).unwrap(), Some(Seal::of(key, n.to_be_bytes())));
+        assert_eq!(Sealer::seal_of(&found.record()).unwrap(), Some(Seal::of(key, high_first(n))));
         let who = get_meta(&world.db, &world.family, &key, At::Latest, PROVENANCE).unwrap().unwrap();
         assert_eq!(who.checked, Checked::Itself);
         assert_eq!(Provenance::read(&who.bytes), Some((expected.session, expected.micros())));
@@ -121,7 +121,7 @@ fn keys_are_made_whole_and_their_seals_with_them() {
     batch.push(world.log.id(), Kind::Put, &second, b"plain", &*world.sealer).unwrap();
     batch.grant(watched::pass());
     let last = world.db.commit(&mut batch, Durability::Os).unwrap();
-    let row = |seqno: u64| [&b"row"[..], &seqno.to_be_bytes()].concat();
+    let row = |seqno: u64| [&b"row"[..], &high_first(seqno)].concat();
     let are_right = |world: &Watched| {
         let rows: Vec<Owned> = world.scan(&world.log);
         let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.key.clone()).collect();
@@ -348,7 +348,7 @@ fn a_salvage_tells_what_was_not_told_and_nothing_twice() {
     let world = Watched::open(&sim);
     let mut times = Vec::new();
     for n in 0..30u64 {
-        world.put(&(n % 11).to_be_bytes(), &n.to_be_bytes(), &stamp(n));
+        world.put(&high_first(n % 11), &high_first(n), &stamp(n));
         times.push(stamp(n).time);
         if n == 13 {
             world.db.flush().unwrap();
@@ -370,7 +370,7 @@ fn a_salvage_tells_what_was_not_told_and_nothing_twice() {
     assert!(report.is_clean(), "{report}");
     let world = Watched::open_at(&sim, "/salvaged");
     tells(&world, &times);
-    assert!(world.scan(&world.log).iter().any(|row| row.key == [&b"row"[..], &seqno.to_be_bytes()].concat()));
+    assert!(world.scan(&world.log).iter().any(|row| row.key == [&b"row"[..], &high_first(seqno)].concat()));
     assert_eq!(world.log.id(), waxseal_lsm::names::system_id(1));
 }
 
@@ -378,7 +378,7 @@ fn a_salvage_tells_what_was_not_told_and_nothing_twice() {
 fn reports_tell_of_tables_and_time() {
     let world = Watched::open(&SimFs::new(1));
     for n in 0..50u64 {
-        world.put(&n.to_be_bytes(), b"value", &stamp(n));
+        world.put(&high_first(n), b"value", &stamp(n));
     }
     world.db.flush().unwrap();
     let tables: Vec<_> =
