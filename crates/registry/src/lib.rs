@@ -5,6 +5,10 @@
 //! and an *event* is one row of the log. Floors, top first; a module imports only from floors below its own:
 //!
 //! ```text
+//! registrar                            everything in one handle: what the face calls
+//! provenance                           where and why; how table files came to be
+//! log, modes                           events asked for; when they are written
+//! rights, sessions                     who may do what, and who it is
 //! fuzzing                              ways in for fuzzers: any bytes, any text
 //! matching                             which registration watches an operation, asked on every write
 //! event, registration                  the rows of the log and of the registry
@@ -13,23 +17,43 @@
 //! ordered                              bytes that sort as what they stand for
 //! ```
 //!
-//! Above these will stand, in this order: `registry` and `log` (the two families and their calls), `hooks` (what the engine
-//! calls), `modes` (sync, async, deferred), `sessions` (who writes, and who may read), `provenance` (where and why). The engine
-//! knows none of them. Every byte is in docs/format.md, section 9.
+//! The engine knows nothing of all this. Every byte is in docs/format.md, section 9.
 
+pub mod chronicle;
 pub mod clock;
+mod emission;
 pub mod event;
+pub mod families;
 pub mod fuzzing;
+mod hooks;
 pub mod key;
+pub mod log;
 pub mod matching;
+pub mod modes;
 pub mod operation;
 pub mod ordered;
 pub mod payload;
+mod pending;
+pub mod provenance;
+pub mod registrar;
 pub mod registration;
+mod registry;
+pub mod rights;
+pub mod sessions;
+mod sources;
 pub mod target;
+mod witness;
 
 pub use clock::{Clock, Time};
 pub use event::Event;
+pub use key::Query;
+pub use log::{Page, Paging};
+pub use modes::{Ring, RingStats, WhenFull};
 pub use operation::{Operation, Operations};
+pub use payload::{Field, Image, Payload};
+pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
+pub use registrar::{Catalogue, Prepared, Registrar, Setup, Verb};
 pub use registration::{Mode, Options, Registration, Scope, Values};
+pub use rights::{Authorizer, Everybody};
+pub use sessions::{Identity, Session};
 pub use target::Target;

@@ -80,6 +80,19 @@ impl Options {
     }
 }
 
+/// True if the old value must be read before the new one is written: nobody keeps it.
+pub(crate) fn reads_before(options: &Options) -> bool {
+    options.values == Values::OldNew && !options.history
+}
+
+/// Refuses, as `Invalid`, options that do not go together.
+pub fn check_options(options: &Options) -> Result<()> {
+    if reads_before(options) && options.mode != Mode::Sync {
+        return Err(Error::invalid("old values are kept by history, or read before they are overwritten in mode sync"));
+    }
+    Ok(())
+}
+
 /// True if operations of this group happen below targets such as this one, and never to them.
 fn happens_below(target: &Target, group: Option<Group>) -> bool {
     let level = match target {
@@ -268,6 +281,14 @@ mod tests {
         assert_eq!(Options::suited(&school, Some(Operation::TABLE_TRUNCATE)).scope, Scope::Subtree);
         assert_eq!(Options::suited(&school, Some(Operation::SCHEMA_ALTER)).scope, Scope::Exact);
         assert_eq!(Options::suited(&Target::Cluster, Some(Operation::ENGINE_FLUSH)).scope, Scope::Subtree);
+    }
+
+    #[test]
+    fn old_values_need_somebody_who_keeps_them() {
+        let options = Options { values: Values::OldNew, mode: Mode::Deferred, ..Options::default() };
+        assert!(check_options(&options).is_err());
+        assert!(check_options(&Options { history: true, ..options }).is_ok());
+        assert!(check_options(&Options { mode: Mode::Sync, ..options }).is_ok());
     }
 
     #[test]
