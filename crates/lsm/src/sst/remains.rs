@@ -229,6 +229,8 @@ struct Walk<'a> {
     found_start: Vec<u8>,
     /// Where the restart stands that was believed last, and its key.
     restart: Option<(usize, Vec<u8>)>,
+    /// Something was hit that cost no record.
+    hit_beside: bool,
     /// The place in the column of the next entry.
     index: usize,
     work: usize,
@@ -249,6 +251,7 @@ impl<'a> Walk<'a> {
             last: None,
             found_start: Vec::new(),
             restart: None,
+            hit_beside: false,
             index: 0,
             work: MOST_WORK,
         }
@@ -283,9 +286,7 @@ impl<'a> Walk<'a> {
             if let Some(group) = group.filter(|_| !self.site.fits && place.iter().all(|byte| *byte == 0)) {
                 self.lose_behind(self.restarts[group]);
             }
-            let from = self.behind_last();
-            let gap = gap(self.site, from, self.site.span[1].clone());
-            self.items.push(Item::Gap(gap));
+            self.lose_up_to(self.site.span[1].clone());
         }
     }
 
@@ -293,9 +294,18 @@ impl<'a> Walk<'a> {
         Remains { items: self.items }
     }
 
+    /// What stood between what was kept last and this place is lost; if no record can stand there, none is.
+    fn lose_up_to(&mut self, to: (Vec<u8>, Seqno)) {
+        let from = self.behind_last();
+        match self.site.order.compare_internal((&from.0, from.1), (&to.0, to.1)) {
+            Ordering::Greater => self.hit_beside = true,
+            _ => self.items.push(Item::Gap(gap(self.site, from, to))),
+        }
+    }
+
     /// Something is lost or was hit, which is why the sum of the block does not fit.
     fn has_losses(&self) -> bool {
-        self.items.iter().any(|item| match item {
+        self.hit_beside || self.items.iter().any(|item| match item {
             Item::Gap(_) => true,
             Item::Whole(kept) => kept.check == Check::CompanionDamaged,
         })
@@ -370,8 +380,7 @@ impl<'a> Walk<'a> {
             self.lose_behind(group);
         }
         if misplaced.is_some() || !(beside && index == self.index) {
-            let gap = gap(self.site, self.behind_last(), before(&key, entry.seqno, self.site.bound, self.site.single));
-            self.items.push(Item::Gap(gap));
+            self.lose_up_to(before(&key, entry.seqno, self.site.bound, self.site.single));
         }
         let mut bytes = self.body[entry.value.clone()].to_vec();
         match &self.column {

@@ -78,6 +78,10 @@ impl Stage {
         for record in &shown.records {
             assert!(self.records.contains(record), "{record:?} was never written");
         }
+        for gap in &shown.gaps {
+            let [from, to] = [&gap.from, &gap.to].map(|(key, seqno)| (&key[..], *seqno));
+            assert!(order.compare_internal(from, to).is_le(), "{gap:?}");
+        }
         let missing: Vec<usize> =
             (0..self.records.len()).filter(|n| !shown.records.contains(&self.records[*n])).collect();
         for number in &missing {
@@ -203,6 +207,22 @@ fn a_record_among_lists_costs_itself_alone_in_the_median() {
     }
     lost.sort_unstable();
     assert_eq!((lost[lost.len() / 2], lost[lost.len() - 1]), (1, 2), "{lost:?}");
+}
+
+#[test]
+fn behind_the_last_key_nothing_is_lost() {
+    // The end of the last block is hit, behind its entries: every key that the table can have is there.
+    let stage = stage(records(40), &settings());
+    let handle = *stage.table.index.handles().last().unwrap();
+    let tail = handle.end() as usize - 5 - 8;
+    let bits: Vec<usize> = (tail - 4..tail + 5).flat_map(|at| [at * 8 + 1, at * 8 + 4, at * 8 + 6]).collect();
+    let shown = stage.with(&bits);
+    assert_eq!((stage.missing(&shown), shown.gaps.len(), shown.healed.len()), (vec![], 0, 0));
+    // That the block is damaged is told all the same.
+    let mut bytes = stage.bytes.clone();
+    bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
+    *stage.file.0.write().unwrap() = bytes;
+    assert!(stage.table.check_block(stage.table.blocks() - 1, &Sealer).unwrap_err().is_corruption());
 }
 
 #[test]
