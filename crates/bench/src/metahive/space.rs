@@ -1,6 +1,6 @@
 //! Question: what does a seal cost in bytes, on disk under every codec, and in memory while many versions are compacted?
 //! Protocol: the same records, 20 B keys and 100 B values, every key once, written to a plain and a sealed store, compacted to one
-//!           level; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
+//!           table; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
 //!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
 //!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
 //!           The paper's own store stands beside in both.
@@ -63,6 +63,8 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     let mut shape = Shape::real();
     shape.options.compression = codec;
     shape.options.seal_column = column;
+    // One table, so that all sides have as many file ends, filter lines and half-full blocks.
+    shape.options.table_bytes = 1 << 31;
     let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
     let mut values = values(run.seed, 0);
     for key in Flat::all(num).iter() {
