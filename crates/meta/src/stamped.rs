@@ -83,6 +83,9 @@ impl Sealer {
         out: &mut Batch,
         stamps: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>,
     ) -> Result<()> {
+        if batch.is_held() {
+            out.hold();
+        }
         for operation in batch.operations() {
             let operation = operation?;
             let Operation { family, kind, key, value, companion } = operation;

@@ -82,7 +82,7 @@ pub use snapshot::Snapshot;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
-pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
+pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::CacheMetrics;

@@ -23,7 +23,7 @@ use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{Compression, KIB};
+use waxseal_lsm::options::{Compression, KIB, SealLayout};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::care::{
     Candidate, Corrupted, Decision, ErrorHandler, Finding, Outcome as Ended, RepairOptions, RepairSource, Report,
@@ -109,7 +109,7 @@ fn shape_of(sim: &SimFs, shape: u64) -> Shape {
     made.options.restart_interval = 16;
     (made.options.table_bytes, made.options.level_base_bytes) = (1 << 20, 4 << 20);
     made.options.compression = if shape >= 2 { Compression::Lz4 } else { Compression::None };
-    made.options.seal_column = shape % 2 == 1;
+    made.options.seals = SealLayout::always(shape % 2 == 1);
     made.settings.memtable_bytes = 1 << 20;
     made.settings.cache_bytes = 0;
     made

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -273,7 +273,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
-            seal_column: self.config.seals == Seals::Column,
+            seals: SealLayout::always(self.config.seals == Seals::Column),
             ..CfOptions::default()
         }
     }
@@ -399,11 +399,13 @@ impl World {
                 Err(Error::closed())
             }
             Ok(last) => {
-                if durability == Durability::Buffered {
-                    self.forget(&written); // a kill may take it away
+                // A kill may take it away, or rows of events stand between the operations.
+                let is_known = durability != Durability::Buffered && !self.config.events;
+                if !is_known {
+                    self.forget(&written);
                 }
                 let first = last + 1 - written.len() as u64;
-                for (seqno, change) in (first..).zip(&written).filter(|_| durability != Durability::Buffered) {
+                for (seqno, change) in (first..).zip(&written).filter(|_| is_known) {
                     match change {
                         Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
                         Change::Delete(family, key) => self.history.add(family, key, seqno, None),
