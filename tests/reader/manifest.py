@@ -33,6 +33,8 @@ class Manifest:
         self.cuts = []
         self.fences = {}  # (family, number) -> Fence
         self.barred = set()  # (family, number)
+        self.lines = {}  # number -> bytes
+        self.line = 0  # the greatest number of a line that was given
         self.file, self.uid = current(directory)
         self.read(read_named(directory, self.file))
 
@@ -113,6 +115,15 @@ class Manifest:
                 if all((entry.family, entry.number) != at for entry in self.tables.values()):
                     raise c.damage(f"table {at} barred that is not there")
                 self.barred.add(at)
+            elif tag == 27:
+                number = c.varint()
+                if number <= self.line:
+                    raise c.damage(f"line {number} behind line {self.line}")
+                self.line, self.lines[number] = number, c.take(c.remaining())
+            elif tag == 31:
+                through = c.varint()
+                self.line = max(self.line, through)
+                self.lines = {number: line for number, line in self.lines.items() if number > through}
             elif tag % 2:
                 continue  # may be skipped
             else:

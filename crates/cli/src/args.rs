@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Keys and values are hexadecimal, on the command line and in the output.
     #[arg(long, global = true)]
     pub(crate) hex: bool,
+    /// In whose name it is done: it stands in the log beside what is registered. Default: nobody's.
+    #[arg(long = "as", global = true, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -108,6 +111,26 @@ pub(crate) enum Verb {
         /// The directory of the export.
         src: PathBuf,
     },
+    /// From now on, log an operation on a target.
+    ///
+    /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. ; `\` stands before `.`, `,` and `:`
+    /// in names and `\xHH` for any byte.
+    Register(Register),
+    /// Log a pair no more; its events stay. Exit code 2 if it was not registered.
+    Unregister(Pair),
+    /// Print everything that is registered: target, operation, options.
+    Registrations,
+    /// Print events: time, who, operation, target, seqno, and what else is known.
+    Log(Log),
+    /// Print where a key is watched, and what happened to it. Exit code 2 if it is not, and nothing did.
+    Provenance { key: OsString },
+    /// Print all that is known of a key: value, verdict, who wrote it and when, its events, its file and how that came to be.
+    Explain { key: OsString },
+    /// Print how a table file came to be.
+    Lineage {
+        /// Its name in the store's directory; or its uid, also of one that is gone.
+        file: String,
+    },
     /// Store real files, change them, kill a writer, and check every answer.
     Tour(Tour),
     /// The writer that the tour kills.
@@ -190,6 +213,86 @@ pub(crate) struct Scan {
     /// Print keys alone.
     #[arg(long)]
     pub(crate) keys_only: bool,
+}
+
+/// What is watched.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Pair {
+    /// To what it happens.
+    pub(crate) target: String,
+    /// What happens: Row.Insert, Row.Update, Row.Delete, .. ; `*` is anything.
+    pub(crate) operation: String,
+}
+
+/// What is not said is as it suits the pair.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Register {
+    #[command(flatten)]
+    pub(crate) pair: Pair,
+    /// The target and everything below it. Default where the operation never happens to the target itself.
+    #[arg(long)]
+    pub(crate) subtree: bool,
+    /// When events are written. Default: those of rows deferred, others sync.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// What they keep of the values. Default: nothing.
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) values: Option<Values>,
+    /// Keep old values until they are in the log.
+    #[arg(long)]
+    pub(crate) history: bool,
+    /// After so many seconds events may be dropped.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) retention: Option<u64>,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// In the same commit
+    Sync,
+    /// A little later; a crash may lose some
+    Async,
+    /// When what happened leaves the memtable; read from there until then
+    Deferred,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Values {
+    /// Nothing
+    None,
+    /// The new one
+    New,
+    /// The old and the new one; with --history or --mode sync
+    OldNew,
+    /// Their seals
+    Hash,
+}
+
+/// Which events.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Log {
+    /// To what they happened. Default: to anything.
+    pub(crate) target: Option<String>,
+    /// What happened. Default: anything.
+    pub(crate) operation: Option<String>,
+    /// The first moment: 2026-01-31, 2026-01-31T12:00:00Z, or microseconds since 1970.
+    #[arg(long, value_name = "T")]
+    pub(crate) from: Option<String>,
+    /// The last moment.
+    #[arg(long, value_name = "T")]
+    pub(crate) to: Option<String>,
+    /// Who did it; `-` is nobody in particular.
+    #[arg(long, value_name = "C")]
+    pub(crate) client: Option<String>,
+    /// The latest event of the target itself alone. Exit code 2 if there is none.
+    #[arg(long, conflicts_with_all = ["below", "limit"])]
+    pub(crate) latest: bool,
+    /// Events of everything below the target too. Default without a TARGET, and where the operation never happens to the target itself.
+    #[arg(long)]
+    pub(crate) below: bool,
+    /// At most so many events.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
 }
 
 #[derive(clap::Args, Debug)]

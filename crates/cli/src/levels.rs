@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use waxseal::care::Fence;
-use waxseal::{Db, LevelMetrics};
+use waxseal::{ColumnFamily, Db, LevelMetrics};
 
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{existing_family, open_to_change, open_to_read};
+use crate::store::{existing_family, find_family, open_to_change, open_to_read};
 use crate::text;
 
 /// Fences that are printed; with --json all are.
@@ -59,7 +59,8 @@ struct Damage {
 
 /// The damage that the store remembers, and a line on it; the first fences are named.
 fn damage_of(db: &Db, output: &mut Output) -> Result<Vec<Damage>, Failure> {
-    let families = db.column_families();
+    let names: Vec<String> = db.metrics().families.into_iter().map(|family| family.name).collect();
+    let families: Vec<ColumnFamily> = names.iter().filter_map(|name| find_family(db, name)).collect();
     let damage = families
         .iter()
         .map(|cf| Ok(Damage { family: cf.name().to_owned(), fences: cf.fences()?, barred: cf.barred_tables()? }));

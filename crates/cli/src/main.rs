@@ -14,11 +14,14 @@ mod exchange;
 mod failure;
 mod levels;
 mod output;
+mod payload;
 mod progress;
 mod records;
+mod registry;
 mod rows;
 mod store;
 mod text;
+mod times;
 mod tour;
 mod tree;
 mod walk;
@@ -78,6 +81,13 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Digest(span) => care::digest(args, span, output),
         Verb::Export(export) => exchange::export(args, export, output),
         Verb::Import { src } => exchange::import(args, src, output),
+        Verb::Register(register) => registry::register(args, register, output),
+        Verb::Unregister(pair) => registry::unregister(args, pair, output),
+        Verb::Registrations => registry::registrations(args, output),
+        Verb::Log(log) => registry::log(args, log, output),
+        Verb::Provenance { key } => registry::provenance(args, key, output),
+        Verb::Explain { key } => registry::explain(args, key, output),
+        Verb::Lineage { file } => registry::lineage(args, file, output),
         Verb::Tour(options) => tour::run(options, output),
         Verb::TourWriter { seed } => tour::write_until_killed(store::dir(args)?, *seed),
     }

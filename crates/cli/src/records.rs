@@ -11,7 +11,7 @@ use waxseal::{ColumnFamily, Range, Slice};
 use crate::args::{Args, Scan, Span};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read};
+use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read, session};
 use crate::text;
 
 pub(crate) fn put(
@@ -33,7 +33,7 @@ pub(crate) fn put(
         (None, None) => return Err(Failure::usage("put needs a VALUE, - or --file F")),
     };
     let db = open_to_fill(args)?;
-    db.column_family(&args.cf)?.put(&key, &value)?;
+    session(args, &db)?.column_family(&args.cf)?.put(&key, &value)?;
     db.close()?;
     output.object(&json!({ "ok": true, "key": output.to_json(&key), "bytes": value.len() }))?;
     Ok(Exit::Ok)
@@ -56,7 +56,8 @@ pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
 pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_change(args)?;
-    existing_family(&db, &args.cf)?.delete(&key)?;
+    existing_family(&db, &args.cf)?;
+    session(args, &db)?.column_family(&args.cf)?.delete(&key)?;
     db.close()?;
     output.object(&json!({ "ok": true, "key": output.to_json(&key) }))?;
     Ok(Exit::Ok)

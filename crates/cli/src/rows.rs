@@ -16,7 +16,7 @@ use waxseal::{Batch, ColumnFamily, Durability, Snapshot};
 use crate::args::{Args, Format};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{existing_family, open_to_fill, open_to_read};
+use crate::store::{existing_family, open_to_fill, open_to_read, session};
 use crate::{progress, text};
 
 /// Rows are committed together up to this many bytes.
@@ -43,7 +43,8 @@ pub(crate) fn load(
     };
     let db = open_to_fill(args)?;
     let bar = progress::bar("load", None);
-    let mut sink = Sink { cf: db.column_family(&args.cf)?, batch: db.batch(), records: 0 };
+    let writer = session(args, &db)?;
+    let mut sink = Sink { cf: writer.column_family(&args.cf)?, batch: writer.batch(), records: 0 };
     match format {
         Format::Jsonl => load_jsonl(input, src, key, &mut sink)?,
         _ => load_csv(input, src, delimiter(format), key, &mut sink)?,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use waxseal::{ColumnFamily, Db};
+use waxseal::{ColumnFamily, Db, Session};
 
 use crate::args::Args;
 use crate::failure::Failure;
@@ -45,8 +45,18 @@ pub(crate) fn existing_family(db: &Db, name: &str) -> Result<ColumnFamily, Failu
     find_family(db, name).ok_or_else(|| Failure::not_found(format!("no column family {name:?}")))
 }
 
+/// A family that exists, the store's own among them.
 pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
-    db.column_families().into_iter().find(|cf| cf.name() == name)
+    let is_there = db.metrics().families.iter().any(|family| family.name == name);
+    is_there.then(|| db.column_family(name).ok()).flatten()
+}
+
+/// Who `--as` says that it is.
+pub(crate) fn session(args: &Args, db: &Db) -> Result<Session, Failure> {
+    match &args.name {
+        Some(name) => Ok(db.session(name.as_str())?),
+        None => Ok(db.nobody()),
+    }
 }
 
 /// A key or value of the command line: its bytes, or with `--hex` the bytes it spells.

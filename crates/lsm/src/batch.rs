@@ -23,6 +23,8 @@ pub struct Batch {
     count: u64,
     /// The families that the operations name, each once.
     families: Vec<u32>,
+    /// It was kept in memory for a while since it was built.
+    held: bool,
     /// It may write system families.
     granted: bool,
 }
@@ -48,7 +50,7 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new(), granted: false }
+        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new(), granted: false, held: false }
     }
 
     /// Empties the batch and keeps its memory. What it was granted is gone.
@@ -57,6 +59,21 @@ impl Batch {
         self.count = 0;
         self.families.clear();
         self.granted = false;
+        self.held = false;
+    }
+
+    /// Says that the batch is kept between its building and its commit: what it holds is then held against its companions once
+    /// more before it is ordered, so that what flips while somebody keeps it does not get into the log. One that is built and
+    /// committed in one call needs no second look.
+    #[inline]
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// True if it was kept.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.held
     }
 
     /// Lets the batch write system families.
@@ -93,6 +110,7 @@ impl Batch {
     #[cfg(feature = "faults")]
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.held = true; // to be damaged it must be kept
         &mut self.bytes[COUNT_BYTES..]
     }
 

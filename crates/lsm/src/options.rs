@@ -104,6 +104,36 @@ impl Settings {
     }
 }
 
+/// Where the seals of a block stand: each right behind its record, or all of them as one column outside of the codec. A block in which
+/// not every record has just one seal has no column. Reads find either; only what is written from now on changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SealLayout {
+    /// In a column where a codec packs the block: seals cannot be packed, and between records they take more than their own bytes.
+    /// Behind their records where none does, since a scan then walks one stream.
+    #[default]
+    ByCodec,
+    /// Always behind their records.
+    Following,
+    /// Always in a column.
+    Column,
+}
+
+impl SealLayout {
+    /// Always in a column, or always behind their records, whatever the codec.
+    pub fn always(column: bool) -> SealLayout {
+        if column { SealLayout::Column } else { SealLayout::Following }
+    }
+
+    /// True if blocks packed so have a column.
+    pub fn is_column(self, compression: Compression) -> bool {
+        match self {
+            SealLayout::ByCodec => compression != Compression::None,
+            SealLayout::Following => false,
+            SealLayout::Column => true,
+        }
+    }
+}
+
 /// How much of what a read gives out is checked against its companion, in a store whose keeper can.
 ///
 /// Whatever is asked for, a record that was checked and does not match is never given out, nor an older version in its place.
@@ -144,8 +174,8 @@ pub struct CfOptions {
     pub verify_reads: Verify,
     /// What cursors check, unless they say otherwise. Not kept in the store. Default `Sampled(64)`.
     pub verify_scans: Verify,
-    /// Keep the seals of a block as one column outside of the codec, where every record has just one. Default false.
-    pub seal_column: bool,
+    /// Where the seals of a block stand. Kept in the store. Default `ByCodec`.
+    pub seals: SealLayout,
     /// A key whose last eight bytes begin with FF gets the seqno there, when it is known, of the operation of its batch that stands
     /// so many before it as the other seven say, highest byte first (none: its own). For keys that say when they came. Kept in the
     /// store; it cannot be changed. Default false.
@@ -169,7 +199,7 @@ impl Default for CfOptions {
             level0_tables: 4,
             verify_reads: Verify::Always,
             verify_scans: Verify::Sampled(64),
-            seal_column: false,
+            seals: SealLayout::default(),
             key_ends_in_seqno: false,
             system: None,
         }

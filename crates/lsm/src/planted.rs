@@ -11,6 +11,16 @@ pub enum Bug {
     StampNotChecked = 1,
     StampDroppedInCompaction,
     RekeyForgotten,
+    // Found by the tests of registry and log.
+    RegistrationSeenLate,
+    TurnNotHeld,
+    RowOfAnotherOperation,
+    LatestForgetsMemory,
+    DeletedEventBornAgain,
+    FamilyMadeAnewNotWatched,
+    SessionRowLate,
+    ClockForgetsRestart,
+    OldValueOfOwnBatchMissed,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -69,9 +79,6 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// Those that the tests of the layer above find, where stamps are kept.
-    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
-
     /// Every planted bug that the engine's own suite finds.
     pub const ALL: [Bug; 54] = [
         Bug::AcknowledgeBeforeFsync,
@@ -128,6 +135,22 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+    ];
+
+    /// Those that the tests of the layer above find, where stamps are kept.
+    pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
+
+    /// Those that the tests of registry and log find.
+    pub const OF_REGISTRY: [Bug; 9] = [
+        Bug::RegistrationSeenLate,
+        Bug::TurnNotHeld,
+        Bug::RowOfAnotherOperation,
+        Bug::LatestForgetsMemory,
+        Bug::DeletedEventBornAgain,
+        Bug::FamilyMadeAnewNotWatched,
+        Bug::SessionRowLate,
+        Bug::ClockForgetsRestart,
+        Bug::OldValueOfOwnBatchMissed,
     ];
 }
 

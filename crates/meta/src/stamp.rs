@@ -206,7 +206,7 @@ fn hit() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::beside::{SEAL_BYTES, seal_bytes};
     use proptest::prelude::*;

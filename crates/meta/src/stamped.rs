@@ -29,7 +29,7 @@ use crate::stamp::{self, Stamp};
 /// Says which rows of other families a stamped record gives rise to. All calls come from flushes, any thread, and from recovery
 /// before the store is open.
 pub trait Emitter: Send + Sync {
-    /// A flush meets a stamped record whose row stands nowhere yet: appends it. Rows have no companions; the keeper seals them.
+    /// A flush meets a stamped record whose row stands nowhere yet: appends it. Rows without companions are sealed by the keeper.
     /// `record` and `stamp` are what was written. It may be asked again for the same record, if the flush fails.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()>;
 
@@ -83,6 +83,9 @@ impl Sealer {
         out: &mut Batch,
         stamps: &mut dyn FnMut(&Operation<'_>, u64) -> Option<Stamp>,
     ) -> Result<()> {
+        if batch.is_held() {
+            out.hold();
+        }
         for operation in batch.operations() {
             let operation = operation?;
             let Operation { family, kind, key, value, companion } = operation;
@@ -140,7 +143,7 @@ impl Sealer {
         }
         let first = rows.len();
         emitter.emit(family, record, &stamp, rows)?;
-        rows[first..].iter_mut().for_each(|row| self.seal_row(row));
+        rows[first..].iter_mut().filter(|row| row.companion.is_empty()).for_each(|row| self.seal_row(row));
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression};
+use waxseal_lsm::options::{CfOptions, Compression, SealLayout};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Companions, DropReason, Protection};
@@ -347,7 +347,7 @@ fn both_layouts_through_every_place() {
         .flat_map(|(column, compression)| [0usize, 1, 7].map(|every| (column, compression, every)))
     {
         let (sim, keeper) = (SimFs::new(1), sealer());
-        let options = CfOptions { seal_column, compression, ..options() };
+        let options = CfOptions { seals: SealLayout::always(seal_column), compression, ..options() };
         let store = Store::open(&sim, keeper.clone(), options.clone()).unwrap();
         let labels = Labels::of(&[("a", "b")]).unwrap();
         let mut written = 0;

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{Found, Table, Writer, WriterSettings};
@@ -31,7 +31,7 @@ fn options(compression: Compression, seal_column: bool) -> CfOptions {
         block_bytes: 1024,
         restart_interval: 4,
         compression,
-        seal_column,
+        seals: SealLayout::always(seal_column),
         level0_tables: 64,
         ..CfOptions::default()
     }
@@ -750,7 +750,7 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
         filter_bits: options.filter_bits,
         compression: options.compression,
         base_seqno: meta.least_seqno,
-        seal_column: options.seal_column,
+        seal_column: options.seals.is_column(options.compression),
         created_micros: 0,
     };
     let path = Path::new("/other.tbl");

@@ -222,6 +222,14 @@ impl Query {
     }
 }
 
+/// What the log keys of a family, and of everything in it, begin with. Errors: `Invalid` for a name that cannot be.
+pub(crate) fn family_keys(family: &str) -> Result<Vec<u8>> {
+    Place::of(&Target::family(family)).map(|place| place.0)
+}
+
+/// The mark of a key of a family, behind the family's path.
+pub(crate) const KEY_MARK: u8 = 0x52;
+
 /// The beginning of all log keys of a target and of what lies below it.
 struct Place(Vec<u8>);
 
@@ -302,6 +310,13 @@ impl Plan {
     /// Where it ends, excluded.
     pub fn end(&self) -> &[u8] {
         &self.end
+    }
+
+    /// The same, but only what stands between two places, the first included.
+    pub(crate) fn within(mut self, start: Option<Vec<u8>>, end: Option<Vec<u8>>) -> Plan {
+        self.start = start.map_or_else(|| self.start.clone(), |start| start.max(self.start.clone()));
+        self.end = end.map_or_else(|| self.end.clone(), |end| end.min(self.end.clone()));
+        self
     }
 
     /// Goes on behind `key`, which an earlier walk took last. Errors: `Invalid` for a key that no walk of this query took.

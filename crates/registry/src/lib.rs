@@ -5,7 +5,15 @@
 //! and an *event* is one row of the log. Floors, top first; a module imports only from floors below its own:
 //!
 //! ```text
+//! registrar                            everything in one handle: what the face calls
+//! registry, provenance                 what is watched, from which commit on; where and why, and how table files came to be
+//! hooks                                the write path: looked at, stamped, committed under the rules it was looked at with
+//! log                                  events asked for, and deleted
+//! pending                              events that are no rows yet
+//! witness, sources                     what the engine calls while it works; places where events stand, walked as one
+//! emission, rights                     how an operation becomes an event; who may do what
 //! fuzzing                              ways in for fuzzers: any bytes, any text
+//! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
 //! matching                             which registration watches an operation, asked on every write
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         what an event holds; where rows stand, and how queries walk over them
@@ -13,23 +21,43 @@
 //! ordered                              bytes that sort as what they stand for
 //! ```
 //!
-//! Above these will stand, in this order: `registry` and `log` (the two families and their calls), `hooks` (what the engine
-//! calls), `modes` (sync, async, deferred), `sessions` (who writes, and who may read), `provenance` (where and why). The engine
-//! knows none of them. Every byte is in docs/format.md, section 9.
+//! The engine knows nothing of all this. Every byte is in docs/format.md, section 9.
 
+pub mod chronicle;
 pub mod clock;
+mod emission;
 pub mod event;
+pub mod families;
 pub mod fuzzing;
+mod hooks;
 pub mod key;
+pub mod log;
 pub mod matching;
+pub mod modes;
 pub mod operation;
 pub mod ordered;
 pub mod payload;
+mod pending;
+pub mod provenance;
+pub mod registrar;
 pub mod registration;
+mod registry;
+pub mod rights;
+pub mod sessions;
+mod sources;
 pub mod target;
+mod witness;
 
 pub use clock::{Clock, Time};
 pub use event::Event;
+pub use key::Query;
+pub use log::{Page, Paging};
+pub use modes::{Ring, RingStats, WhenFull};
 pub use operation::{Operation, Operations};
+pub use payload::{Field, Image, Payload};
+pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
+pub use registrar::{Catalogue, Prepared, Registrar, Setup, Verb};
 pub use registration::{Mode, Options, Registration, Scope, Values};
+pub use rights::{Authorizer, Everybody};
+pub use sessions::{Identity, Session};
 pub use target::Target;

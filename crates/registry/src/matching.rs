@@ -26,7 +26,7 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::env::work::lock;
 
 use crate::operation::Operation;
-use crate::registration::{Registration, Scope};
+use crate::registration::{Registration, Scope, reads_before};
 use crate::target::Target;
 
 /// Operations that a gate tells apart, each with a bit; all others share the last one.
@@ -164,6 +164,7 @@ pub struct Snapshot {
     families: Vec<Watched>,
     /// What is watched in families that are not listed.
     everywhere: Watched,
+    reads_before: bool,
     paths: HashMap<Vec<u8>, Vec<u32>>,
 }
 
@@ -209,7 +210,8 @@ impl Snapshot {
             ids.push(id);
             families.push(watched);
         }
-        Snapshot { version, registrations, ids, families, everywhere, paths }
+        let reads_before = registrations.iter().any(|registration| reads_before(&registration.options));
+        Snapshot { version, registrations, ids, families, everywhere, reads_before, paths }
     }
 
     /// Nothing is registered.
@@ -225,6 +227,11 @@ impl Snapshot {
     /// All registrations, those that say most first.
     pub fn registrations(&self) -> &[Registration] {
         &self.registrations
+    }
+
+    /// True if something is registered whose old values must be read before they are overwritten.
+    pub(crate) fn reads_before(&self) -> bool {
+        self.reads_before
     }
 
     /// The operations that something watches in a family, as bits.

@@ -181,6 +181,8 @@ fields! {
     35 KeyColumn(String);
     /// Where a certain key is kept in the engine.
     36 EngineKey(Vec<u8>);
+    /// The old value is kept with the row, as the version before: 0 it is wanted, 1 its seal is. Queries show it in its place.
+    37 OldKept(u64);
 }
 
 /// The fields of one event.
@@ -212,6 +214,16 @@ impl Payload {
         let number = field.number();
         let at = self.fields.partition_point(|other| other.number() <= number);
         self.fields.insert(at, field);
+    }
+
+    /// The first field that `is` takes.
+    pub fn find<T>(&self, is: impl Fn(&Field) -> Option<T>) -> Option<T> {
+        self.fields.iter().find_map(is)
+    }
+
+    /// Takes the fields of a number out.
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.fields.retain(|field| field.number() != number);
     }
 
     /// The fields, by number.
@@ -429,7 +441,7 @@ pub(crate) mod testing {
             tokens.prop_map(|(keyspace, [start, end, records, bytes, sum], replicas)| {
                 Field::Tokens(TokenRange { keyspace, start, end, replicas, records, bytes, sum })
             }),
-            (37u64.., any::<Vec<u8>>()).prop_map(|(number, bytes)| Field::Other(number, bytes)),
+            (38u64.., any::<Vec<u8>>()).prop_map(|(number, bytes)| Field::Other(number, bytes)),
         ]
     }
 

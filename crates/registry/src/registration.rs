@@ -68,7 +68,8 @@ pub struct Options {
 
 impl Options {
     /// What suits a pair if nobody chooses: rows and columns are logged deferred, all else with its batch; and an operation on
-    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself.
+    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself;
+    /// so does any operation.
     pub fn suited(target: &Target, operation: Option<Operation>) -> Options {
         let group = operation.map(Operation::group);
         let mode = match group {
@@ -78,6 +79,19 @@ impl Options {
         let scope = if happens_below(target, group) { Scope::Subtree } else { Scope::Exact };
         Options { scope, mode, ..Options::default() }
     }
+}
+
+/// True if the old value must be read before the new one is written: nobody keeps it.
+pub(crate) fn reads_before(options: &Options) -> bool {
+    options.values == Values::OldNew && !options.history
+}
+
+/// Refuses, as `Invalid`, options that do not go together.
+pub fn check_options(options: &Options) -> Result<()> {
+    if reads_before(options) && options.mode != Mode::Sync {
+        return Err(Error::invalid("old values are kept by history, or read before they are overwritten in mode sync"));
+    }
+    Ok(())
 }
 
 /// True if operations of this group happen below targets such as this one, and never to them.
@@ -92,9 +106,9 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
     match group {
         Some(Group::Schema | Group::Node | Group::Engine) => level < 1,
         Some(Group::Table | Group::Range) => level < 2,
-        Some(Group::Row) => level < 3,
+        Some(Group::Row) | None => level < 3, // any operation: most of them happen to rows
         Some(Group::Column) => level < 4,
-        Some(Group::Registry | Group::Session | Group::Defined) | None => false,
+        Some(Group::Registry | Group::Session | Group::Defined) => false,
     }
 }
 
@@ -261,13 +275,22 @@ mod tests {
         assert_eq!(Options::suited(&users(), update).scope, Scope::Subtree);
         assert_eq!(Options::suited(&users(), update).mode, Mode::Deferred);
         assert_eq!(Options::suited(&users(), Some(Operation::TABLE_DROP)), Options::default());
-        assert_eq!(Options::suited(&users(), None).scope, Scope::Exact);
+        assert_eq!(Options::suited(&users(), None).scope, Scope::Subtree);
+        assert_eq!(Options::suited(&john(), None).scope, Scope::Exact);
         assert_eq!(Options::suited(&john(), update).scope, Scope::Exact);
         assert_eq!(Options::suited(&john(), Some(Operation::COLUMN_UPDATE)).scope, Scope::Subtree);
         let school = Target::Keyspace("School".to_owned());
         assert_eq!(Options::suited(&school, Some(Operation::TABLE_TRUNCATE)).scope, Scope::Subtree);
         assert_eq!(Options::suited(&school, Some(Operation::SCHEMA_ALTER)).scope, Scope::Exact);
         assert_eq!(Options::suited(&Target::Cluster, Some(Operation::ENGINE_FLUSH)).scope, Scope::Subtree);
+    }
+
+    #[test]
+    fn old_values_need_somebody_who_keeps_them() {
+        let options = Options { values: Values::OldNew, mode: Mode::Deferred, ..Options::default() };
+        assert!(check_options(&options).is_err());
+        assert!(check_options(&Options { history: true, ..options }).is_ok());
+        assert!(check_options(&Options { mode: Mode::Sync, ..options }).is_ok());
     }
 
     #[test]

@@ -23,6 +23,11 @@ fn main() -> waxseal::Result<()> {
     }
     let sealed = users.get_sealed("alice")?.unwrap(); // the value with its seal, to keep or to send along
     users.put_sealed("alice", &sealed.value, sealed.seal)?; // checked here, and refused if anything happened since
+
+    let alice = db.session("alice")?; // who writes
+    alice.register("users", "*")?; // from now on the log knows who did what to any key
+    alice.column_family("users")?.put("alice", "1816")?;
+    assert_eq!(db.query_latest("users.alice", "*")?.unwrap().key.client, "alice");
     db.close()?;
     Db::destroy("quickstart-store")
 }

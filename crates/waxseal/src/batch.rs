@@ -17,6 +17,7 @@ use waxseal_lsm::seam::Draft;
 use waxseal_meta::Seal;
 use waxseal_meta::builtin::{Expiry, Labels};
 use waxseal_meta::provider::{EXPIRY, LABELS};
+use waxseal_registry::{Session as Who, Verb};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -42,6 +43,7 @@ pub struct WriteOptions {
     /// Provider and bytes.
     entries: Vec<(u16, Vec<u8>)>,
     labels: BTreeMap<String, String>,
+    is_insert: bool,
 }
 
 impl WriteOptions {
@@ -105,6 +107,28 @@ impl WriteOptions {
         self
     }
 
+    /// Says that the key was not there: the log calls the write `Row.Insert`, else `Row.Update`. The store does not look whether it is true,
+    /// and a delete is a delete.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let users = db.column_family("users")?;
+    /// use waxseal::WriteOptions;
+    ///
+    /// db.register("users", "*")?;
+    /// users.put_with("john", "33", WriteOptions::new().insert())?;
+    /// users.put("john", "34")?;
+    /// assert_eq!(db.query_all("users.john", "Row.Insert")?.len(), 1);
+    /// assert_eq!(db.query_all("users.john", "Row.Update")?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert(mut self) -> WriteOptions {
+        self.is_insert = true;
+        self
+    }
+
     /// The entries, labels among them.
     fn into_entries(self) -> Result<Vec<(u16, Vec<u8>)>> {
         let mut entries = self.entries;
@@ -156,21 +180,24 @@ impl<'a> Write<'a> {
 }
 
 /// Commits one operation.
-pub(crate) fn write_one(inner: &Inner, family: &Family, write: Write<'_>, options: WriteOptions) -> Result<()> {
+pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
+    let ColumnFamily { inner, family, who, .. } = cf;
     inner.check(family)?;
     let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let verbs: &[Verb] = if options.is_insert && write.kind == Kind::Put { &[Verb::Insert] } else { &[] };
     let given = options.into_entries()?;
     let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
     let write = Write { entries: &entries, ..write };
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let outcome =
-        write.push(inner, family.id(), &mut operations).and_then(|()| inner.engine.commit(&mut operations, durability));
+    let outcome = write
+        .push(inner, family.id(), &mut operations)
+        .and_then(|()| inner.commit(&mut operations, durability, who, verbs));
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
     }
-    outcome.map(|_| ())
+    outcome
 }
 
 /// Writes to any column families of one store that commit together: after a crash all of them are there, or none.
@@ -193,9 +220,17 @@ pub(crate) fn write_one(inner: &Inner, family: &Family, write: Write<'_>, option
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A batch is written in the name of the [`Session`](crate::Session) that it was taken from. One of [`Db`](crate::Db) takes the name of
+/// the first handle of a session that it is given, for all its writes; handles of two sessions in one batch are a refused write.
 pub struct Batch {
     inner: Arc<Inner>,
     operations: Operations,
+    /// In whose name it was made, and in whose it will commit.
+    made_by: Who,
+    who: Who,
+    /// What the writes are called, in order; what is missing at its end follows from what they are.
+    verbs: Vec<Verb>,
     /// The families it writes to.
     families: Vec<Family>,
     /// Why the batch cannot commit.
@@ -203,13 +238,26 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(inner: &Arc<Inner>) -> Batch {
-        Batch { inner: Arc::clone(inner), operations: Operations::new(), families: Vec::new(), fault: None }
+    pub(crate) fn new(inner: &Arc<Inner>, who: &Who) -> Batch {
+        Batch {
+            inner: Arc::clone(inner),
+            operations: Operations::new(),
+            made_by: who.clone(),
+            who: who.clone(),
+            verbs: Vec::new(),
+            families: Vec::new(),
+            fault: None,
+        }
     }
 
     /// Sets a key to a value.
     pub fn put(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Batch {
         self.push(cf, Write::put(key.as_ref(), value.as_ref()))
+    }
+
+    /// Sets a key that was not there to a value: a put that the log calls `Row.Insert`. See [`WriteOptions::insert`].
+    pub fn insert(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Batch {
+        self.push_called(cf, Write::put(key.as_ref(), value.as_ref()), Some(Verb::Insert))
     }
 
     /// Sets a key to a value whose seal the caller was given. A seal that is not theirs is a refused write (`Invalid`).
@@ -261,7 +309,7 @@ impl Batch {
         }
         self.families.iter().try_for_each(|family| self.inner.check(family))?;
         if !self.operations.is_empty() {
-            self.inner.engine.commit(&mut self.operations, durability)?;
+            self.inner.commit(&mut self.operations, durability, &self.who, &self.verbs)?;
             self.clear();
         }
         Ok(())
@@ -270,8 +318,12 @@ impl Batch {
     /// Forgets all writes, and a refused one.
     pub fn clear(&mut self) {
         self.operations.clear();
+        self.verbs.clear();
         self.families.clear();
         self.fault = None;
+        if !self.who.is(&self.made_by) {
+            self.who = self.made_by.clone();
+        }
     }
 
     /// Number of writes.
@@ -289,25 +341,56 @@ impl Batch {
         self.operations.encoded_bytes()
     }
 
+    #[inline]
     fn push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> &mut Batch {
+        self.push_called(cf, write, None)
+    }
+
+    fn push_called(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<Verb>) -> &mut Batch {
         if self.fault.is_none() {
-            self.fault = self.try_push(cf, write).err();
+            self.fault = self.try_push(cf, write, verb).err();
         }
         self
     }
 
-    fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
+    fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<Verb>) -> Result<()> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the batch",
                 cf.name()
             )));
         }
+        if !cf.who.is(&self.who) {
+            self.meet(&cf.who)?;
+        }
         write.push(&self.inner, cf.family.id(), &mut self.operations)?;
+        self.operations.hold();
+        if let Some(verb) = verb {
+            // Those before it are called what they are: a delete by what it does.
+            self.verbs.resize(self.operations.len() - 1, Verb::Update);
+            self.verbs.push(verb);
+        }
         if !self.families.contains(&cf.family) {
             self.families.push(cf.family.clone());
         }
         Ok(())
+    }
+
+    /// A handle of another session was given.
+    #[cold]
+    fn meet(&mut self, other: &Who) -> Result<()> {
+        if other.is(&Who::ANONYMOUS) {
+            return Ok(());
+        }
+        if self.who.is(&Who::ANONYMOUS) {
+            self.who = other.clone();
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a batch is written in one name: this one is of {:?}, and was given a handle of {:?}",
+            self.who.name(),
+            other.name()
+        )))
     }
 }
 

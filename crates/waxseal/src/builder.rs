@@ -12,8 +12,10 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Ve
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
+use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
-use crate::db::{Db, Inner};
+use crate::attach::{attach, may_be_plain};
+use crate::db::{Db, Inner, refuse_system};
 use crate::verify::{Policies, Policy};
 
 /// Where a store is and how it is to be opened; made by [`Db::builder`]. Whatever is not said keeps its default.
@@ -50,6 +52,10 @@ pub struct Builder {
     plain: bool,
     /// Who keeps something beside values, next to Waxseal's own.
     providers: Vec<Arc<dyn MetadataProvider>>,
+    /// Opened with registry and log, unless plain.
+    has_registry: bool,
+    authorizer: Arc<dyn Authorizer>,
+    ring: Ring,
     parts: Parts,
 }
 
@@ -66,6 +72,9 @@ impl Builder {
             policy: Policy::default(),
             plain: false,
             providers: Vec::new(),
+            has_registry: true,
+            authorizer: Arc::new(Everybody),
+            ring: Ring::default(),
             parts: Parts::real(),
         }
     }
@@ -143,6 +152,9 @@ impl Builder {
     /// the first flush or compaction that rewrites them gives them one, if it can know that they never had any;
     /// [`Db::seals`] counts both.
     ///
+    /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals. It is refused
+    /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush.
+    ///
     /// It saves nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
     /// frames: docs/integrity.md.
     ///
@@ -194,6 +206,67 @@ impl Builder {
     /// ETL, labels) are always there. An open answers `Invalid` if two have the same id, or if a descriptor cannot be.
     pub fn provider(mut self, provider: Arc<dyn MetadataProvider>) -> Builder {
         self.providers.push(provider);
+        self
+    }
+
+    /// Whether the store has a [registry and a log](crate::registry). Default true; they cost nothing until something is registered. Without
+    /// them there are no sessions, nothing is logged, and the store's own families are not made.
+    ///
+    /// A store in which something is registered is not opened for writing without them, since nobody would log what is done then:
+    /// `Invalid`. Unregister first.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Builder::in_memory().registry(false).open()?;
+    /// assert!(db.session("alice").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn registry(mut self, registry: bool) -> Builder {
+        self.has_registry = registry;
+        self
+    }
+
+    /// Who may register, read the log, add to it and delete from it. Default: everybody.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use std::sync::Arc;
+    /// use waxseal::Builder;
+    /// use waxseal::registry::{Asker, Authorizer, Operation, Target};
+    ///
+    /// /// The auditor, and nobody else.
+    /// struct Auditor;
+    ///
+    /// impl Authorizer for Auditor {
+    ///     fn can_register(&self, who: &Asker, _: &Target, _: Option<Operation>) -> bool {
+    ///         who.name() == "auditor"
+    ///     }
+    ///     fn can_read_log(&self, who: &Asker, _: &Target) -> bool {
+    ///         who.name() == "auditor"
+    ///     }
+    ///     fn can_delete_log(&self, _: &Asker, _: &Target) -> bool {
+    ///         false
+    ///     }
+    /// }
+    ///
+    /// let db = Builder::in_memory().authorizer(Arc::new(Auditor)).open()?;
+    /// db.column_family("users")?;
+    /// assert!(db.register("users", "*").is_err());
+    /// db.session("auditor")?.register("users", "*")?;
+    /// assert!(db.query_all("users", "*").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Builder {
+        self.authorizer = authorizer;
+        self
+    }
+
+    /// Where events of mode [`Mode::Async`](crate::registry::Mode::Async) wait until they are written, and what happens when it is full.
+    /// As many as it holds may be lost in a crash.
+    pub fn ring(mut self, ring: Ring) -> Builder {
+        self.ring = ring;
         self
     }
 
@@ -257,6 +330,10 @@ impl Builder {
 
     /// Opens the store for reading and writing.
     pub fn open(self) -> Result<Db> {
+        if self.plain {
+            let sealed = Builder { plain: false, ..self.clone() }.prepare()?;
+            may_be_plain(&sealed.path, sealed.settings, sealed.parts)?;
+        }
         self.open_by(engine::Db::open)
     }
 
@@ -269,7 +346,9 @@ impl Builder {
         let ready = self.prepare()?;
         let env = ready.parts.env.clone();
         let engine = open(&ready.path, ready.settings, ready.parts)?;
-        Ok(Db { inner: Arc::new(Inner::new(engine, env, ready.keeper, ready.template, ready.policies)) })
+        let watching = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
+        let inner = Inner::new(engine, env, ready.keeper, watching, ready.template, ready.policies);
+        Ok(Db { inner: Arc::new(inner) })
     }
 
     /// Everything that was said, as the engine wants it.
@@ -283,20 +362,30 @@ impl Builder {
         settings.cache_bytes = cache;
         settings.memtable_bytes = memtable;
         let mut parts = self.parts;
+        parts.families.iter().try_for_each(|(name, _)| refuse_system(name))?;
         let explicit: BTreeSet<String> = parts.families.iter().map(|(name, _)| name.clone()).collect();
         if self.has_template && !explicit.contains(DEFAULT_FAMILY) {
             parts.families.push((DEFAULT_FAMILY.to_owned(), self.template.clone()));
         }
         let keeper = match (self.plain, self.providers) {
-            (false, providers) => Some(Arc::new(Sealer::new().with(all_providers(providers)?))),
+            (false, providers) => Some(Sealer::new().with(all_providers(providers)?)),
             (true, providers) if providers.is_empty() => None,
             (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
         };
+        let setup = Setup { authorizer: self.authorizer, ring: self.ring, ..Setup::new(&parts.env) };
+        let prepared = Registrar::prepare(setup);
+        // Also without a registry: what waits beside records becomes events when they are flushed, whoever opens the store.
+        let keeper = keeper.map(|keeper| Arc::new(keeper.emitting(prepared.emitter.clone())));
+        let prepared = (self.has_registry && keeper.is_some()).then_some(prepared);
+        if let Some(prepared) = &prepared {
+            parts.families.extend(prepared.families.iter().cloned());
+            parts.chronicle = Some(prepared.chronicle.clone());
+        }
         if let Some(keeper) = &keeper {
             parts.companions = keeper.clone();
         }
         let policies = Policies::new(self.policy, explicit);
-        Ok(Ready { path: self.path, settings, parts, keeper, template: self.template, policies })
+        Ok(Ready { path: self.path, settings, parts, keeper, prepared, template: self.template, policies })
     }
 }
 
@@ -306,6 +395,7 @@ pub(crate) struct Ready {
     pub(crate) settings: Settings,
     pub(crate) parts: Parts,
     pub(crate) keeper: Option<Arc<Sealer>>,
+    prepared: Option<Prepared>,
     template: CfOptions,
     policies: Policies,
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use waxseal_lsm::db::At;
+use waxseal_lsm::db::{self as engine, At};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_meta::care;
+use waxseal_registry::{Field, Operation, Payload};
 
+use crate::attach::Watching;
 use crate::builder::Builder;
-use crate::db::Db;
+use crate::db::{Db, Inner};
 use crate::family::ColumnFamily;
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
@@ -22,7 +24,8 @@ pub use waxseal_meta::care::{
 
 impl Db {
     /// Looks at every table, block and record, at the memtables, and at what log and manifest say, beside readers and writers.
-    /// Changes nothing. What it finds is in the report; damage is not an error of this call.
+    /// Changes no data. What it finds is in the report; damage is not an error of this call. Where the store is open for writing, an event
+    /// (`Engine.Scrub`) says that it was looked at, and what came of it.
     ///
     /// Costs one read of all files past the cache, on the caller's thread. Errors: `Io`, `Closed`; `Invalid` for a family that
     /// does not exist. Source: the offline check of the MetaHive paper, section 4, made online; docs/integrity.md has what it
@@ -42,7 +45,8 @@ impl Db {
     /// ```
     pub fn verify(&self, options: VerifyOptions<'_>) -> Result<Report> {
         self.inner.check_open()?;
-        care::verify(&self.inner.engine, options)
+        let is_whole = options.families.is_none();
+        self.inner.looking("verify", is_whole, |engine| care::verify(engine, options))
     }
 
     /// `verify`, slowly, for data that nobody reads: at a pace, in portions if asked, and from where the last one stopped. With
@@ -64,7 +68,8 @@ impl Db {
     /// ```
     pub fn scrub(&self, options: ScrubOptions<'_>) -> Result<Report> {
         self.inner.check_open()?;
-        care::scrub(&self.inner.engine, options)
+        let (is_whole, way) = (options.resume.is_none(), if options.repair.is_some() { "repair" } else { "scrub" });
+        self.inner.looking(way, is_whole, |engine| care::scrub(engine, options))
     }
 
     /// Finds what is damaged and sends it up the ladder: read again, corrected by its sums and seals, made anew from what else
@@ -72,7 +77,7 @@ impl Db {
     /// a fence takes its place: reads there answer `Corruption` for good, everything around it is served.
     ///
     /// Nothing is repaired to an older version, and nothing is guessed: what takes the place of a record has its seal. What was
-    /// mended is durable when this returns. Errors: `ReadOnly`, `Io`, `Closed`, `Halted`. Safe beside readers and writers.
+    /// mended is durable when this returns, and an event (`Engine.Repair`) says what was found and what helped. Errors: `ReadOnly`, `Io`, `Closed`, `Halted`. Safe beside readers and writers.
     /// Source: the retries and the handler of the MetaHive paper, section 4.3; the ladder is docs/integrity.md.
     ///
     /// ```
@@ -89,7 +94,7 @@ impl Db {
     /// ```
     pub fn repair(&self, options: RepairOptions<'_>) -> Result<Report> {
         self.inner.check_writable()?;
-        care::repair(&self.inner.engine, options)
+        self.inner.looking("repair", true, |engine| care::repair(engine, options))
     }
 
     /// A count and a sum of the records of a range as they are now: equal for equal content, whatever the levels, files and
@@ -191,4 +196,60 @@ impl Builder {
         }
         care::salvage(&ready.path, to.as_ref(), ready.settings, ready.parts, options)
     }
+}
+
+impl Inner {
+    /// Looks at the store in some way, and notes that this was done. An event that cannot be written is left out: the report counts, and
+    /// whatever keeps an event from being written keeps the next write from being done, which says so.
+    fn looking(&self, way: &str, is_whole: bool, look: impl FnOnce(&engine::Db) -> Result<Report>) -> Result<Report> {
+        let start = self.env.clock.monotonic_nanos();
+        let report = look(&self.engine)?;
+        let nanos = self.env.clock.monotonic_nanos().saturating_sub(start);
+        let (operation, payload) = account(&report, way, is_whole, nanos);
+        let _ = self.note_event(operation, payload);
+        Ok(report)
+    }
+
+    /// Notes what was done to the store from above the engine, where there is a log and it can be written.
+    pub(crate) fn note_event(&self, operation: Operation, payload: Payload) -> Result<()> {
+        match &self.watching {
+            Watching::Registrar(registrar) if !self.engine.is_read_only() => registrar.note(operation, payload),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the log says of a look at the store: a repair only where there was something to repair.
+fn account(report: &Report, way: &str, is_whole: bool, nanos: u64) -> (Operation, Payload) {
+    let is_whole = is_whole && report.resume.is_none() && !report.cancelled;
+    let verdict = match report.damage.len() {
+        0 => "clean".to_owned(),
+        1 => "1 place damaged".to_owned(),
+        places => format!("{places} places damaged"),
+    };
+    let mut payload = Payload::new()
+        .with(Field::Method(way.to_owned()))
+        .with(Field::Verdict(verdict))
+        .with(Field::Setting(("extent".to_owned(), if is_whole { "whole" } else { "part" }.to_owned())))
+        .with(Field::Records(report.records))
+        .with(Field::Bytes(report.bytes))
+        .with(Field::Nanos(nanos));
+    if way != "repair" || report.damage.is_empty() {
+        return (Operation::ENGINE_SCRUB, payload);
+    }
+    let mut tries = 0;
+    for finding in &report.damage {
+        tries += finding.steps.len() as u64;
+        if let Outcome::Repaired(rung) = finding.outcome {
+            let helper = Field::Helper(rung.to_string());
+            if !payload.fields().contains(&helper) {
+                payload.push(helper);
+            }
+        }
+    }
+    payload.push(Field::Retries(tries));
+    for (name, count) in [("repaired", report.repaired), ("lost", report.lost)] {
+        payload.push(Field::Setting((name.to_owned(), count.to_string())));
+    }
+    (Operation::ENGINE_REPAIR, payload)
 }

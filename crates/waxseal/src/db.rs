@@ -8,14 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::db::{self as engine, At, Family, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::names::is_system_name;
+use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::read::{Bounds, UserCursor};
 use waxseal_lsm::record::Record;
 use waxseal_meta::{Counts, Sealer};
+use waxseal_registry::{Registrar, Session as Who, Verb};
 
+use crate::attach::Watching;
 use crate::batch::Batch;
 use crate::builder::Builder;
 use crate::family::ColumnFamily;
@@ -33,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) template: CfOptions,
     /// Who keeps the seals, the same that the engine calls; none in a store that was opened plain.
     keeper: Option<Arc<Sealer>>,
+    pub(crate) watching: Watching,
     policies: Policies,
     closed: AtomicBool,
 }
@@ -42,10 +47,11 @@ impl Inner {
         engine: engine::Db,
         env: Env,
         keeper: Option<Arc<Sealer>>,
+        watching: Watching,
         template: CfOptions,
         policies: Policies,
     ) -> Inner {
-        let inner = Inner { engine, env, template, keeper, policies, closed: AtomicBool::new(false) };
+        let inner = Inner { engine, env, template, keeper, watching, policies, closed: AtomicBool::new(false) };
         inner.engine.families().iter().for_each(|family| inner.note(family));
         inner
     }
@@ -83,6 +89,92 @@ impl Inner {
             return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
         }
         Ok(())
+    }
+
+    /// Commits what somebody wrote. `verbs` says what the writes are called, in order, where that does not follow from what they are.
+    #[inline]
+    pub(crate) fn commit(
+        &self,
+        operations: &mut Operations,
+        durability: Durability,
+        who: &Who,
+        verbs: &[Verb],
+    ) -> Result<()> {
+        let rules = self.engine.rules();
+        if rules & 1 == 0 && self.engine.commit_unheard(operations, durability, rules)?.is_some() {
+            return Ok(()); // nothing is registered
+        }
+        self.commit_watched(operations, durability, who, verbs)
+    }
+
+    #[cold]
+    fn commit_watched(
+        &self,
+        operations: &mut Operations,
+        durability: Durability,
+        who: &Who,
+        verbs: &[Verb],
+    ) -> Result<()> {
+        match &self.watching {
+            Watching::Registrar(registrar) => registrar.commit(operations, durability, Some(who), verbs).map(drop),
+            Watching::Nobody => self.engine.commit(operations, durability).map(drop),
+            Watching::Unknown(error) => Err(error.clone()),
+        }
+    }
+
+    /// The family of this name, made if there is none, as a handle that writes in somebody's name.
+    pub(crate) fn column_family(self: &Arc<Inner>, name: &str, who: &Who) -> Result<ColumnFamily> {
+        self.check_open()?;
+        if let Some(family) = self.engine.family(name) {
+            return Ok(self.wrap(family, who));
+        }
+        if self.engine.is_read_only() {
+            return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
+        }
+        match self.create_family(name, self.template.clone()) {
+            Ok(family) => Ok(self.wrap(family, who)),
+            // Another thread may have made it since we looked.
+            Err(error) => self.engine.family(name).map(|family| self.wrap(family, who)).ok_or(error),
+        }
+    }
+
+    /// A new family with options of its own.
+    pub(crate) fn create_column_family(
+        self: &Arc<Inner>,
+        name: &str,
+        options: CfOptions,
+        who: &Who,
+    ) -> Result<ColumnFamily> {
+        self.check_open()?;
+        let family = self.create_family(name, options)?;
+        self.policies.note_explicit(name);
+        Ok(self.wrap(family, who))
+    }
+
+    fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
+        refuse_system(name)?;
+        let family = match &self.watching {
+            Watching::Registrar(registrar) => registrar.create_family(name, options),
+            Watching::Nobody => self.engine.create_family(name, options),
+            Watching::Unknown(error) => Err(error.clone()),
+        }?;
+        self.note(&family);
+        Ok(family)
+    }
+
+    pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {
+        self.check_open()?;
+        refuse_system(name)?;
+        match &self.watching {
+            Watching::Registrar(registrar) => registrar.drop_family(name, Some(who)),
+            Watching::Nobody => self.engine.drop_family(name),
+            Watching::Unknown(error) => Err(error.clone()),
+        }
+    }
+
+    fn wrap(self: &Arc<Inner>, family: Family, who: &Who) -> ColumnFamily {
+        let policy = self.policies.of(family.name());
+        ColumnFamily { inner: Arc::clone(self), family, policy, who: who.clone() }
     }
 
     /// Lends the record to `visit` if the key is there.
@@ -132,6 +224,25 @@ impl Inner {
         let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
         self.engine.multi_get_checked(&cf.family, &keys, at, cf.verify_reads(), &mut take)?;
         Ok(values)
+    }
+}
+
+/// `Invalid` for a name that is the store's own to give.
+pub(crate) fn refuse_system(name: &str) -> Result<()> {
+    if !is_system_name(name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{name:?}: families of this name are the store's own, to be read and not to be changed"
+    )))
+}
+
+impl Drop for Inner {
+    /// Before the engine goes: events that wait are written, and nobody writes any more.
+    fn drop(&mut self) {
+        if let Ok(registrar) = self.watching.registrar() {
+            let _ = registrar.close();
+        }
     }
 }
 
@@ -204,46 +315,31 @@ impl Db {
     /// The column family of this name; made, with the builder's block size and compression, if there is none.
     /// `default` always exists. In a store opened for reading an unknown name is `Invalid`.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
-        self.inner.check_open()?;
-        if let Some(family) = self.inner.engine.family(name) {
-            return Ok(self.wrap(family));
-        }
-        if self.inner.engine.is_read_only() {
-            return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
-        }
-        match self.inner.engine.create_family(name, self.inner.template.clone()) {
-            Ok(family) => {
-                self.inner.note(&family);
-                Ok(self.wrap(family))
-            }
-            // Another thread may have made it since we looked.
-            Err(error) => self.inner.engine.family(name).map(|family| self.wrap(family)).ok_or(error),
-        }
+        self.inner.column_family(name, &Who::ANONYMOUS)
     }
 
     /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
-        self.inner.check_open()?;
-        let family = self.inner.engine.create_family(name, options)?;
-        self.inner.policies.note_explicit(name);
-        self.inner.note(&family);
-        Ok(self.wrap(family))
+        self.inner.create_column_family(name, options, &Who::ANONYMOUS)
     }
 
     /// Drops a column family with all its records. Handles to it answer `Invalid` from then on. `default` cannot be dropped.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
-        self.inner.check_open()?;
-        self.inner.engine.drop_family(name)
+        self.inner.drop_column_family(name, &Who::ANONYMOUS)
     }
 
-    /// All column families.
+    /// All column families that users made, `default` among them. The store's own (`system_metadata.registry`, `system_metadata.log`,
+    /// `system_metadata.quarantine`, `system_metadata.schema`, `system_metadata.sessions`) are opened by name, and can be read like any
+    /// other; whatever would change them is `Invalid`.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
-        self.inner.engine.families().into_iter().map(|family| self.wrap(family)).collect()
+        let mut families = self.inner.engine.families();
+        families.retain(|family| !is_system_name(family.name()));
+        families.into_iter().map(|family| self.inner.wrap(family, &Who::ANONYMOUS)).collect()
     }
 
     /// An empty batch: writes to any column families that commit together.
     pub fn batch(&self) -> Batch {
-        Batch::new(&self.inner)
+        Batch::new(&self.inner, &Who::ANONYMOUS)
     }
 
     /// The store as it is now, for as long as the snapshot is kept. What it sees is not thrown away meanwhile.
@@ -363,12 +459,8 @@ impl Db {
     pub fn close(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.closed.store(true, Ordering::Release);
-        self.inner.engine.close()
-    }
-
-    fn wrap(&self, family: Family) -> ColumnFamily {
-        let policy = self.inner.policies.of(family.name());
-        ColumnFamily { inner: Arc::clone(&self.inner), family, policy }
+        let written = self.inner.watching.registrar().map_or(Ok(()), Registrar::close);
+        self.inner.engine.close().and(written)
     }
 }
 

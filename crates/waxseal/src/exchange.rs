@@ -7,6 +7,8 @@ use waxseal_lsm::db::{At, Bounds};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::exchange as work;
+use waxseal_registry::payload::FileRef;
+use waxseal_registry::{Field, Operation, Payload};
 
 use crate::family::ColumnFamily;
 use crate::range::KeyRange;
@@ -67,7 +69,7 @@ impl ColumnFamily {
     /// that has never heard of seals. Every record is checked on its way out.
     ///
     /// Costs a scan and the files; they are durable when it returns, and a directory without its last file, `EXCHANGE`, is no
-    /// export. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
+    /// export. Where the store is open for writing, an event (`Engine.Export`) says what left. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
     /// written; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
     /// the MetaHive paper; docs/format.md, section 8.
     ///
@@ -118,8 +120,27 @@ impl ColumnFamily {
         let ExportOptions { policy, ranges, versions, seqno } = options;
         let bounds = if ranges.is_empty() { vec![(Bound::Unbounded, Bound::Unbounded)] } else { ranges };
         let request = work::Export { policy, bounds, at, versions, seqno };
-        work::export(&self.inner.engine, &self.family, &self.inner.env, dir, &request)
+        let start = self.inner.env.clock.monotonic_nanos();
+        let exported = work::export(&self.inner.engine, &self.family, &self.inner.env, dir, &request)?;
+        let nanos = self.inner.env.clock.monotonic_nanos().saturating_sub(start);
+        self.inner.note_event(Operation::ENGINE_EXPORT, account(self.name(), dir, &exported, nanos))?;
+        Ok(exported)
     }
+}
+
+/// What the log says of an export.
+fn account(family: &str, dir: &Path, exported: &Exported, nanos: u64) -> Payload {
+    let setting = |name: &str, value: String| Field::Setting((name.to_owned(), value));
+    let mut payload = Payload::new()
+        .with(setting("family", family.to_owned()))
+        .with(setting("directory", dir.display().to_string()))
+        .with(Field::Records(exported.records))
+        .with(Field::Sum(exported.sum))
+        .with(Field::Nanos(nanos));
+    for File { uid, digest, records, .. } in &exported.manifest.files {
+        payload.push(Field::Output(FileRef { uid: *uid, digest: *digest, records: *records }));
+    }
+    payload
 }
 
 impl Snapshot {

@@ -10,6 +10,7 @@ use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_meta::Seal;
 use waxseal_meta::reading::{Meta, MetaIter};
+use waxseal_registry::Session as Who;
 
 use crate::batch::{Write, WriteOptions, write_one};
 use crate::cursor::Cursor;
@@ -47,6 +48,8 @@ pub struct ColumnFamily {
     pub(crate) inner: Arc<Inner>,
     pub(crate) family: Family,
     pub(crate) policy: Policy,
+    /// In whose name it writes.
+    pub(crate) who: Who,
 }
 
 impl ColumnFamily {
@@ -77,7 +80,7 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        write_one(&self.inner, &self.family, Write::put(key.as_ref(), value.as_ref()), options)
+        write_one(self, Write::put(key.as_ref(), value.as_ref()), options)
     }
 
     /// Sets a key to a value with the seal that the caller was given with them, or made by [`Seal::of`] where they came from: so
@@ -110,7 +113,7 @@ impl ColumnFamily {
         options: WriteOptions,
     ) -> Result<()> {
         let write = Write { seal: Some(seal), ..Write::put(key.as_ref(), value.as_ref()) };
-        write_one(&self.inner, &self.family, write, options)
+        write_one(self, write, options)
     }
 
     /// Removes a key; no error if it is not there.
@@ -120,7 +123,7 @@ impl ColumnFamily {
 
     /// Removes a key; no error if it is not there.
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        write_one(&self.inner, &self.family, Write::delete(key.as_ref()), options)
+        write_one(self, Write::delete(key.as_ref()), options)
     }
 
     /// The value of a key, copied.

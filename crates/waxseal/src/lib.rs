@@ -40,7 +40,7 @@
 //!
 //! # Threads
 //!
-//! [`Db`], [`ColumnFamily`] and [`Snapshot`] are cheap to clone and may be used from any thread. [`Cursor`], [`Range`] and
+//! [`Db`], [`ColumnFamily`], [`Snapshot`] and [`Session`] are cheap to clone and may be used from any thread. [`Cursor`], [`Range`] and
 //! [`Batch`] may move between threads. Everything that came from a store keeps it open; [`Db::close`] ends it for all of them:
 //! every later call answers [`ErrorKind::Closed`].
 //!
@@ -50,6 +50,7 @@
 //!
 //! There is one [`Error`]; [`Error::kind`] says what you can do about it. A refused call has changed nothing.
 
+mod attach;
 mod batch;
 mod builder;
 pub mod care;
@@ -58,7 +59,9 @@ mod db;
 pub mod exchange;
 mod family;
 mod range;
+pub mod registry;
 mod sealed;
+mod session;
 mod slice;
 mod snapshot;
 mod verify;
@@ -72,13 +75,15 @@ pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
 pub use range::{KeyRange, Keys, Range};
+pub use registry::Identity;
 pub use sealed::Sealed;
+pub use session::Session;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
-pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
+pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::CacheMetrics;

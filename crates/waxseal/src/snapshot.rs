@@ -120,6 +120,14 @@ impl Snapshot {
         self.range(cf, ..)
     }
 
+    /// The moment, if the snapshot is of this store.
+    pub(crate) fn of_store(&self, inner: &Arc<Inner>) -> Result<&engine::Snapshot> {
+        if !Arc::ptr_eq(&self.inner, inner) {
+            return Err(Error::invalid("the snapshot belongs to another store"));
+        }
+        self.at.as_ref().map_err(Error::clone)
+    }
+
     /// The moment, if the family is of the same store.
     pub(crate) fn of(&self, cf: &ColumnFamily) -> Result<&engine::Snapshot> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {

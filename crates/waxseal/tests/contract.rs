@@ -1,8 +1,6 @@
 //! The names that others rely on, as calls that compile and run.
 //!
 //! Calls that do not exist yet, by the issue that brings them:
-//! - seals: `put_sealed`, `get_sealed`, `Seal`, `verify`, `scrub`, `repair`, `digest`, `(provider, bytes)` entries of `WriteOptions`
-//! - registry and log: `session`, `Session`, `register`, `unregister`, `query_all`, `query_latest`
 //! - merge operators and range deletes: `merge`, `delete_range`, also in batches
 //! - transactions: `transaction`, `compare_and_set`
 //! - backup: `backup`, `Db::restore`
@@ -13,8 +11,8 @@ use std::sync::Arc;
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
     CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Keys,
-    Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Slice,
-    Snapshot, VerifyOptions, WriteOptions,
+    Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Session,
+    Slice, Snapshot, VerifyOptions, WriteOptions,
 };
 
 struct Quiet;
@@ -210,6 +208,24 @@ fn upkeep() -> Result<()> {
 }
 
 #[test]
+fn sessions() -> Result<()> {
+    let db = Db::memory()?;
+    let (k, v) = ("key", "value");
+    let (target, op) = ("users.key", "Row.Update");
+    let alice: Session = db.session("alice")?;
+    alice.column_family("users")?.put(k, v)?;
+    alice.register(target, op)?;
+    alice.column_family("users")?.put(k, v)?;
+    assert_eq!(alice.query_all(target, op)?.len(), 1);
+    assert_eq!(alice.query_latest(target, op)?.unwrap().key.client, "alice");
+    let (target, op) = (target.to_owned(), op.to_owned());
+    alice.unregister(&target, &op)?;
+    alice.column_family("users")?.put(k, v)?;
+    assert_eq!(alice.query_all(target, op)?.len(), 1);
+    Ok(())
+}
+
+#[test]
 fn kinds_of_errors() {
     fn name(error: &Error) -> &'static str {
         match error.kind() {
@@ -247,6 +263,7 @@ fn handles_are_shared_between_threads() {
     is_shared::<Db>();
     is_shared::<ColumnFamily>();
     is_shared::<Snapshot>();
+    is_shared::<Session>();
     is_shared::<Slice>();
     is_sent::<Cursor>();
     is_sent::<Range>();

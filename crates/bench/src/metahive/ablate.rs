@@ -22,7 +22,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::inject::{self, Fate, Passing, Strike};
-use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::options::{Durability, SealLayout, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::faults::keepers::Launderer;
@@ -148,7 +148,7 @@ fn keeper(way: Way) -> Arc<dyn Companions> {
 }
 
 fn shaped(mut shape: Shape, way: Way) -> Shape {
-    shape.options.seal_column = way == Way::Column;
+    shape.options.seals = SealLayout::always(way == Way::Column);
     shape.options.verify_reads = if matches!(way, Way::Checked | Way::Column) { Verify::Always } else { Verify::Never };
     shape
 }

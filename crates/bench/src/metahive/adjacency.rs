@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::options::Compression;
+use waxseal_lsm::options::{Compression, SealLayout};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, companion};
 use waxseal_meta::Sealer;
@@ -110,7 +110,7 @@ fn store(seed: u64, number: u64, found: &mut Found) -> Outcome<()> {
     let sim = SimFs::new(seed ^ number);
     let mut shape = Shape::small(sim.env(1 + number));
     shape.options.order = order(number);
-    shape.options.seal_column = number / 3 % 2 == 1;
+    shape.options.seals = SealLayout::always(number / 3 % 2 == 1);
     shape.options.compression = if number / 6 % 4 == 3 { Compression::Lz4 } else { Compression::None };
     let mut node = Node::open(Path::new(DIR), &shape, Arc::new(Sealer::new()))?;
     let mut random = Random::stream(seed, number);

@@ -120,6 +120,14 @@ impl Tour {
         let (cf, notes) = (db.column_family("default")?, db.column_family(NOTES)?);
         answers.add(read_family(&cf, self.expected_or_none())?);
         answers.add(read_family(&notes, self.expected_notes())?);
+        match super::events::events(db) {
+            Ok(events) => {
+                let faults = super::events::faults(self.items(), &events).len() as u64;
+                answers.add(Answers { exact: events.len() as u64, silent: faults, errors: 0 });
+            }
+            Err(error) if error.is_corruption() => answers.errors += 1,
+            Err(error) => return Err(error.into()),
+        }
         match kill::check(db, outcome) {
             Ok(verdict) => {
                 answers.add(Answers { exact: verdict.keys, silent: verdict.lost + verdict.wrong, errors: 0 })

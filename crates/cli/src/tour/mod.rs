@@ -1,10 +1,11 @@
 //! The tour: the whole job of a store on real files, with every answer checked.
 //!
-//! It loads files, reopens, reads the sources again and compares; takes a snapshot, updates and deletes, checks the snapshot, a
-//! checkpoint and the store; kills a writing process and checks what that one had acknowledged; flips bits in a copy, reads and
+//! It loads files, reopens, reads the sources again and compares; takes a snapshot, registers the files, updates and deletes, checks
+//! the snapshot, the log, a checkpoint and the store; kills a writing process and checks what that one had acknowledged; flips bits in a copy, reads and
 //! repairs it; and says what it cost.
 //! At any time one file is in memory, and of the others a key, a length and a hash.
 
+mod events;
 mod flips;
 mod kill;
 mod report;

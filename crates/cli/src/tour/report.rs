@@ -30,6 +30,8 @@ pub(super) struct Report {
     pub(super) mismatches: u64,
     pub(super) updated: u64,
     pub(super) deleted: u64,
+    /// Events of the changes that the log has.
+    pub(super) events: u64,
     pub(super) snapshot_checked: u64,
     pub(super) checkpoint_records: u64,
     pub(super) killed_at_op: u64,
@@ -49,7 +51,8 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn is_ok(&self) -> bool {
-        self.mismatches == 0 && self.lost == 0 && self.wrong == 0 && self.flips.silent == 0
+        let all_logged = self.events == self.updated + self.deleted;
+        self.mismatches == 0 && self.lost == 0 && self.wrong == 0 && self.flips.silent == 0 && all_logged
     }
 
     /// Says what a step did.
@@ -106,6 +109,7 @@ impl Report {
             "mismatches": self.mismatches,
             "updated": self.updated,
             "deleted": self.deleted,
+            "events": self.events,
             "snapshot_checked": self.snapshot_checked,
             "checkpoint_records": self.checkpoint_records,
             "killed_at_op": self.killed_at_op,

@@ -12,6 +12,7 @@ use std::time::Instant;
 use waxseal::env::{Random, SeededRandom};
 use waxseal::{ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
 
+use super::events;
 use super::kill::{self, Outcome};
 use super::report::Report;
 use super::source::Sources;
@@ -27,11 +28,11 @@ use crate::walk::{Kind, Walk};
 pub(super) const NOTES: &str = "tour.changes";
 
 /// A stored file.
-struct Item {
-    key: Vec<u8>,
+pub(super) struct Item {
+    pub(super) key: Vec<u8>,
     path: PathBuf,
     loaded: Content,
-    now: Now,
+    pub(super) now: Now,
 }
 
 /// What a content is known by.
@@ -41,8 +42,9 @@ pub(super) struct Content {
     hash: u64,
 }
 
+/// What became of a stored file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Now {
+pub(super) enum Now {
     AsLoaded,
     Updated(Content),
     Deleted,
@@ -53,6 +55,20 @@ impl Content {
         let mut hasher = DefaultHasher::new();
         hasher.write(bytes);
         Content { length: bytes.len() as u64, hash: hasher.finish() }
+    }
+}
+
+#[cfg(test)]
+impl Now {
+    pub(super) fn updated(content: &[u8]) -> Now {
+        Now::Updated(Content::of(content))
+    }
+}
+
+#[cfg(test)]
+impl Item {
+    pub(super) fn stub(key: &str, now: Now) -> Item {
+        Item { key: key.into(), path: PathBuf::new(), loaded: Content::of(b""), now }
     }
 }
 
@@ -146,6 +162,10 @@ impl Tour {
         &self.db
     }
 
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
     pub(super) fn close(&self) -> Result<(), Failure> {
         Ok(self.db.close()?)
     }
@@ -232,10 +252,11 @@ impl Tour {
     pub(super) fn change(&mut self, seed: u64, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let snapshot = self.db.snapshot();
         let start = Instant::now();
-        let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
+        let session = events::watch(&self.db)?;
+        let (cf, notes) = (session.column_family("default")?, session.column_family(NOTES)?);
         let chosen = choose(self.items.len(), seed);
         let bar = progress::bar("change", Some(chosen.len() as u64));
-        let mut batch = self.db.batch();
+        let mut batch = session.batch();
         let mut content = Vec::new();
         for (at, delete) in chosen {
             let item = &mut self.items[at];
@@ -257,15 +278,18 @@ impl Tour {
             batch.commit(Durability::Os)?;
             bar.inc(1);
         }
-        self.db.flush()?;
         bar.finish_and_clear();
         let text = format!(
-            "{} updated, {} deleted, each with a note in another family ({})",
+            "{} updated, {} deleted by {:?}, each with a note in another family ({})",
             counted(report.updated, "file", "files"),
             count(report.deleted),
+            session.name(),
             seconds(start)
         );
         report.step("change", text, output)?;
+        self.check_events(report, output)?; // read from memory, where they wait
+        self.say_events(report, output)?;
+        self.db.flush()?;
 
         let start = Instant::now();
         let loaded = self.items.iter().map(|item| (&item.key[..], item.loaded));
@@ -297,7 +321,8 @@ impl Tour {
             if report.mismatches == before { "all as they must be" } else { "not all as they must be" },
             seconds(start)
         );
-        report.step("check", text, output)
+        report.step("check", text, output)?;
+        self.check_events(report, output)
     }
 
     /// Makes a checkpoint, checks it as a store of its own, and removes it.

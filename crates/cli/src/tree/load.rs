@@ -13,7 +13,7 @@ use super::{Meta, Skipped, meta_family, say_skipped, skipped_json};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{dir, open_to_fill};
+use crate::store::{dir, open_to_fill, session};
 use crate::walk::{Entry, Kind, Walk};
 use crate::{progress, text};
 
@@ -35,10 +35,11 @@ pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Outp
     let walk = Walk::new(src).map_err(|error| Failure::io(src.display(), error))?;
     let db = open_to_fill(args)?;
     let walk = walk.leave_out(dir(args)?);
-    let (files, metas) = (db.column_family(&args.cf)?, db.column_family(&meta_family(&args.cf))?);
+    let writer = session(args, &db)?;
+    let (files, metas) = (writer.column_family(&args.cf)?, writer.column_family(&meta_family(&args.cf))?);
 
     let (mut counts, mut skipped) = (Counts::default(), Vec::new());
-    let mut batch = db.batch();
+    let mut batch = writer.batch();
     let mut content = Vec::new();
     let bar = progress::bar("load", None);
     for entry in walk {

@@ -414,7 +414,7 @@ impl Outputs<'_> {
             filter_bits: job.options.filter_bits,
             compression: job.compression,
             base_seqno: job.base_seqno,
-            seal_column: job.options.seal_column,
+            seal_column: job.options.seals.is_column(job.compression),
             created_micros: job.env.clock.wall_micros(),
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone()).carrying(self.carried.clone());

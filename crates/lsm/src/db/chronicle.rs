@@ -86,7 +86,8 @@ impl Inner {
         let surplus = lines.len().checked_sub(limit).filter(|surplus| *surplus > 0)?;
         let oldest: Vec<_> = lines.iter().take(surplus + limit / 2).cloned().collect();
         let through = oldest.last()?.0;
-        let rows = keeper.rows(&oldest);
+        let (mut rows, visible) = (keeper.rows(&oldest), self.visible());
+        rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // above it nobody would see them
         // A row that nobody would receive: the lines stay.
         let families = self.families();
         let is_received = |row: &Emitted| families.by_id.get(&row.family).is_some_and(|family| !family.is_dropped());

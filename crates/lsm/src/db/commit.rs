@@ -1,7 +1,7 @@
 //! The write path: batch -> ordered -> copied -> applied -> acknowledged, and synced where asked.
 //!
 //! ```text
-//! caller   seals the batch: encoding, hashes, companions, outside every lock; each companion is asked once more
+//! caller   seals the batch: encoding, hashes, companions, outside every lock; if it was kept, each companion is asked once more
 //! order    seqno, place and link (short mutex, inside the log)
 //! copy     each thread its own frame, beside the others
 //! apply    one thread at a time takes what is whole, in order, into the memtables; publishes the seqno (I01); marks it
@@ -115,11 +115,16 @@ impl Db {
     /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         loop {
-            let under = Under { word: self.rules(), mask: u64::MAX, then: Then::Stay };
-            if let Some(last) = self.commit_as(batch, durability, &under, |_| {})? {
+            if let Some(last) = self.commit_unheard(batch, durability, self.rules())? {
                 return Ok(last);
             }
         }
+    }
+
+    /// `commit_under`, with nobody to hear when it is ordered.
+    #[inline]
+    pub fn commit_unheard(&self, batch: &mut Batch, durability: Durability, rules: u64) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &Under { word: rules, mask: u64::MAX, then: Then::Stay }, |_| {})
     }
 
     /// The word of rules under which batches are made. Its upper half is the engine's: it changes when a family is dropped. The
@@ -187,7 +192,9 @@ impl Db {
         check_families(&inner.families(), batch)?;
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
-        inner.check_batch(batch, &body)?;
+        if batch.is_held() {
+            inner.check_batch(batch, &body)?;
+        }
         let Some(ticket) = log.wal.order_under(&body, body.clone(), under, on_ordered)? else { return Ok(None) };
         log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
         inner.apply_through(log, ticket.end)?;
@@ -211,9 +218,8 @@ impl Db {
 }
 
 impl Inner {
-    /// Whether a batch is still what was put into it. Asked after its sum was taken: what flipped before does not match its companion,
-    /// what flips later does not fit the sum. Errors: `Corruption`; nothing was changed, and the batch is to be built anew.
-    #[inline]
+    /// Whether a batch that was kept is still what was put into it. Asked after its sum was taken: what flipped before does not
+    /// match its companion, what flips later does not fit the sum. Errors: `Corruption`; nothing was changed, and the batch is to be built anew.
     fn check_batch(&self, batch: &Batch, body: &Body) -> Result<()> {
         let keeper = &*self.companions;
         if keeper.protection() == Protection::None {

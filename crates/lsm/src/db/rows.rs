@@ -102,7 +102,7 @@ pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: V
         if row.companion.is_empty() {
             let Emitted { family, key, value, .. } = &row;
             let mut companion = Vec::new();
-            let draft = Draft { family: *family, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+            let draft = Draft { family: *family, kind: Kind::Put, key, value, entries: &[], key_hash: None };
             companions.on_write(&draft, &mut companion)?;
             companions.bind(&mut companion, None, row.seqno);
             row.companion = companion;

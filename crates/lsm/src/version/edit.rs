@@ -574,7 +574,9 @@ pub(crate) mod tests {
             }),
             any::<(u32, u64)>().prop_map(|(family, id)| Change::FenceLifted { family, id }),
             any::<(u32, u64)>().prop_map(|(family, number)| Change::TableBarred { family, number }),
-            (15u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
+            any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| Change::Line { number, bytes: bytes.into() }),
+            any::<u64>().prop_map(|through| Change::LinesTakenOut { through }),
+            (16u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
         ]
     }
 
@@ -605,8 +607,8 @@ pub(crate) mod tests {
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
         assert_eq!(*Edit::decode(&[26, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
-        let kept = Edit::decode(&[27, 1, 7]).unwrap();
-        assert_eq!(kept.changes, [Change::Skipped { tag: 27, bytes: vec![7] }]);
+        let kept = Edit::decode(&[33, 1, 7]).unwrap();
+        assert_eq!(kept.changes, [Change::Skipped { tag: 33, bytes: vec![7] }]);
     }
 
     #[test]

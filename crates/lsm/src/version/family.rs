@@ -5,7 +5,7 @@
 
 use crate::codec::{Reader, put_bytes, put_varint, varint_bytes};
 use crate::error::{Error, Result};
-use crate::options::{CfOptions, Compression};
+use crate::options::{CfOptions, Compression, SealLayout};
 use crate::order::Order;
 
 const BLOCK_BYTES: u64 = 1;
@@ -16,7 +16,7 @@ const TABLE_BYTES: u64 = 5;
 const LEVEL_BASE_BYTES: u64 = 6;
 const FANOUT: u64 = 7;
 const LEVEL0_TABLES: u64 = 8;
-const SEAL_COLUMN: u64 = 9;
+const SEALS: u64 = 9;
 const KEY_ENDS_IN_SEQNO: u64 = 10;
 
 /// The level of zstd when only "zstd" is written.
@@ -47,8 +47,10 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     ] {
         put_number(&mut out, tag, value);
     }
-    if options.seal_column {
-        put_number(&mut out, SEAL_COLUMN, 1);
+    match options.seals {
+        SealLayout::ByCodec => {}
+        SealLayout::Column => put_number(&mut out, SEALS, 1),
+        SealLayout::Following => put_number(&mut out, SEALS, 2),
     }
     if options.key_ends_in_seqno {
         put_number(&mut out, KEY_ENDS_IN_SEQNO, 1);
@@ -79,7 +81,13 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             LEVEL_BASE_BYTES => options.level_base_bytes = value.varint()?,
             FANOUT => options.fanout = value.varint()?,
             LEVEL0_TABLES => options.level0_tables = size(&mut value)?,
-            SEAL_COLUMN => options.seal_column = value.varint()? != 0,
+            SEALS => {
+                options.seals = match value.varint()? {
+                    1 => SealLayout::Column,
+                    2 => SealLayout::Following,
+                    _ => SealLayout::ByCodec,
+                }
+            }
             KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
             _ => {}
         }
@@ -102,17 +110,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, [bool; 2]) {
+    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, SealLayout, bool) {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
         let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
         let [a, b, c, d] = sizes;
         let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout];
-        (words, options.compression, [options.seal_column, options.key_ends_in_seqno])
+        (words, options.compression, options.seals, options.key_ends_in_seqno)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, is: [bool; 2]) {
+        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, seals in 0..3usize, ends: bool) {
             let options = CfOptions {
                 block_bytes: sizes[0],
                 restart_interval: sizes[1],
@@ -123,8 +131,8 @@ mod tests {
                 fanout: words[2],
                 compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
                 order: Order::bytewise(),
-                seal_column: is[0],
-                key_ends_in_seqno: is[1],
+                seals: [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column][seals],
+                key_ends_in_seqno: ends,
                 ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();

@@ -78,3 +78,43 @@ impl PartialEq for Lines {
 }
 
 impl Eq for Lines {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// As a map would have it; and a picture taken before is as it was.
+        #[test]
+        fn lines_come_at_the_end_and_go_from_the_front(steps in vec((0u64..4, 0u64..90, any::<u8>()), 0..200)) {
+            let (mut lines, mut last) = (Lines::default(), 0u64);
+            let mut model = std::collections::BTreeMap::new();
+            for (what, n, byte) in steps {
+                let (before, held) = (lines.clone(), model.clone());
+                match what {
+                    0 => {
+                        let through = (last + 30).saturating_sub(n);
+                        lines.take_out(through);
+                        last = last.max(through);
+                        model.retain(|number, _| *number > through);
+                    }
+                    _ => {
+                        let number = last + n % 3;
+                        let bytes: Arc<[u8]> = [byte].as_slice().into();
+                        prop_assert_eq!(lines.add(number, bytes.clone()), number > last);
+                        if number > last {
+                            model.insert(number, bytes);
+                            last = number;
+                        }
+                    }
+                }
+                prop_assert!(lines.iter().cloned().eq(model.clone()));
+                prop_assert_eq!((lines.len(), lines.last(), lines.is_empty()), (model.len(), last, model.is_empty()));
+                prop_assert!(lines.taken_out() <= last && lines.iter().all(|(number, _)| *number > lines.taken_out()));
+                prop_assert!(before.iter().cloned().eq(held));
+            }
+        }
+    }
+}

@@ -91,6 +91,53 @@ fn a_rotation_keeps_everything_and_leaves_one_manifest() {
     assert_eq!((&found.state, found.number), (manifest.state(), next - 1));
 }
 
+/// Whether the chronicle is kept or not, a number is taken for a fresh manifest at the same moment.
+#[test]
+fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
+    let rotations = |watched: bool| {
+        let (env, dir) = (Env::real(), dir());
+        let mut manifest = create(&env, dir.path());
+        if watched {
+            manifest.append(&vec![family(crate::names::system_id(1), "system_metadata.log")].into()).unwrap();
+        }
+        let mut rotated = Vec::new();
+        for number in 100..200 {
+            let mut edit = added(number);
+            if watched {
+                edit.changes.push(Change::Line { number, bytes: [7; 80].as_slice().into() });
+                edit.changes.push(Change::Flushed { family: crate::names::system_id(1), seqno: number });
+            }
+            manifest.append(&edit).unwrap();
+            if manifest.is_full(6000) {
+                manifest.rotate(number + 1000).unwrap();
+                rotated.push(number);
+            }
+        }
+        assert_eq!(manifest.state().lines.len(), if watched { 100 } else { 0 });
+        assert_eq!(reopened(&env, dir.path()).state, *manifest.state());
+        rotated
+    };
+    let plain = rotations(false);
+    assert_eq!(rotations(true), plain);
+    assert!((2..20).contains(&plain.len()), "{plain:?}");
+}
+
+/// What weighs nothing takes room all the same.
+#[test]
+fn a_manifest_of_lines_alone_is_rotated_in_the_end() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    let lines = |number| Edit::from(vec![Change::Line { number, bytes: [7; 1000].as_slice().into() }]);
+    for number in 1.. {
+        manifest.append(&lines(number)).unwrap();
+        if manifest.is_full(5000) {
+            assert!(manifest.bytes() > 40_000);
+            break;
+        }
+        assert!(number < 100);
+    }
+}
+
 #[test]
 fn resuming_begins_a_fresh_manifest_with_what_recovery_did() {
     let (env, dir) = (Env::real(), dir());
@@ -215,7 +262,7 @@ fn one_copy_of_the_witness_is_enough_and_none_is_damage() {
 
 /// Operations on a state that can always follow.
 fn states() -> impl Strategy<Value = State> {
-    vec((0u8..10, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
+    vec((0u8..13, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
         let mut state = State::default();
         for (what, n, word) in steps {
             let place = Place { segment: n, nonce: word as u64, offset: word as u64, link: 9 };
@@ -230,7 +277,11 @@ fn states() -> impl Strategy<Value = State> {
                 6 => Change::LogStart { place, ring: n, ring_nonce: 5 },
                 7 => Change::SegmentSealed(place),
                 8 => Change::Permanent { offset: word as u64, seqno: n },
-                _ => Change::Cut { offset: word as u64, bytes: n, file: n },
+                9 => Change::Cut { offset: word as u64, bytes: n, file: n },
+                10 | 11 => {
+                    Change::Line { number: state.lines.last() + 1 + n / 4, bytes: word.to_le_bytes().as_slice().into() }
+                }
+                _ => Change::LinesTakenOut { through: state.lines.last().saturating_sub(3) + n },
             };
             let mut next = state.clone();
             if next.apply(&vec![change].into()).is_ok() {
@@ -323,6 +374,8 @@ fn change(line: &str) -> Change {
         "sealed" => Change::SegmentSealed(place),
         "retired" => Change::SegmentRetired { segment: n("segment") },
         "permanent" => Change::Permanent { offset: n("offset"), seqno: n("seqno") },
+        "line" => Change::Line { number: n("number"), bytes: word(line, "text").unwrap().as_bytes().into() },
+        "gone" => Change::LinesTakenOut { through: n("through") },
         "cut" => Change::Cut { offset: n("offset"), bytes: n("bytes"), file: n("file") },
         other => panic!("no such change: {other}"),
     }
@@ -348,6 +401,9 @@ fn show(state: &State) -> String {
     }
     for cut in &state.cuts {
         out += &format!("cut at {}: {} bytes in {:06}.cut\n", cut.offset, cut.bytes, cut.file);
+    }
+    for (number, line) in state.lines.iter() {
+        out += &format!("line {number}: {}\n", line.escape_ascii());
     }
     let State { next_file, last_seqno, next_family, .. } = state;
     out + &format!("next file {next_file}, next family {next_family}, last seqno {last_seqno}\n")

@@ -9,9 +9,10 @@ use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
 use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
 
+use crate::history::History;
 use crate::oracle::{Change, Content};
 use crate::sweep::LOSSES;
-use crate::world::{CONFIGS, Config, Seals, World};
+use crate::world::{CONFIGS, Config, Seals, World, users};
 
 /// No store of these tests gives more errors in one scan.
 const MOST_ERRORS: usize = 10_000;
@@ -27,7 +28,7 @@ pub struct Seen {
 /// Reads all that a store holds, by key and along cursors. Panics at an answer that is wrong, or short without an error.
 pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
     let mut seen = Seen::default();
-    let names: Vec<String> = db.families().iter().map(|family| family.name().to_owned()).collect();
+    let names: Vec<String> = users(db).iter().map(|family| family.name().to_owned()).collect();
     assert_eq!(names.len(), content.len(), "{at}: families {names:?}");
     for (name, rows) in content {
         let family = db.family(name).unwrap_or_else(|| panic!("{at}: family {name} is gone"));
@@ -109,7 +110,7 @@ fn is_within(order: &Order, key: &[u8], from: &[u8], to: &[u8]) -> bool {
 /// Flips a bit, or some that are near each other, of a table. None if there is no table. Says what was done.
 pub fn strike(world: &World) -> Option<String> {
     let mut tables = Vec::new();
-    for family in world.db().families() {
+    for family in users(world.db()) {
         for table in world.db().tables(&family).expect("tables") {
             tables.push((table.name(), table.meta().size, data_end(&table)));
         }
@@ -192,6 +193,7 @@ fn give_up(world: &mut World, at: &str) -> Result<Report> {
             lost.entry(family.name().to_owned()).or_default().push((fence.from.0, fence.to.0));
         }
     }
+    world.history = History::default();
     let report = repair(world.db(), RepairOptions { accept_loss: true, ..RepairOptions::default() })?;
     for finding in &report.damage {
         if let (Outcome::Accepted, Some(family), Some(range)) = (finding.outcome, &finding.family, &finding.key_range) {

@@ -9,12 +9,16 @@ mod care;
 mod events;
 mod flips;
 mod forged;
+mod history;
 mod hurt;
+mod kept;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]
 mod planted;
 mod rules;
+mod same;
 mod sweep;
 mod tester;
+mod watched;
 mod world;

@@ -15,6 +15,7 @@ use waxseal_meta::{Seal, Sealer};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
+use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
@@ -415,6 +416,9 @@ impl Run {
         world.oracle.sync();
         let copy = Db::open(&dir, world.settings(), world.parts())?;
         assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+        if world.config.watched {
+            check_lines(&copy, "the checkpoint")?;
+        }
         copy.close()
     }
 

@@ -15,6 +15,7 @@ use waxseal_lsm::options::Durability;
 use crate::beside;
 use crate::events::EVENTS;
 use crate::oracle::Change;
+use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 
 type Scenario = fn(&mut World) -> Result<()>;
@@ -201,6 +202,9 @@ fn checkpoint(world: &mut World) -> Result<()> {
     world.oracle.sync();
     let copy = Db::open("/copy".as_ref(), world.settings(), world.parts())?;
     assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
+    if world.config.watched {
+        check_lines(&copy, "the checkpoint")?;
+    }
     drop(copy);
     many_puts(world, 3)
 }
@@ -326,6 +330,7 @@ fn adoption(world: &mut World) -> Result<()> {
     world.oracle.sync();
     many_puts(world, 4)?; // these come out of the log
     world.db().close()?;
+    world.oracle.sync();
     alive(world)?;
     world.oracle.sync();
     world.db = None;

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -22,7 +22,9 @@ use waxseal_meta::{Seal, Sealer};
 
 use crate::beside;
 use crate::events::{self, EVENTS, Watching};
+use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
+use crate::watched::{LINES, Retaining, Scribe, check_lines};
 
 /// Orders keys backwards.
 pub struct Backwards;
@@ -50,6 +52,8 @@ pub struct Config {
     pub seals: Seals,
     /// Some values are watched, and a log tells of them.
     pub events: bool,
+    /// The engine's work is written down, and some versions are retained.
+    pub watched: bool,
 }
 
 /// What stands beside the records.
@@ -70,10 +74,10 @@ pub const CONFIGS: [Config; 10] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, ..MAPPED },
-    Config { name: "plain, sealed", seals: Seals::Following, ..PLAIN },
-    Config { name: "no boot id, sealed", seals: Seals::Following, ..NO_BOOT_ID },
-    Config { name: "large memtable, sealed", seals: Seals::Entries, ..LARGE_MEMTABLE },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
+    Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
+    Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
     Config { name: "mapped, events", events: true, ..MAPPED },
     Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
 ];
@@ -89,6 +93,7 @@ const MAPPED: Config = Config {
     memtable_bytes: 4096,
     seals: Seals::None,
     events: false,
+    watched: true,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -101,6 +106,7 @@ const PLAIN: Config = Config {
     memtable_bytes: 4096,
     seals: Seals::None,
     events: false,
+    watched: false,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -113,6 +119,7 @@ const NO_BOOT_ID: Config = Config {
     memtable_bytes: 8192,
     seals: Seals::None,
     events: false,
+    watched: true,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -125,6 +132,7 @@ const LARGE_MEMTABLE: Config = Config {
     memtable_bytes: 32768,
     seals: Seals::None,
     events: false,
+    watched: false,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -205,6 +213,8 @@ pub struct World {
     pub rules: u32,
     /// How many fences the default family has; none: there may be two.
     pub fences: Option<usize>,
+    /// Versions that are known.
+    pub history: History,
     seed: u64,
     opens: std::cell::Cell<u64>,
 }
@@ -228,6 +238,7 @@ impl World {
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
             rules: 0,
             fences: Some(0),
+            history: History::default(),
             seed,
             opens: std::cell::Cell::new(0),
         }
@@ -246,6 +257,7 @@ impl World {
             drain_bytes: 4096,
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
+            chronicle_lines: 12,
             ..Settings::default()
         }
     }
@@ -261,7 +273,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
-            seal_column: self.config.seals == Seals::Column,
+            seals: SealLayout::always(self.config.seals == Seals::Column),
             ..CfOptions::default()
         }
     }
@@ -284,14 +296,21 @@ impl World {
                 families.push((name.to_owned(), CfOptions { key_ends_in_seqno: name == events::LOG, ..options }));
             }
         }
-        Parts {
+        let mut parts = Parts {
             env: self.env(),
             companions,
             listener: self.tally.clone(),
             families,
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
+        };
+        if self.config.watched {
+            parts.companions = Arc::new(Retaining(parts.companions));
+            parts.chronicle = Some(Arc::new(Scribe));
+            let options = CfOptions { system: Some(LINES.1), ..self.options(LINES.0) };
+            parts.families.push((LINES.0.to_owned(), options));
         }
+        parts
     }
 
     pub fn open(&mut self) -> Result<()> {
@@ -321,6 +340,7 @@ impl World {
         if found != *self.oracle.now() {
             panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
         }
+        self.check_watched();
     }
 
     /// Commits changes as one batch and tells the oracle. Returns the error, if any, after finding out whether the commit took place.
@@ -361,6 +381,7 @@ impl World {
         }
         let outcome = self.commit_by_rules(&db, &mut batch, durability);
         let told = self.told(&changes);
+        let written = changes.clone();
         // A value whose time is over hides what was before it, and is not seen itself.
         let changes: Vec<Change> = changes
             .into_iter()
@@ -372,11 +393,25 @@ impl World {
             .collect();
         match outcome {
             Ok(_) if self.sim.is_crashed() => {
+                self.forget(&written);
                 // A store into the mapping was the last thing this process did: it never returned.
                 self.oracle.commit(changes);
                 Err(Error::closed())
             }
-            Ok(_) => {
+            Ok(last) => {
+                // A kill may take it away, or rows of events stand between the operations.
+                let is_known = durability != Durability::Buffered && !self.config.events;
+                if !is_known {
+                    self.forget(&written);
+                }
+                let first = last + 1 - written.len() as u64;
+                for (seqno, change) in (first..).zip(&written).filter(|_| is_known) {
+                    match change {
+                        Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
+                        Change::Delete(family, key) => self.history.add(family, key, seqno, None),
+                        Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
+                    }
+                }
                 self.oracle.commit(changes);
                 self.oracle.acknowledge();
                 if durability == Durability::Sync {
@@ -385,6 +420,7 @@ impl World {
                 Ok(())
             }
             Err(error) => {
+                self.forget(&written);
                 if self.sim.is_crashed() {
                     self.oracle.commit(changes); // may or may not have reached the disk
                 } else {
@@ -427,6 +463,16 @@ impl World {
         }
     }
 
+    /// What became of changes is not known to the history.
+    fn forget(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Put(family, ..) | Change::Delete(family, _) => self.history.forget(family),
+                Change::Create(_) | Change::Drop(_) => {}
+            }
+        }
+    }
+
     /// What the oracle is to say of the events of these changes.
     fn told(&self, changes: &[Change]) -> Vec<Change> {
         self.oracle.now().get(EVENTS).map_or_else(Vec::new, |before| events::told(changes, before))
@@ -455,8 +501,8 @@ impl World {
 
     /// The digest of every family is that of what it must hold.
     pub fn check_digests(&self) -> Result<()> {
-        for family in self.db().families().iter().filter(|family| family.options().system.is_none()) {
-            let found = digest(self.db(), family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
+        for family in users(self.db()) {
+            let found = digest(self.db(), &family, &(Bound::Unbounded, Bound::Unbounded), At::Latest)?;
             let name = family.name();
             assert_eq!(found, self.expected_digest(name), "seed {}: the digest of {name}", self.seed);
         }
@@ -498,6 +544,9 @@ impl World {
     }
 
     fn family_change(&mut self, outcome: Result<()>, change: Change) -> Result<()> {
+        if let Change::Drop(family) = &change {
+            self.history.forget(family);
+        }
         let told = self.told(std::slice::from_ref(&change));
         let changes: Vec<Change> = told.into_iter().chain([change]).collect();
         match outcome {
@@ -591,11 +640,30 @@ impl World {
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
         self.check_fences();
+        if machine {
+            self.history = History::default(); // which versions are lost, their seqnos do not tell
+        }
+        self.check_watched();
         if self.sealer.is_some()
             && self.fences == Some(0)
             && let Err(error) = self.check_digests()
         {
             assert!(self.sim.is_crashed(), "seed {}: the digest after recovery: {error}", self.seed);
+        }
+    }
+
+    /// What the engine did is written down, and what was retained is there.
+    fn check_watched(&self) {
+        if !self.config.watched {
+            return;
+        }
+        let at = format!("seed {}, {}", self.seed, self.config.name);
+        let is_over = |value: &[u8]| self.is_over(value);
+        let checked = self.history.check(self.db(), 40, &at, &is_over);
+        let outcome = check_lines(self.db(), &at).and(checked);
+        match outcome {
+            Ok(checked) => self.tally.add("retained version checked", checked),
+            Err(error) => assert!(self.sim.is_crashed(), "{at}: {error}"),
         }
     }
 
@@ -661,6 +729,7 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     let env = world.env();
     export(world.db(), &family(from), &env, &dir, &Export { policy, ..Export::default() })?;
     let outcome = import(world.db(), &family(to), &env, &dir);
+    world.history.forget(to);
     let rows = world.oracle.now()[from].clone();
     let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
     if outcome.is_ok() || world.sim.is_crashed() {
@@ -670,6 +739,11 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
         world.oracle.sync();
     }
     outcome.map(drop)
+}
+
+/// The families that users write.
+pub fn users(db: &Db) -> Vec<Family> {
+    db.families().into_iter().filter(|family| family.options().system.is_none()).collect()
 }
 
 pub fn content_of(db: &Db) -> Result<Content> {

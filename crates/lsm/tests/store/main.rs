@@ -10,9 +10,12 @@ mod opening;
 mod read_only;
 mod reader;
 mod replace;
+#[path = "../simulation/watched.rs"]
+mod scribe;
 mod rules;
 mod scripts;
 mod space;
 mod support;
 mod sync;
 mod threads;
+mod watched;

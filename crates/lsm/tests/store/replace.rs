@@ -9,7 +9,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, SealLayout, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::Source;
 
@@ -232,12 +232,12 @@ fn tombstones_stay_at_the_bottom_while_a_fence_covers_them() {
 #[test]
 fn the_column_of_seals_is_an_option_that_stays() {
     let (sim, dir) = sim(64);
-    let with = |seal_column| vec![("column".to_owned(), CfOptions { seal_column, ..options() })];
+    let with = |column| vec![("column".to_owned(), CfOptions { seals: SealLayout::always(column), ..options() })];
     let env = || parts(sim.env(sim.steps()));
     Db::open(&dir, settings(), Parts { families: with(true), ..env() }).unwrap().close().unwrap();
     let db = open(&sim, &dir);
-    assert!(db.family("column").unwrap().options().seal_column);
-    assert!(!default(&db).options().seal_column);
+    assert_eq!(db.family("column").unwrap().options().seals, SealLayout::Column);
+    assert_eq!(default(&db).options().seals, SealLayout::ByCodec);
 }
 
 #[test]

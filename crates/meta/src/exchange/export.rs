@@ -376,7 +376,7 @@ impl Tables {
             filter_bits: options.filter_bits,
             compression: options.compression,
             base_seqno,
-            seal_column: options.seal_column,
+            seal_column: options.seals.is_column(options.compression),
             created_micros: 0,
         };
         let table_bytes = options.table_bytes;

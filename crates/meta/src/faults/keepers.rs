@@ -45,6 +45,12 @@ macro_rules! as_sealer {
         fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
             self.sealer.on_drop(record, reason);
         }
+        fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
+            self.sealer.rekey(companion, old_key, new_key);
+        }
+        fn retains(&self, record: &Record<'_>) -> bool {
+            self.sealer.retains(record)
+        }
         fn collector(&self) -> Option<Box<dyn Collector>> {
             self.sealer.collector()
         }

@@ -16,7 +16,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
 use waxseal_lsm::env::SimFs;
 use waxseal_lsm::env::sim::Crash;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings, Verify};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Companions;
 
@@ -207,7 +207,7 @@ impl Stage {
             block_bytes: 256,
             restart_interval: 4,
             compression: if self.setting.packed { Compression::default() } else { Compression::None },
-            seal_column: self.setting.column,
+            seals: SealLayout::always(self.setting.column),
             table_bytes: 2 * KIB as u64,
             level_base_bytes: 4 * KIB as u64,
             fanout: 3,

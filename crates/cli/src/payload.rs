@@ -1,0 +1,134 @@
+//! What an event holds beside its key, for people and as JSON.
+
+use serde_json::{Map, Value, json};
+use waxseal::registry::{Field, FileRef, Image, Payload, Time, TokenRange};
+
+use crate::output::Output;
+use crate::text::hex;
+use crate::times;
+
+/// Values longer than this are cut in a line; JSON has all of them.
+const LINE_BYTES: usize = 80;
+
+/// The fields on one line: `name=value name=value`.
+pub(crate) fn line(payload: &Payload, output: &Output) -> String {
+    let fields = payload.fields().iter().map(|field| {
+        let (name, value) = shown(field, output);
+        match value {
+            Shown::Text(text) => format!("{name}={text}"),
+            Shown::Bytes(bytes) if bytes.len() > LINE_BYTES => {
+                format!("{name}={}.. ({} bytes)", output.readable(&bytes[..LINE_BYTES]), bytes.len())
+            }
+            Shown::Bytes(bytes) => format!("{name}={}", output.readable(&bytes)),
+            Shown::Number(number) => format!("{name}={number}"),
+            Shown::Object(object) => format!("{name}={object}"),
+            Shown::Nothing => format!("{name}: none"),
+        }
+    });
+    fields.collect::<Vec<_>>().join(" ")
+}
+
+/// The fields as an object; those that stand more than once as arrays, settings as one object.
+pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
+    let mut object = Map::new();
+    for field in payload.fields() {
+        if let Field::Setting((name, value)) = field {
+            let settings = object.entry("settings").or_insert_with(|| json!({}));
+            if let Some(settings) = settings.as_object_mut() {
+                settings.insert(name.clone(), value.as_str().into());
+            }
+            continue;
+        }
+        let (name, value) = shown(field, output);
+        let value = match value {
+            Shown::Text(text) => text.into(),
+            Shown::Bytes(bytes) => output.to_json(&bytes),
+            Shown::Number(number) => number.into(),
+            Shown::Object(object) => object,
+            Shown::Nothing => Value::Null,
+        };
+        match object.get_mut(&name) {
+            None => drop(object.insert(name, value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    Value::Object(object)
+}
+
+/// The value of a field.
+enum Shown {
+    Text(String),
+    Bytes(Vec<u8>),
+    Number(u64),
+    Object(Value),
+    Nothing,
+}
+
+fn shown(field: &Field, output: &Output) -> (String, Shown) {
+    let (name, value) = match field {
+        Field::Text(bytes) => ("text", Shown::Bytes(bytes.clone())),
+        Field::OldName(name) => ("old_name", Shown::Text(name.clone())),
+        Field::NewName(name) => ("new_name", Shown::Text(name.clone())),
+        Field::Setting((name, value)) => return (name.clone(), Shown::Text(value.clone())),
+        Field::Column(name) => ("column", Shown::Text(name.clone())),
+        Field::ColumnType(name) => ("column_type", Shown::Text(name.clone())),
+        Field::ColumnId(number) => ("column_id", Shown::Number(*number)),
+        Field::ColumnState(number) => ("column_state", Shown::Number(*number)),
+        Field::Deadline(number) => ("deadline", Shown::Text(times::text(Time(*number)))),
+        Field::SeqnoBound(number) => ("seqno_bound", Shown::Number(*number)),
+        Field::Certificate(bytes) => ("certificate", Shown::Text(hex(bytes))),
+        Field::Records(number) => ("records", Shown::Number(*number)),
+        Field::Bytes(number) => ("bytes", Shown::Number(*number)),
+        Field::Sum(number) => ("sum", Shown::Text(format!("{number:016x}"))),
+        Field::Ttl(number) => ("ttl_s", Shown::Number(*number)),
+        Field::UserTime(number) => ("user_time", Shown::Number(*number)),
+        Field::OldValue(image) => ("old_value", of_image(image)),
+        Field::NewValue(image) => ("new_value", of_image(image)),
+        Field::RangeStart(bytes) => ("range_start", Shown::Bytes(bytes.clone())),
+        Field::RangeEnd(bytes) => ("range_end", Shown::Bytes(bytes.clone())),
+        Field::Tokens(range) => ("tokens", Shown::Object(of_tokens(range))),
+        Field::Input(file) => ("input", Shown::Object(of_file(file))),
+        Field::Output(file) => ("output", Shown::Object(of_file(file))),
+        Field::Nanos(number) => ("nanos", Shown::Number(*number)),
+        Field::LogRange((first, last)) => ("log", Shown::Object(json!({ "first": first, "last": last }))),
+        Field::Verdict(text) => ("verdict", Shown::Text(text.clone())),
+        Field::Method(text) => ("method", Shown::Text(text.clone())),
+        Field::BitsFixed(number) => ("bits_fixed", Shown::Number(*number)),
+        Field::Helper(text) => ("helper", Shown::Text(text.clone())),
+        Field::Retries(number) => ("retries", Shown::Number(*number)),
+        Field::Authenticated(text) => ("authenticated", Shown::Text(text.clone())),
+        Field::Via(path) => ("via", Shown::Text(output.readable(path))),
+        Field::Options(bytes) => ("options", Shown::Text(hex(bytes))),
+        Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
+        Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),
+        Field::EngineKey(bytes) => ("engine_key", Shown::Bytes(bytes.clone())),
+        Field::OldKept(number) => ("old_kept", Shown::Number(*number)),
+        Field::Other(number, bytes) => return (format!("field_{number}"), Shown::Text(hex(bytes))),
+    };
+    (name.to_owned(), value)
+}
+
+fn of_image(image: &Image) -> Shown {
+    match image {
+        Image::Absent => Shown::Nothing,
+        Image::Value(value) => Shown::Bytes(value.clone()),
+        Image::Seal(seal) => Shown::Object(json!({ "seal": hex(&seal.to_bytes()) })),
+    }
+}
+
+fn of_file(file: &FileRef) -> Value {
+    json!({ "uid": format!("{:?}", file.uid), "digest": format!("{:016x}", file.digest), "records": file.records })
+}
+
+fn of_tokens(range: &TokenRange) -> Value {
+    json!({
+        "keyspace": range.keyspace,
+        "start": range.start,
+        "end": range.end,
+        "replicas": range.replicas,
+        "records": range.records,
+        "bytes": range.bytes,
+        "sum": format!("{:016x}", range.sum),
+    })
+}

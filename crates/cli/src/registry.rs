@@ -1,0 +1,382 @@
+//! register, unregister, registrations, log, provenance, explain, lineage: what is watched, and what happened.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use waxseal::registry::{
+    Event, Explanation, Lies, Lineage, Mode, Operation, Paging, Query, RegisterOptions, Registration, Scope, Step,
+    Target, Time, Values,
+};
+use waxseal::{Db, Session};
+
+use crate::args::{self, Args, Pair, Register};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::payload;
+use crate::store::{bytes_of, existing_family, open_to_change, open_to_read, session};
+use crate::text::counted;
+use crate::times;
+
+/// Events fetched at a time.
+const PAGE: usize = 1000;
+/// What stands for any operation.
+const ANY: &str = "*";
+
+pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    let who = session(args, &db)?;
+    let (target, operation) = pair(&who, &register.pair)?;
+    let options = options(register, &target, operation);
+    let is_new = who.register_with(&target, operation, options)?;
+    let row = Row::of(&who, &Registration { target, operation, options })?;
+    db.close()?;
+    output.line(format!("{}\t{}", if is_new { "registered" } else { "changed" }, row.line()))?;
+    let mut object = row.json();
+    object.insert("ok".to_owned(), true.into());
+    object.insert("new".to_owned(), is_new.into());
+    output.object(&Value::Object(object))?;
+    Ok(Exit::Ok)
+}
+
+/// What was said, and for the rest what suits the pair.
+fn options(register: &Register, target: &Target, operation: Option<Operation>) -> RegisterOptions {
+    let suited = RegisterOptions::suited(target, operation);
+    RegisterOptions {
+        scope: if register.subtree { Scope::Subtree } else { suited.scope },
+        mode: register.mode.map_or(suited.mode, |mode| match mode {
+            args::Mode::Sync => Mode::Sync,
+            args::Mode::Async => Mode::Async,
+            args::Mode::Deferred => Mode::Deferred,
+        }),
+        values: register.values.map_or(suited.values, |values| match values {
+            args::Values::None => Values::None,
+            args::Values::New => Values::New,
+            args::Values::OldNew => Values::OldNew,
+            args::Values::Hash => Values::Hash,
+        }),
+        retention: register.retention.map(Duration::from_secs).or(suited.retention),
+        history: register.history || suited.history,
+    }
+}
+
+pub(crate) fn unregister(args: &Args, said: &Pair, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    let who = session(args, &db)?;
+    let (target, operation) = pair(&who, said)?;
+    let was_there = who.unregister(&target, operation)?;
+    db.close()?;
+    if !was_there {
+        return Err(Failure::not_found(format!("{} is not registered on {}", said.operation, said.target)));
+    }
+    output.line(format!("unregistered\t{}\t{}", said.target, said.operation))?;
+    output.object(&json!({ "ok": true, "target": said.target, "operation": said.operation }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let who = session(args, &db)?;
+    for registration in who.registrations()? {
+        let row = Row::of(&who, &registration)?;
+        output.line(row.line())?;
+        output.object(&Value::Object(row.json()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let who = session(args, &db)?;
+    let query = query(&who, log)?;
+    if log.latest {
+        let latest = who.log_latest(&query)?.ok_or_else(|| Failure::not_found("no such event"))?;
+        print_event(&who, &latest, output)?;
+        return Ok(Exit::Ok);
+    }
+    let (mut left, mut after, mut printed) = (log.limit.unwrap_or(usize::MAX), None, 0u64);
+    while left > 0 {
+        let page = who.log_query(&query, &Paging { after, limit: left.min(PAGE) })?;
+        for event in &page.events {
+            print_event(&who, event, output)?;
+        }
+        left -= page.events.len();
+        printed += page.events.len() as u64;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if printed == 0 && !query.below {
+        eprintln!("waxseal: nothing happened to the target itself; --below asks for what lies below it too");
+    }
+    Ok(Exit::Ok)
+}
+
+fn query(who: &Session, log: &args::Log) -> Result<Query, Failure> {
+    let target = log.target.as_ref().map_or(Ok(Target::Cluster), |target| who.target(target))?;
+    let operation = log.operation.as_ref().map_or(Ok(None), |name| operation(who, name))?;
+    let never_itself = operation.is_some() && RegisterOptions::suited(&target, operation).scope == Scope::Subtree;
+    let below = !log.latest && (log.below || log.target.is_none() || never_itself);
+    let from = log.from.as_ref().map_or(Ok(Time::FIRST), |time| moment(time, false))?;
+    let to = log.to.as_ref().map_or(Ok(Time::LAST), |time| moment(time, true))?;
+    Ok(Query { target, below, operation, from, to, client: log.client.clone() })
+}
+
+fn moment(text: &str, is_last: bool) -> Result<Time, Failure> {
+    times::parse(text, is_last).ok_or_else(|| {
+        Failure::usage(format!("{text:?} is no time; say 2026-01-31, 2026-01-31T12:00:00Z or microseconds since 1970"))
+    })
+}
+
+pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    let key = bytes_of(args, key)?;
+    let db = open_to_read(args)?;
+    let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
+    let known = who.provenance(&cf, &key)?;
+    if known.watched_by.is_empty() && known.events.is_empty() {
+        return Err(Failure::not_found(format!(
+            "{} is not watched, and nothing is logged of it",
+            output.readable(&key)
+        )));
+    }
+    let rows = known.watched_by.iter().map(|registration| Row::of(&who, registration));
+    let rows = rows.collect::<Result<Vec<Row>, Failure>>()?;
+    let events = events_json(&who, &known.events, output)?;
+    output.line(format!("target\t{}", who.target_text(&known.target)?))?;
+    for row in &rows {
+        output.line(format!("watched\t{}", row.line()))?;
+    }
+    for event in &known.events {
+        output.line(format!("event\t{}", event_line(&who, event, output)?))?;
+    }
+    output.object(&json!({
+        "target": who.target_text(&known.target)?,
+        "watched_by": rows.into_iter().map(|row| Value::Object(row.json())).collect::<Value>(),
+        "events": events,
+    }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn explain(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    let key = bytes_of(args, key)?;
+    let db = open_to_read(args)?;
+    let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
+    let known = who.explain(&cf, &key)?;
+    if known.seqno.is_none() && known.events.is_empty() {
+        return Err(Failure::not_found(format!("nothing is known of {}", output.readable(&key))));
+    }
+    explain_lines(&who, &known, output)?;
+    let object = explain_json(&who, &known, output)?;
+    output.object(&object)?;
+    Ok(Exit::Ok)
+}
+
+fn explain_lines(who: &Session, known: &Explanation, output: &mut Output) -> Result<(), Failure> {
+    let mut line = |name: &str, text: String| output.line(format!("{name:<9} {text}"));
+    line("target", who.target_text(&known.target)?)?;
+    let value = known.value.as_ref().map(|value| value.len() as u64);
+    line("value", value.map_or("none".to_owned(), |bytes| counted(bytes, "byte", "bytes")))?;
+    line("verdict", known.verdict.clone())?;
+    if let Some(seqno) = known.seqno {
+        line("seqno", seqno.to_string())?;
+    }
+    if let Some(seal) = known.seal {
+        line("seal", crate::text::hex(&seal.to_bytes()))?;
+    }
+    if let Some((client, time)) = &known.written {
+        line("written", format!("by {client} at {}", times::text(*time)))?;
+    }
+    match &known.lies {
+        Some(Lies::Memory) => line("lies", "in memory and in the log".to_owned())?,
+        Some(Lies::Table { uid, file, level, offset }) => {
+            line("lies", format!("in {file} ({uid:?}), level {level}, block at {offset}"))?
+        }
+        None => {}
+    }
+    if let Some(time) = known.verified {
+        line("verified", times::text(time))?;
+    }
+    for event in &known.events {
+        let text = event_line(who, event, output)?;
+        output.line(format!("{:<9} {text}", "event"))?;
+    }
+    for step in &known.lineage.steps {
+        let text = step_line(who, step, output)?;
+        output.line(format!("{:<9} {text}", "lineage"))?;
+    }
+    Ok(())
+}
+
+fn explain_json(who: &Session, known: &Explanation, output: &Output) -> Result<Value, Failure> {
+    Ok(json!({
+        "target": who.target_text(&known.target)?,
+        "value": known.value.as_ref().map(|value| output.to_json(value)),
+        "verdict": known.verdict,
+        "seqno": known.seqno,
+        "seal": known.seal.map(|seal| crate::text::hex(&seal.to_bytes())),
+        "written": known.written.as_ref().map(|(client, time)| json!({ "client": client, "time": times::text(*time) })),
+        "lies": known.lies.as_ref().map(|lies| match lies {
+            Lies::Memory => json!({ "in": "memory" }),
+            Lies::Table { uid, file, level, offset } => {
+                json!({ "in": "table", "uid": format!("{uid:?}"), "file": file, "level": level, "offset": offset })
+            }
+        }),
+        "verified": known.verified.map(times::text),
+        "events": events_json(who, &known.events, output)?,
+        "lineage": lineage_json(who, &known.lineage, output)?,
+    }))
+}
+
+pub(crate) fn lineage(args: &Args, file: &str, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let who = session(args, &db)?;
+    let file = file.rsplit('/').next().unwrap_or(file);
+    let lineage = match who.lineage(file) {
+        Ok(lineage) => lineage,
+        Err(error) if *error.kind() == waxseal::ErrorKind::Invalid && has_registry(&db) => {
+            return Err(Failure::not_found(error.to_string()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if lineage.steps.is_empty() {
+        return Err(Failure::not_found(format!("the log says nothing of {file}")));
+    }
+    for step in &lineage.steps {
+        output.line(step_line(&who, step, output)?)?;
+    }
+    for object in lineage_json(&who, &lineage, output)?.as_array().into_iter().flatten() {
+        output.object(object)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn has_registry(db: &Db) -> bool {
+    db.registrations().is_ok()
+}
+
+fn step_line(who: &Session, step: &Step, output: &Output) -> Result<String, Failure> {
+    Ok(format!("{}\t{}", step.back, event_line(who, &step.event, output)?))
+}
+
+fn lineage_json(who: &Session, lineage: &Lineage, output: &Output) -> Result<Value, Failure> {
+    let step = |step: &Step| {
+        let mut object = event_json(who, &step.event, output)?;
+        object.insert("back".to_owned(), step.back.into());
+        Ok(Value::Object(object))
+    };
+    lineage.steps.iter().map(step).collect()
+}
+
+/// Target and operation of the command line.
+fn pair(who: &Session, pair: &Pair) -> Result<(Target, Option<Operation>), Failure> {
+    Ok((who.target(&pair.target)?, operation(who, &pair.operation)?))
+}
+
+/// The operation of the command line; none: any.
+fn operation(who: &Session, name: &str) -> Result<Option<Operation>, Failure> {
+    if name == ANY { Ok(None) } else { Ok(Some(who.operation(name)?)) }
+}
+
+/// A registration, to be printed.
+struct Row {
+    target: String,
+    operation: String,
+    options: RegisterOptions,
+}
+
+impl Row {
+    fn of(who: &Session, registration: &Registration) -> Result<Row, Failure> {
+        let operation = registration.operation.map_or(Ok(ANY.to_owned()), |operation| who.operation_name(operation))?;
+        Ok(Row { target: who.target_text(&registration.target)?, operation, options: registration.options })
+    }
+
+    fn scope(&self) -> &'static str {
+        match self.options.scope {
+            Scope::Exact => "exact",
+            Scope::Subtree => "subtree",
+        }
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.options.mode {
+            Mode::Sync => "sync",
+            Mode::Async => "async",
+            Mode::Deferred => "deferred",
+        }
+    }
+
+    fn values(&self) -> &'static str {
+        match self.options.values {
+            Values::None => "none",
+            Values::New => "new",
+            Values::OldNew => "old-new",
+            Values::Hash => "hash",
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut options = vec![self.scope().to_owned(), self.mode().to_owned()];
+        if self.options.values != Values::None {
+            options.push(format!("values={}", self.values()));
+        }
+        if self.options.history {
+            options.push("history".to_owned());
+        }
+        if let Some(retention) = self.options.retention {
+            options.push(format!("retention={}s", retention.as_secs()));
+        }
+        format!("{}\t{}\t{}", self.target, self.operation, options.join(" "))
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("target".to_owned(), self.target.as_str().into());
+        object.insert("operation".to_owned(), self.operation.as_str().into());
+        object.insert("scope".to_owned(), self.scope().into());
+        object.insert("mode".to_owned(), self.mode().into());
+        object.insert("values".to_owned(), self.values().into());
+        object.insert("history".to_owned(), self.options.history.into());
+        object.insert("retention_s".to_owned(), self.options.retention.map(|retention| retention.as_secs()).into());
+        object
+    }
+}
+
+fn print_event(who: &Session, event: &Event, output: &mut Output) -> Result<(), Failure> {
+    if output.json {
+        let object = event_json(who, event, output)?;
+        return output.object(&Value::Object(object));
+    }
+    let line = event_line(who, event, output)?;
+    output.line(line)
+}
+
+/// An event on a line: time, client, operation, target, seqno, and what more is known.
+pub(crate) fn event_line(who: &Session, event: &Event, output: &Output) -> Result<String, Failure> {
+    let key = &event.key;
+    let (operation, target) = (who.operation_name(key.operation)?, who.target_text(&key.target)?);
+    let client = output.readable(key.client.as_bytes());
+    let mut line = format!("{}\t{client}\t{operation}\t{target}\t{}", times::text(key.time), key.seqno);
+    if !event.payload.is_empty() {
+        line.push('\t');
+        line.push_str(&payload::line(&event.payload, output));
+    }
+    Ok(line)
+}
+
+fn event_json(who: &Session, event: &Event, output: &Output) -> Result<Map<String, Value>, Failure> {
+    let key = &event.key;
+    let mut object = Map::new();
+    object.insert("time".to_owned(), times::text(key.time).into());
+    object.insert("micros".to_owned(), key.time.micros().into());
+    object.insert("client".to_owned(), key.client.as_str().into());
+    object.insert("operation".to_owned(), who.operation_name(key.operation)?.into());
+    object.insert("target".to_owned(), who.target_text(&key.target)?.into());
+    object.insert("seqno".to_owned(), key.seqno.into());
+    object.insert("payload".to_owned(), payload::json(&event.payload, output));
+    Ok(object)
+}
+
+fn events_json(who: &Session, events: &[Event], output: &Output) -> Result<Value, Failure> {
+    events.iter().map(|event| Ok(Value::Object(event_json(who, event, output)?))).collect()
+}

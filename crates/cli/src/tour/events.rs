@@ -1,0 +1,131 @@
+//! Who changed what: the tour registers the family of its files before it changes any, and holds the log to what it did.
+
+use std::collections::BTreeMap;
+
+use waxseal::registry::{Event, Operation, Paging, Query, Target};
+use waxseal::{Db, Session};
+
+use super::report::Report;
+use super::steps::{Item, Now, Tour};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::registry::event_line;
+use crate::text::counted;
+
+/// In whose name the tour changes files.
+pub(super) const NAME: &str = "tour";
+/// What it registers of the family of its files.
+const WATCHED: [Operation; 2] = [Operation::ROW_UPDATE, Operation::ROW_DELETE];
+/// Events fetched at a time.
+const PAGE: usize = 1000;
+/// Events printed.
+const PRINTED: usize = 2;
+
+/// The session that changes files, and the registrations that watch it.
+pub(super) fn watch(db: &Db) -> Result<Session, Failure> {
+    let session = db.session(NAME)?;
+    for operation in WATCHED {
+        session.register(Target::family("default"), operation)?;
+    }
+    Ok(session)
+}
+
+/// Every event of the tour's files, by key.
+pub(super) fn events(db: &Db) -> waxseal::Result<Vec<Event>> {
+    let query = Query { below: true, ..Query::of(Target::family("default")) };
+    let (mut events, mut paging) = (Vec::new(), Paging::first(PAGE));
+    loop {
+        let page = db.log_query(&query, &paging)?;
+        events.extend(page.events);
+        paging.after = page.next;
+        if paging.after.is_none() {
+            return Ok(events);
+        }
+    }
+}
+
+/// What is wrong with the events of a store whose files are these: one for each change, by the tour, and no other.
+pub(super) fn faults(items: &[Item], events: &[Event]) -> Vec<(&'static str, Vec<u8>)> {
+    let mut faults = Vec::new();
+    let mut expected: BTreeMap<&[u8], Operation> = BTreeMap::new();
+    for item in items {
+        match item.now {
+            Now::AsLoaded => {}
+            Now::Updated(_) => drop(expected.insert(&item.key, Operation::ROW_UPDATE)),
+            Now::Deleted => drop(expected.insert(&item.key, Operation::ROW_DELETE)),
+        }
+    }
+    for event in events {
+        let Target::Key { key, .. } = &event.key.target else {
+            faults.push(("an event of something else was logged", Vec::new()));
+            continue;
+        };
+        match expected.remove(&key[..]) {
+            None => faults.push(("an event was logged of what did not happen, or twice", key.clone())),
+            Some(operation) if operation != event.key.operation => {
+                faults.push(("another event was logged than what happened", key.clone()))
+            }
+            Some(_) if event.key.client != NAME => faults.push(("an event was logged in another name", key.clone())),
+            Some(_) => {}
+        }
+    }
+    faults.extend(expected.into_keys().map(|key| ("a change was not logged", key.to_vec())));
+    faults
+}
+
+impl Tour {
+    /// Compares the log with what was done.
+    pub(super) fn check_events(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
+        let start = std::time::Instant::now();
+        let events = events(self.db())?;
+        report.events = events.len() as u64;
+        let faults = faults(self.items(), &events);
+        for (what, key) in &faults {
+            report.mismatch(what, key);
+        }
+        let text = format!(
+            "{} of the changes logged, {} ({})",
+            counted(report.events, "event", "events"),
+            if faults.is_empty() { "each once, by its name" } else { "not as they happened" },
+            super::seconds(start)
+        );
+        report.step("log", text, output)
+    }
+
+    /// Prints the first events: who changed what.
+    pub(super) fn say_events(&self, report: &Report, output: &mut Output) -> Result<(), Failure> {
+        let events = events(self.db())?;
+        for event in events.iter().take(PRINTED) {
+            let line = event_line(&self.db().nobody(), event, output)?;
+            report.note(line.replace('\t', "  "), output)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_wrong_log_is_a_fault() -> Result<(), Failure> {
+        let db = Db::memory()?;
+        let session = watch(&db)?;
+        let cf = session.column_family("default")?;
+        cf.put("a", "1")?;
+        cf.delete("b")?;
+        db.flush()?;
+        let items = |a: Now, b: Now| [Item::stub("a", a), Item::stub("b", b), Item::stub("c", Now::AsLoaded)];
+        let updated = Now::updated(b"1");
+        let right = events(&db)?;
+        assert_eq!(faults(&items(updated, Now::Deleted), &right), []);
+        assert_eq!(faults(&items(updated, Now::AsLoaded), &right).len(), 1, "one too many");
+        assert_eq!(faults(&items(updated, updated), &right).len(), 1, "of another operation");
+        assert_eq!(faults(&items(updated, Now::Deleted), &right[..1]).len(), 1, "one is missing");
+        assert_eq!(faults(&items(updated, Now::Deleted), &[&right[..], &right[..1]].concat()).len(), 1, "twice");
+        let mut renamed = right.clone();
+        renamed[0].key.client = "somebody".to_owned();
+        assert_eq!(faults(&items(updated, Now::Deleted), &renamed).len(), 1, "in another name");
+        Ok(())
+    }
+}

@@ -1,0 +1,320 @@
+//! What the engine writes down of its own work, and what it keeps for those who ask what was there before.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Db, Parts, Replacement, Stands};
+use waxseal_lsm::env::Env;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::{ErrorKind, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Check, Plain};
+
+use crate::scribe::{LINES, Retaining, Scribe, check_lines, lines, retains};
+use crate::support::*;
+
+fn watched(env: Env) -> Parts {
+    let system = CfOptions { system: Some(LINES.1), ..options() };
+    let mut parts = parts(env);
+    parts.families.push((LINES.0.to_owned(), system));
+    parts.companions = Arc::new(Retaining(Arc::new(Plain)));
+    parts.chronicle = Some(Arc::new(Scribe));
+    parts
+}
+
+fn open_watched(sim: &SimFs, dir: &Path, chronicle_lines: usize) -> Db {
+    let settings = Settings { chronicle_lines, ..settings() };
+    Db::open(dir, settings, watched(sim.env(sim.steps()))).unwrap()
+}
+
+/// What the lines behind a number tell, without seqnos and tables.
+fn deeds(db: &Db, behind: u64) -> Vec<String> {
+    let deed = |(_, line): (u64, String)| line.split(' ').next().unwrap().to_owned();
+    lines(db).unwrap().into_iter().filter(|(number, _)| *number > behind).map(deed).collect()
+}
+
+/// A value that its keeper retains, or one that it does not.
+fn value(retained: bool, n: usize) -> Vec<u8> {
+    let values = (n * 1000..).map(|n| n.to_string().into_bytes());
+    values.into_iter().find(|value| retains(Kind::Put, b"", value) == retained).unwrap()
+}
+
+#[test]
+fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
+    let (sim, dir) = sim(1);
+    let db = open_watched(&sim, &dir, 4096);
+    let users = db.create_family("users", options()).unwrap();
+    let (mut seen, mut told) = (0, Vec::new());
+    let mut tell = |db: &Db| {
+        let deeds = deeds(db, seen);
+        seen += deeds.len() as u64;
+        told.push(deeds.join(" "));
+        check_lines(db, &format!("after {told:?}")).unwrap();
+    };
+    tell(&db);
+    fill(&db, 0..40, 0);
+    db.flush().unwrap();
+    tell(&db);
+    db.flush().unwrap(); // nothing to do
+    fill(&db, 0..40, 1);
+    db.flush().unwrap();
+    db.compact(&default(&db), &ALL).unwrap();
+    tell(&db);
+    let table = db.tables(&default(&db)).unwrap()[0].meta().number;
+    db.bar_tables(&default(&db), &[table]).unwrap();
+    db.free_tables(&default(&db), &[table]).unwrap();
+    tell(&db);
+    let fence = Fence {
+        from: (b"x".to_vec(), 9),
+        to: (b"y".to_vec(), 0),
+        bound: 9,
+        file: "000001.tbl".into(),
+        offset: 64,
+        verdict: Verdict::Seal,
+    };
+    db.add_fences(&default(&db), vec![fence.clone(), fence]).unwrap();
+    let numbers: Vec<u64> = db.fences(&default(&db)).iter().map(|(number, _)| *number).collect();
+    db.lift_fences(&default(&db), &numbers).unwrap();
+    tell(&db);
+    put(&db, &users, b"k", b"v", Durability::Os).unwrap();
+    db.ingest(&users, &mut || Ok(Box::new(db.tables(&default(&db))?[0].table()?.cursor(false)))).unwrap();
+    tell(&db);
+    put(&db, &users, b"k", b"w", Durability::Os).unwrap();
+    db.drop_family("users").unwrap();
+    tell(&db);
+    let held = db.hold_tables(&default(&db), &[table]).unwrap().unwrap();
+    let nothing = Replacement {
+        records: None,
+        expected: Ledger::default(),
+        summed: true,
+        base_seqno: 0,
+        fenced: Vec::new(),
+        lifted: Vec::new(),
+    };
+    held.replace(nothing).unwrap();
+    tell(&db);
+    db.checkpoint(Path::new("/copy")).unwrap();
+    db.note(b"Noted 1".to_vec()).unwrap();
+    tell(&db);
+    let copy = Db::open(Path::new("/copy"), settings(), watched(sim.env(99))).unwrap();
+    assert_eq!(deeds(&copy, 0).last().unwrap(), "Checkpointed");
+    check_lines(&copy, "the copy").unwrap();
+    fill(&db, 0..3, 2);
+    kill(&sim, db);
+    let db = open_watched(&sim, &dir, 4096);
+    tell(&db);
+    db.close().unwrap();
+    let db = open_watched(&sim, &dir, 4096);
+    rows(&db, &default(&db), At::Latest).unwrap();
+    db.settle().unwrap();
+    tell(&db);
+    let expected = [
+        "",
+        "Flushed",
+        "Flushed Compacted",
+        "Barred Freed",
+        "Fenced Fenced Lifted Lifted",
+        "Flushed Ingested",
+        "Dropped",
+        "Replaced",
+        "Checkpointed Noted",
+        "Recovered",
+        "",
+    ];
+    assert_eq!(told, expected, "{:#?}", lines(&db).unwrap());
+}
+
+#[test]
+fn the_oldest_lines_become_rows_and_numbers_go_on() {
+    let (sim, dir) = sim(2);
+    for round in 0..6 {
+        let db = open_watched(&sim, &dir, 10);
+        for n in 0..7 {
+            db.note(format!("Noted 1 {round} {n}").into_bytes()).unwrap();
+        }
+        assert_eq!(*db.note(vec![0; (1 << 20) + 1]).unwrap_err().kind(), ErrorKind::Invalid);
+        fill(&db, 0..5, round);
+        db.flush().unwrap();
+        db.settle().unwrap();
+        check_lines(&db, "after a flush").unwrap();
+        assert!(db.chronicle().len() <= 18, "{}", db.chronicle().len());
+        let beside = Db::open_read_only(&dir, settings(), watched(sim.env(5))).unwrap();
+        assert_eq!(lines(&beside).unwrap(), lines(&db).unwrap());
+        assert_eq!(*beside.note(Vec::new()).unwrap_err().kind(), ErrorKind::ReadOnly);
+        db.close().unwrap();
+    }
+    // Who keeps no chronicle leaves the lines as they are.
+    let plain = Db::open(&dir, settings(), Parts { chronicle: None, ..watched(sim.env(7)) }).unwrap();
+    let before = lines(&plain).unwrap();
+    fill(&plain, 0..5, 9);
+    plain.flush().unwrap();
+    assert_eq!((lines(&plain).unwrap(), before.len() > 42), (before, true));
+}
+
+/// A line is met in the chronicle or, looked for afterwards, as a row.
+#[test]
+fn no_line_is_missing_while_lines_become_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings { chronicle_lines: 4, ..settings() };
+    let db = Db::open(dir.path(), settings, watched(Env::real())).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..40 {
+                fill(&db, 0..20, round);
+                db.flush().unwrap();
+            }
+            done.store(true, Ordering::Release);
+        });
+        while !done.load(Ordering::Acquire) {
+            let lines = lines(&db).unwrap();
+            assert!(lines.keys().copied().eq(1..=lines.len() as u64), "{:?}", lines.keys());
+        }
+    });
+    db.settle().unwrap();
+    check_lines(&db, "settled").unwrap();
+    assert!(db.chronicle().len() < lines(&db).unwrap().len());
+}
+
+/// A version as `get_before` shows it: seqno, and the value if it is one.
+fn before(db: &Db, key: &[u8], seqno: u64) -> Option<(u64, Option<Vec<u8>>)> {
+    let mut found = None;
+    let mut see = |record: &Record<'_>| {
+        found = Some((record.seqno, (record.kind == Kind::Put).then(|| record.value.to_vec())));
+    };
+    let any = db.get_before(&default(db), key, seqno, Verify::Always, &mut see).unwrap();
+    assert_eq!(any, found.is_some());
+    found
+}
+
+#[test]
+fn what_was_there_before_a_retained_version_is_there() {
+    let (sim, dir) = sim(3);
+    let db = open_watched(&sim, &dir, 4096);
+    let family = default(&db);
+    let step = |retained: bool, n: usize| {
+        let value = value(retained, n);
+        (put(&db, &family, b"key", &value, Durability::Os).unwrap(), value)
+    };
+    let (first, _) = step(false, 1);
+    let (second, old) = step(false, 2);
+    let (third, new) = step(true, 3);
+    let (fourth, now) = step(false, 4);
+    let check = |db: &Db, settled: bool| {
+        assert_eq!(get(db, &default(db), b"key", At::Latest).unwrap().as_ref(), Some(&now));
+        assert_eq!(before(db, b"key", fourth), Some((third, Some(new.clone()))));
+        assert_eq!(before(db, b"key", third), Some((second, Some(old.clone()))));
+        assert_eq!(before(db, b"key", second).map(|(seqno, _)| seqno), (!settled).then_some(first));
+        assert_eq!((before(db, b"key", 0), before(db, b"kex", fourth)), (None, None));
+    };
+    check(&db, false);
+    db.settle().unwrap();
+    db.compact(&family, &ALL).unwrap();
+    check(&db, true);
+    // A tombstone at the bottom stays as long as it hides a version that does; to be rid of it nobody works for ever.
+    delete(&db, &family, b"key").unwrap();
+    for n in 0..3 {
+        delete(&db, &family, &[n]).unwrap();
+    }
+    for _ in 0..3 {
+        db.settle().unwrap();
+        db.compact(&family, &ALL).unwrap();
+    }
+    assert_eq!(get(&db, &family, b"key", At::Latest).unwrap(), None);
+    assert_eq!(before(&db, b"key", fourth + 1), Some((third, Some(new.clone()))));
+    assert_eq!(before(&db, b"key", fourth), Some((third, Some(new.clone()))));
+    let held: u64 = db.tables(&family).unwrap().iter().map(|table| table.meta().ledger.deletes.count).sum();
+    assert_eq!(held, 1);
+    while db.step().unwrap() {}
+    db.close().unwrap();
+    let db = open_watched(&sim, &dir, 4096);
+    db.settle().unwrap();
+    assert_eq!(before(&db, b"key", fourth), Some((third, Some(new))));
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), []);
+}
+
+#[test]
+fn what_no_flush_has_taken_up_is_shown_version_by_version() {
+    let (sim, dir) = sim(4);
+    let db = open_watched(&sim, &dir, 4096);
+    let family = default(&db);
+    put(&db, &family, b"a", b"flushed", Durability::Os).unwrap();
+    db.flush().unwrap();
+    put(&db, &family, b"b", b"1", Durability::Os).unwrap();
+    put(&db, &family, b"a", b"2", Durability::Os).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    put(&db, &family, b"b", b"3", Durability::Os).unwrap();
+    delete(&db, &family, b"a").unwrap();
+    let walk = |cursor: &mut dyn Cursor, backwards: bool| {
+        let mut seen = Vec::new();
+        if backwards {
+            cursor.last().unwrap()
+        } else {
+            cursor.first().unwrap()
+        }
+        while cursor.valid() {
+            let record = cursor.record();
+            seen.push((record.key.to_vec(), record.seqno, record.value.to_vec()));
+            if backwards { cursor.prev().unwrap() } else { cursor.next().unwrap() }
+        }
+        seen
+    };
+    let version = |key: &str, seqno: u64, value: &str| (key.as_bytes().to_vec(), seqno, value.as_bytes().to_vec());
+    let all = [version("a", 5, ""), version("a", 3, "2"), version("b", 4, "3"), version("b", 2, "1")];
+    let mut now = db.unflushed(&family, At::Latest).unwrap();
+    let mut then = db.unflushed(&family, At::Snapshot(&snapshot)).unwrap();
+    db.flush().unwrap();
+    for backwards in [false, true] {
+        let turned = |mut versions: Vec<_>| {
+            if backwards {
+                versions.reverse();
+            }
+            versions
+        };
+        assert_eq!(walk(&mut *now, backwards), turned(all.to_vec()), "it holds its view");
+        assert_eq!(walk(&mut *then, backwards), turned(vec![all[1].clone(), all[3].clone()]));
+    }
+    then.seek(b"a", 2).unwrap();
+    assert_eq!(then.record().key, b"b");
+    then.seek_for_prev(b"b", 4).unwrap();
+    assert_eq!((then.record().key, then.record().seqno), (&b"a"[..], 3));
+    let mut none = db.unflushed(&family, At::Latest).unwrap();
+    assert_eq!(walk(&mut *none, false), []);
+}
+
+#[test]
+fn a_version_is_found_where_it_stands() {
+    let (sim, dir) = sim(5);
+    let db = open_watched(&sim, &dir, 4096);
+    let family = default(&db);
+    let stands = |key: &[u8], at: At<'_>| db.whereabouts(&family, key, at).unwrap();
+    assert_eq!(stands(b"key-0001", At::Latest), None);
+    fill(&db, 0..20, 0);
+    let found = stands(b"key-0001", At::Latest).unwrap();
+    assert_eq!((found.seqno, found.kind, found.stands, found.check), (2, Kind::Put, Stands::Active, Check::Unverified));
+    fill(&db, 20..200, 0);
+    assert!(matches!(stands(b"key-0001", At::Latest).unwrap().stands, Stands::Frozen(n) if n < 2));
+    let snapshot = db.snapshot().unwrap();
+    db.settle().unwrap();
+    delete(&db, &family, b"key-0001").unwrap();
+    let found = stands(b"key-0001", At::Latest).unwrap();
+    assert_eq!((found.seqno, found.kind, found.stands), (201, Kind::Delete, Stands::Active));
+    let found = stands(b"key-0001", At::Snapshot(&snapshot)).unwrap();
+    let tables = db.tables(&family).unwrap();
+    let Stands::Table { level, number, uid, offset } = found.stands else { panic!("{found:?}") };
+    let table = tables.iter().find(|table| table.meta().number == number).unwrap();
+    assert_eq!((found.seqno, table.level(), table.meta().uid, offset), (2, level, uid, 64));
+    let last = stands(b"key-0199", At::Latest).unwrap();
+    assert!(matches!(last.stands, Stands::Table { offset, .. } if offset > 64), "{last:?}");
+    assert_eq!(stands(b"key-0", At::Latest), None);
+    let (from, to) = ((b"key-0002".to_vec(), 1000), (b"key-0002".to_vec(), 0));
+    let fence = Fence { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
+    db.add_fences(&family, vec![fence]).unwrap();
+    assert!(db.whereabouts(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
+    assert!(stands(b"key-0003", At::Latest).is_some());
+}

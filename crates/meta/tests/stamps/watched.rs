@@ -1,0 +1,292 @@
+//! A store in which everything may be watched: one family of users', one for rows, and somebody who makes rows of stamps.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use waxseal_lsm::batch::{Batch, SystemPass};
+use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::names::system_id;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_meta::builtin::standard;
+use waxseal_meta::stamp::{Stamp, Values, Verb};
+use waxseal_meta::{Emitter, Sealer};
+
+pub(crate) const DIR: &str = "/store";
+
+/// Everything.
+pub(crate) const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
+
+const LOG: &str = "system_metadata.log";
+
+/// A number, highest byte first.
+pub(crate) fn high_first(number: u64) -> [u8; 8] {
+    number.swap_bytes().to_le_bytes()
+}
+
+/// What lets a batch write rows.
+pub(crate) fn pass() -> SystemPass {
+    SystemPass::for_layers_above()
+}
+
+/// A record of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owned {
+    pub(crate) key: Vec<u8>,
+    pub(crate) seqno: Seqno,
+    pub(crate) kind: Kind,
+    pub(crate) value: Vec<u8>,
+    pub(crate) companion: Vec<u8>,
+}
+
+impl Owned {
+    fn of(record: &Record<'_>) -> Owned {
+        let Record { key, seqno, kind, value, companion } = *record;
+        Owned { key: key.into(), seqno, kind, value: value.into(), companion: companion.into() }
+    }
+
+    pub(crate) fn record(&self) -> Record<'_> {
+        let Owned { key, seqno, kind, value, companion } = self;
+        Record { key, seqno: *seqno, kind: *kind, value, companion }
+    }
+}
+
+/// Makes a row of each stamp: key `time | seqno`, value `verb | value`.
+#[derive(Default)]
+pub(crate) struct Teller {
+    observed: AtomicU64,
+}
+
+impl Emitter for Teller {
+    fn emit(&self, _: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
+        let key = [high_first(stamp.time), high_first(record.seqno)].concat();
+        let value: &[u8] = if stamp.values == Values::New { record.value } else { &[] };
+        let value = [&[stamp.verb as u8], value].concat();
+        rows.push(Emitted { family: system_id(1), key, seqno: record.seqno, value, companion: Vec::new() });
+        Ok(())
+    }
+
+    fn observe(&self, _: &Stamp) {
+        self.observed.fetch_add(1, Relaxed);
+    }
+}
+
+/// A row of the log, read back.
+pub(crate) struct Told {
+    pub(crate) time: u64,
+    pub(crate) verb: Verb,
+    pub(crate) value: Vec<u8>,
+}
+
+/// A keeper that tells nobody, with every provider.
+pub(crate) fn sealer() -> Sealer {
+    telling().0
+}
+
+/// A keeper with somebody who makes rows of stamps.
+pub(crate) fn telling() -> (Sealer, Arc<Teller>) {
+    let teller = Arc::new(Teller::default());
+    (Sealer::new().with(standard()).emitting(teller.clone()), teller)
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        memtable_bytes: 64 * 1024,
+        segment_bytes: 256 * 1024,
+        ring_bytes: 64 * 1024,
+        drain_bytes: 16 * 1024,
+        ..Settings::default()
+    }
+}
+
+fn options() -> CfOptions {
+    CfOptions {
+        block_bytes: 256,
+        restart_interval: 4,
+        compression: Compression::None,
+        table_bytes: 2048,
+        level_base_bytes: 4096,
+        fanout: 3,
+        level0_tables: 4,
+        ..CfOptions::default()
+    }
+}
+
+pub(crate) fn parts(sim: &SimFs, companions: Arc<dyn Companions>) -> Parts {
+    let log = CfOptions { key_ends_in_seqno: true, system: Some(1), ..options() };
+    Parts {
+        env: sim.env(sim.steps() + 1),
+        companions,
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), options()), (LOG.to_owned(), log)],
+        orders: Vec::new(),
+        chronicle: None,
+    }
+}
+
+/// An open store.
+pub(crate) struct Watched {
+    pub(crate) db: Db,
+    pub(crate) family: Family,
+    pub(crate) log: Family,
+    pub(crate) sealer: Arc<Sealer>,
+    teller: Arc<Teller>,
+}
+
+impl Watched {
+    pub(crate) fn open(sim: &SimFs) -> Watched {
+        Watched::open_at(sim, DIR)
+    }
+
+    pub(crate) fn open_at(sim: &SimFs, dir: &str) -> Watched {
+        let (sealer, teller) = telling();
+        let sealer = Arc::new(sealer);
+        Watched::of(sim, dir, sealer.clone(), sealer, teller)
+    }
+
+    /// One that is kept by another keeper than the one whose seals it has.
+    pub(crate) fn open_by(sim: &SimFs, keeper: Arc<dyn Companions>, sealer: Sealer) -> Watched {
+        Watched::of(sim, DIR, keeper, Arc::new(sealer), Arc::default())
+    }
+
+    fn of(sim: &SimFs, dir: &str, keeper: Arc<dyn Companions>, sealer: Arc<Sealer>, teller: Arc<Teller>) -> Watched {
+        let db = Db::open(Path::new(dir), settings(), parts(sim, keeper)).unwrap();
+        let (family, log) = (db.family("default").unwrap(), db.family(LOG).unwrap());
+        Watched { db, family, log, sealer, teller }
+    }
+
+    pub(crate) fn put(&self, key: &[u8], value: &[u8], stamp: &Stamp) -> Seqno {
+        let mut batch = Batch::new();
+        let draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        self.sealer.push_stamped(&mut batch, &draft, None, stamp).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap()
+    }
+
+    pub(crate) fn apply(&self, kind: Kind, key: &[u8], value: &[u8]) {
+        let mut batch = Batch::new();
+        batch.push(self.family.id(), kind, key, value, &*self.sealer).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap();
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Owned> {
+        let mut found = None;
+        self.db.get(&self.family, key, At::Latest, &mut |record| found = Some(Owned::of(record))).unwrap();
+        found
+    }
+
+    pub(crate) fn compact(&self) {
+        self.db.compact(&self.family, &ALL).unwrap();
+        self.db.compact(&self.log, &ALL).unwrap();
+    }
+
+    /// What a family shows.
+    pub(crate) fn scan(&self, family: &Family) -> Vec<Owned> {
+        let mut cursor = self.db.cursor(family, At::Latest, ALL).unwrap();
+        let mut found = Vec::new();
+        cursor.first().unwrap();
+        while cursor.valid() {
+            found.push(Owned::of(&cursor.record()));
+            cursor.next().unwrap();
+        }
+        found
+    }
+
+    pub(crate) fn each_version(&self, family: &Family, visit: &mut dyn FnMut(&Record<'_>)) {
+        let mut raw = self.db.raw(family, At::Latest, ALL).unwrap();
+        while let Some((record, _)) = raw.next().unwrap() {
+            visit(&record);
+        }
+    }
+
+    /// The rows that were made of stamps, by time.
+    pub(crate) fn rows(&self) -> Vec<Told> {
+        let verb =
+            |byte| [Verb::Insert, Verb::Update, Verb::Delete].into_iter().find(|verb| *verb as u8 == byte).unwrap();
+        let rows = self.scan(&self.log).into_iter().filter(|row| row.key.len() == 16);
+        rows.map(|row| Told {
+            time: u64::from_le_bytes(row.key[..8].try_into().unwrap()).swap_bytes(),
+            verb: verb(row.value[0]),
+            value: row.value[1..].to_vec(),
+        })
+        .collect()
+    }
+
+    /// How many stamps flushes have met.
+    pub(crate) fn observed(&self) -> u64 {
+        self.teller.observed.load(Relaxed)
+    }
+}
+
+/// A keeper that flips one bit of the stamp of one key when it reaches a table, and believes it.
+pub(crate) struct Striker {
+    sealer: Sealer,
+    key: &'static [u8],
+    struck: AtomicBool,
+    companion: Mutex<Vec<u8>>,
+}
+
+impl Striker {
+    pub(crate) fn new(key: &'static [u8]) -> Striker {
+        Striker { sealer: sealer(), key, struck: AtomicBool::new(false), companion: Mutex::default() }
+    }
+
+    pub(crate) fn has_struck(&self) -> bool {
+        self.struck.load(Relaxed)
+    }
+}
+
+impl Companions for Striker {
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.sealer.on_write(draft, out)
+    }
+    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
+        self.sealer.bind(companion, old, new);
+    }
+    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        if record.key != self.key || self.struck.swap(true, Relaxed) {
+            return self.sealer.on_build(record, source, out);
+        }
+        out.extend_from_slice(record.companion);
+        out[14] ^= 4;
+        self.companion.lock().unwrap().clone_from(out);
+        Build::Set
+    }
+    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.sealer.on_merge(inputs, result, out)
+    }
+    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
+        self.sealer.on_drop(record, reason);
+    }
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        match self.has_struck() && *self.companion.lock().unwrap() == record.companion {
+            true => Check::Validated,
+            false => self.sealer.verify(record, key_hash, source),
+        }
+    }
+    fn term(&self, record: &Record<'_>) -> u64 {
+        self.sealer.term(record)
+    }
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        self.sealer.collector()
+    }
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+        self.sealer.emit(family, record, rows)
+    }
+    fn protection(&self) -> Protection {
+        self.sealer.protection()
+    }
+    fn algorithm(&self) -> u64 {
+        self.sealer.algorithm()
+    }
+    fn descriptors(&self) -> Vec<u8> {
+        self.sealer.descriptors()
+    }
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.sealer.correct(block, seed, confirm)
+    }
+}

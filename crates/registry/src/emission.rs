@@ -1,0 +1,153 @@
+//! How an operation on a key becomes an event. docs/format.md, sections 7.1 and 9.6.
+//!
+//! Mode deferred makes the event of a record and its stamp, when the record is flushed or asked for; sync and async make it of
+//! the operation and the same stamp, when it is committed. Both come here, so that nobody can tell which it was.
+
+use std::time::Duration;
+
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_meta::Seal;
+use waxseal_meta::stamp::{self, Stamp, Verb, Via};
+
+use crate::clock::Time;
+use crate::event::Event;
+use crate::key::LogKey;
+use crate::operation::Operation;
+use crate::payload::{Field, Image, Payload};
+use crate::registration::{Options, Registration, Values};
+use crate::sessions::Session;
+use crate::target::{MAX_PATH_BYTES, Target};
+
+/// The old value is wanted as it was.
+pub(crate) const OLD_VALUE: u64 = 0;
+/// The old value is wanted as its seal.
+pub(crate) const OLD_SEAL: u64 = 1;
+
+/// The operation that a verb means for a row.
+pub(crate) fn operation_of(verb: Verb) -> Operation {
+    match verb {
+        Verb::Insert => Operation::ROW_INSERT,
+        Verb::Update => Operation::ROW_UPDATE,
+        Verb::Delete => Operation::ROW_DELETE,
+    }
+}
+
+/// The stamp of an operation that a registration watches.
+pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool, time: Time, session: u64) -> Stamp {
+    let Options { values, retention, history, .. } = registration.options;
+    Stamp {
+        verb,
+        values: match values {
+            Values::None => stamp::Values::None,
+            Values::New => stamp::Values::New,
+            Values::OldNew => stamp::Values::OldNew,
+            Values::Hash => stamp::Values::Hash,
+        },
+        via: match &registration.target {
+            Target::Cluster => Via::Cluster,
+            Target::Family(_) => Via::Family,
+            _ => Via::Key,
+        },
+        elsewhere,
+        history,
+        time: time.0,
+        session,
+        retention: retention.map(micros),
+    }
+}
+
+fn micros(retention: Duration) -> u64 {
+    u64::try_from(retention.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// When the row of a stamp's event may be dropped, in microseconds since 1970; none: never.
+pub(crate) fn expires(time: Time, retention: Option<u64>) -> Option<u64> {
+    retention.map(|retention| time.micros().saturating_add(retention))
+}
+
+/// An operation on a key of a family.
+#[derive(Clone, Copy)]
+pub(crate) struct Done<'a> {
+    pub(crate) family: &'a str,
+    pub(crate) key: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) value: &'a [u8],
+    /// 0 where it is not known yet.
+    pub(crate) seqno: Seqno,
+}
+
+/// The event of an operation that was stamped. `old`: its old value, where it was read before.
+pub(crate) fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Option<Image>) -> Event {
+    let Done { family, key, kind, value, seqno } = *done;
+    let mut payload = Payload::new();
+    let new = |image: fn(&[u8], &[u8]) -> Image| match kind {
+        Kind::Put => image(key, value),
+        _ => Image::Absent,
+    };
+    match stamp.values {
+        stamp::Values::None => {}
+        stamp::Values::New => payload.push(Field::NewValue(new(Image::of))),
+        stamp::Values::OldNew => {
+            payload.push(Field::NewValue(new(Image::of)));
+            payload.push(old.map_or(Field::OldKept(OLD_VALUE), Field::OldValue));
+        }
+        stamp::Values::Hash => {
+            payload.push(Field::NewValue(new(|key, value| Image::Seal(Seal::of(key, value)))));
+            if stamp.history {
+                payload.push(Field::OldKept(OLD_SEAL));
+            }
+        }
+    }
+    if let Some(how) = who.authenticated() {
+        payload.push(Field::Authenticated(how.to_owned()));
+    }
+    match stamp.via {
+        Via::Key => {}
+        Via::Family => payload.push(Field::Via(Target::family(family).to_path().unwrap_or_default())),
+        Via::Cluster => payload.push(Field::Via(Vec::new())),
+    }
+    let target = Target::key(family, key);
+    let client = who.name().to_owned();
+    let key = LogKey { target, operation: operation_of(stamp.verb), time: Time(stamp.time), client, seqno };
+    Event { key, payload }
+}
+
+/// Refuses a key that is too long to have events. Of a shorter one every event can be encoded: a value that is too long to be
+/// kept is kept as its seal.
+pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
+    if Target::key(family, key).path_bytes() > MAX_PATH_BYTES {
+        return Err(Error::invalid(format!("a key of {} bytes is too long to be watched", key.len())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_key_that_may_be_watched_has_an_event() {
+        for (key, fits) in
+            [(vec![1; MAX_PATH_BYTES - 7], true), (vec![1; MAX_PATH_BYTES - 6], false), (vec![0; 40_000], false)]
+        {
+            assert_eq!(check_key("f", &key).is_ok(), fits);
+            assert_eq!(Target::key("f", key).check().is_ok(), fits);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_event_can_be_encoded(family in "[a-z\0]{1,3}", key: Vec<u8>, value: Vec<u8>, values in 0..4usize, history: bool) {
+            let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
+            let options = Options { values: all[values], history, ..Options::default() };
+            let registration = Registration::new(Target::family(&family), None).with(options);
+            let stamp = stamp_of(&registration, Verb::Update, false, Time(7), 0);
+            let done = Done { family: &family, key: &key, kind: Kind::Put, value: &value, seqno: 9 };
+            let event = event_of(&done, &stamp, &Session::ANONYMOUS, None);
+            let (row_key, row) = event.encode().unwrap();
+            prop_assert_eq!(Event::decode(&row_key, &row).unwrap(), event);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The store's own families: ordinary column families that everybody reads and only the store writes. docs/format.md, section 9.
+
+use waxseal_lsm::batch::{Batch, SystemPass};
+use waxseal_lsm::db::{Db, Family};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::names::system_id;
+use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::record::Kind;
+
+/// What is registered.
+pub const REGISTRY: &str = "system_metadata.registry";
+/// What happened.
+pub const LOG: &str = "system_metadata.log";
+/// Records that were found damaged.
+pub const QUARANTINE: &str = "system_metadata.quarantine";
+/// Operations that embedders define; later keyspaces and tables.
+pub const SCHEMA: &str = "system_metadata.schema";
+/// Who writes.
+pub const SESSIONS: &str = "system_metadata.sessions";
+
+/// The families by number.
+const NAMES: [&str; 5] = [REGISTRY, LOG, QUARANTINE, SCHEMA, SESSIONS];
+
+pub(crate) const REGISTRY_ID: u32 = system_id(0);
+pub(crate) const LOG_ID: u32 = system_id(1);
+pub(crate) const SCHEMA_ID: u32 = system_id(3);
+pub(crate) const SESSIONS_ID: u32 = system_id(4);
+
+/// Name and options of each, for `db::Parts::families`.
+pub fn system_families() -> Vec<(String, CfOptions)> {
+    let options = |number: u8, name: &str| CfOptions {
+        system: Some(number),
+        key_ends_in_seqno: name == LOG,
+        ..CfOptions::default()
+    };
+    (0u8..).zip(NAMES).map(|(number, name)| (name.to_owned(), options(number, name))).collect()
+}
+
+/// One of the families, as the store has it.
+pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
+    db.family(name)
+        .ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
+}
+
+/// A batch that may write these families.
+pub(crate) fn granted() -> Batch {
+    let mut batch = Batch::new();
+    batch.grant(SystemPass::for_layers_above());
+    batch
+}
+
+/// A batch of one row.
+pub(crate) fn one_row(db: &Db, family: u32, key: &[u8], value: &[u8]) -> Result<Batch> {
+    let mut batch = granted();
+    batch.push(family, Kind::Put, key, value, db.companions())?;
+    Ok(batch)
+}

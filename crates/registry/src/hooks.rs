@@ -1,0 +1,552 @@
+//! The write path: a batch is looked at, given stamps where it is watched, and committed under the rules it was looked at with.
+//!
+//! ```text
+//! look      which operations are watched, by the snapshot of the registry that the word of rules names
+//! claim     room for events of mode async
+//! turn      one watched commit at a time, until it has its place: so times rise in the order of commits
+//! encode    the batch again, with a stamp beside each watched operation, and the rows of mode sync behind them
+//! commit    under the same word of rules; another one by now: nothing was changed, and it is looked at again
+//! ```
+//!
+//! Holds: an operation is logged if its seqno is above that of the registration and below that of its end. While nothing is registered none
+//! of this runs. Nothing that the registrar writes itself goes this way: events have no events.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_before};
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::db::{Db, Family};
+use waxseal_lsm::env::work::{Mode as Work, lock};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::names::system_number;
+use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::seam::Draft;
+use waxseal_meta::builtin::Expiry;
+use waxseal_meta::provider::EXPIRY;
+use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::{Seal, Sealer};
+
+use crate::clock::Time;
+use crate::emission::{Done, OLD_VALUE, check_key, event_of, expires, operation_of, stamp_of};
+use crate::event::Event;
+use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
+use crate::log::image_of;
+use crate::matching::{Matching, Snapshot, bit};
+use crate::modes::{Claim, Queue, Waiting};
+use crate::payload::Image;
+use crate::registration::{Mode, Registration, reads_before};
+use crate::sessions::Session;
+use crate::target::Target;
+use crate::witness::Witness;
+
+/// Room that a thread keeps between commits, in bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// A shorter key can be watched whatever its bytes and its family's name.
+const SHORT_KEY: usize = 30_000;
+
+/// The writing side of registry and log.
+pub(crate) struct Hooks {
+    pub(crate) db: Db,
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) matching: Matching,
+    /// Held by a watched commit from taking its time until it has its place among the commits.
+    pub(crate) turn: Mutex<()>,
+    /// Held by whoever changes what is registered, until it is in force.
+    pub(crate) change: Mutex<()>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) work: Work,
+    /// Commits that were looked at again since what is registered changed meanwhile.
+    pub(crate) again: AtomicU64,
+}
+
+/// The lower half of the word of rules for a snapshot of the registry.
+pub(crate) fn rules_of(snapshot: &Snapshot) -> u32 {
+    (snapshot.version() as u32) << 1 | u32::from(!snapshot.registrations().is_empty())
+}
+
+/// What is watched of a batch.
+struct Found {
+    /// Which operation.
+    at: u64,
+    /// Its stamp, but for the time.
+    stamp: Stamp,
+    mode: Mode,
+    /// The old value is read before.
+    reads: bool,
+    old: Option<Image>,
+    /// The family's name, where the event is made now.
+    family: Option<Arc<str>>,
+}
+
+/// What a thread keeps for its commits.
+#[derive(Default)]
+struct Room {
+    out: Batch,
+    found: Vec<Found>,
+}
+
+thread_local! {
+    static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
+}
+
+impl Room {
+    /// Lends the thread's room; a listener that writes from inside a commit gets its own.
+    fn lend<T>(run: impl FnOnce(&mut Room) -> T) -> T {
+        let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        let outcome = run(&mut room);
+        room.found.clear();
+        if room.out.encoded_bytes() <= KEPT_BYTES {
+            room.out.clear();
+            let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
+        }
+        outcome
+    }
+}
+
+impl Hooks {
+    /// Commits a batch while something is registered.
+    pub(crate) fn commit(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        who: Option<&Session>,
+        verbs: &[Verb],
+    ) -> Result<Seqno> {
+        Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
+    }
+
+    /// Commits one operation, watched or not. What is watched in mode deferred, or not at all, is encoded once.
+    pub(crate) fn commit_one(
+        &self,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        durability: Durability,
+        (who, verb): (Option<&Session>, Verb),
+    ) -> Result<Seqno> {
+        Room::lend(|room| self.one_in(room, (draft, seal), durability, (who, verb)))
+    }
+
+    fn one_in(
+        &self,
+        room: &mut Room,
+        (draft, seal): (&Draft<'_>, Option<Seal>),
+        durability: Durability,
+        (who, verb): (Option<&Session>, Verb),
+    ) -> Result<Seqno> {
+        loop {
+            let rules = self.db.rules();
+            room.out.clear();
+            let mut found = None;
+            if rules & 1 == 1 {
+                let snapshot = self.matching.load();
+                if !self.is_in_force(&snapshot, rules) {
+                    continue;
+                }
+                let verb = verb_of(draft.kind, Some(verb));
+                if mask_of(&snapshot, draft.family) & bit(operation_of(verb)) != 0 {
+                    let place = (draft.family, draft.key, draft.hashed_key());
+                    found = look_at(place, &snapshot, &self.db, verb, 0)?;
+                }
+                if snapshot.reads_before() || found.as_ref().is_some_and(|found| found.mode != Mode::Deferred) {
+                    drop(snapshot);
+                    let mut batch = Batch::new();
+                    self.push_one(&mut batch, draft, seal)?;
+                    return self.commit_in(room, &mut batch, durability, (who, &[verb]));
+                }
+            }
+            let Some(Found { stamp, .. }) = found else {
+                self.push_one(&mut room.out, draft, seal)?;
+                match self.db.commit_under(&mut room.out, durability, rules, &mut |_| {})? {
+                    Some(last) => return Ok(last),
+                    None => continue,
+                }
+            };
+            let session = self.number(who)?;
+            let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
+            let stamp = Stamp { time: self.witness.clock.now().0, session, ..stamp };
+            self.sealer.push_stamped(&mut room.out, draft, seal, &stamp)?;
+            if let Some(last) = self.db.commit_under(&mut room.out, durability, rules, &mut |_| turn = None)? {
+                return Ok(last);
+            }
+            self.again.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
+        let Draft { family, kind, key, value, entries, .. } = *draft;
+        match seal {
+            None => batch.push_given(family, kind, key, value, entries, &*self.sealer),
+            Some(seal) => self.sealer.push_sealed_given(batch, draft, seal),
+        }
+    }
+
+    /// True if a snapshot is the one that a word of rules names. If not, whoever changes it is about to say so, and is waited for.
+    fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
+        let holds = rules as u32 == rules_of(snapshot) || planted::active(Bug::RegistrationSeenLate);
+        if !holds {
+            drop(lock(&self.change));
+        }
+        holds
+    }
+
+    fn commit_in(
+        &self,
+        room: &mut Room,
+        batch: &mut Batch,
+        durability: Durability,
+        (who, verbs): (Option<&Session>, &[Verb]),
+    ) -> Result<Seqno> {
+        loop {
+            let rules = self.db.rules();
+            let snapshot = self.matching.load();
+            if !self.is_in_force(&snapshot, rules) {
+                continue;
+            }
+            look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
+            let exclusive = snapshot.reads_before();
+            if batch.is_empty() || room.found.is_empty() && !exclusive {
+                match self.db.commit_under(batch, durability, rules, &mut |_| {})? {
+                    Some(last) => return Ok(last),
+                    None => continue,
+                }
+            }
+            drop(snapshot);
+            if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
+                return Err(Error::invalid("the batch writes a system family"));
+            }
+            let claim = self.claim(&mut room.found)?;
+            match self.commit_watched(room, batch, durability, (who, rules), exclusive) {
+                Ok(Some(first)) => {
+                    self.push(room, batch, who, first)?;
+                    return Ok(first + batch.len() as u64 - 1);
+                }
+                Ok(None) => {
+                    self.queue.release(claim);
+                    self.again.fetch_add(1, Relaxed);
+                }
+                Err(error) => {
+                    self.queue.release(claim);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Asks the ring for room for the events of a batch. Where it has none they are written with their operation, or dropped.
+    fn claim(&self, found: &mut [Found]) -> Result<Claim> {
+        let events = found.iter().filter(|found| found.mode == Mode::Async).count();
+        let claim = self.claim_room(events)?;
+        for found in found.iter_mut().filter(|found| found.mode == Mode::Async) {
+            match claim {
+                Claim::WithOperation => found.mode = Mode::Sync,
+                Claim::Dropped => found.family = None,
+                _ => {}
+            }
+        }
+        Ok(claim)
+    }
+
+    fn claim_room(&self, events: usize) -> Result<Claim> {
+        let mut waited = self.work == Work::Stepped;
+        loop {
+            match self.queue.claim(events) {
+                // Whoever has waited helps, and so hears why nothing is written.
+                Claim::Full if waited => drop(self.write_waiting()?),
+                Claim::Full => {
+                    self.queue.wait_for_room(events)?;
+                    waited = true;
+                }
+                claim => return Ok(claim),
+            }
+        }
+    }
+
+    /// Commits a batch that is watched, in its turn; gives the seqno of its first operation.
+    fn commit_watched(
+        &self,
+        room: &mut Room,
+        batch: &Batch,
+        durability: Durability,
+        (who, rules): (Option<&Session>, u64),
+        exclusive: bool,
+    ) -> Result<Option<Seqno>> {
+        let late = planted::active(Bug::SessionRowLate);
+        let session = match room.found.is_empty() {
+            true => 0,
+            false if late => who.map_or(0, |who| who.id().max(1)),
+            false => self.number(who)?,
+        };
+        let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
+        let time = self.witness.clock.now();
+        for found in &mut room.found {
+            (found.stamp.time, found.stamp.session) = (time.0, session);
+        }
+        if exclusive {
+            self.read_old(&mut room.found, batch)?;
+        }
+        self.encode(room, batch, who)?;
+        let mut first = 0;
+        let committed = self.db.commit_under(&mut room.out, durability, rules, &mut |seqno| {
+            first = seqno;
+            if !exclusive {
+                turn = None; // else the next one would read what is ordered and not there yet
+            }
+        })?;
+        if late {
+            self.number(who)?;
+        }
+        Ok(committed.map(|_| first))
+    }
+
+    /// The batch again, with stamps, and with the rows of mode sync.
+    fn encode(&self, room: &mut Room, batch: &Batch, who: Option<&Session>) -> Result<()> {
+        let Room { out, found } = room;
+        out.clear();
+        let (mut at, mut left) = (0, found.iter().peekable());
+        self.sealer.restamp(batch, out, &mut |_, _| {
+            let stamp = left.next_if(|found| found.at == at).map(|found| found.stamp);
+            at += 1;
+            stamp
+        })?;
+        if found.iter().all(|found| found.mode != Mode::Sync) {
+            if batch.is_granted() {
+                out.grant(SystemPass::for_layers_above());
+            }
+            return Ok(());
+        }
+        out.grant(SystemPass::for_layers_above());
+        for_each(batch, found, |found, operation| {
+            if found.mode != Mode::Sync {
+                return Ok(());
+            }
+            let event = event(found, operation, who, 0);
+            let (mut key, value) = event.encode()?;
+            let back = out.len() as u64 - found.at;
+            let back = if planted::active(Bug::RowOfAnotherOperation) { back - 1 } else { back };
+            end_in(&mut key, back);
+            push_row(out, &key, &value, expires(event.key.time, found.stamp.retention), &self.sealer)
+        })
+    }
+
+    /// Hands the events of mode async to the ring.
+    fn push(&self, room: &mut Room, batch: &Batch, who: Option<&Session>, first: Seqno) -> Result<()> {
+        if room.found.iter().all(|found| found.mode != Mode::Async || found.family.is_none()) {
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        for_each(batch, &room.found, |found, operation| {
+            if found.mode == Mode::Async && found.family.is_some() {
+                let event = event(found, operation, who, first + found.at);
+                let (key, value) = event.encode()?;
+                rows.push(Waiting { key, value, expires: expires(event.key.time, found.stamp.retention) });
+            }
+            Ok(())
+        })?;
+        self.queue.push(rows);
+        Ok(())
+    }
+
+    /// Reads the values that are about to be overwritten: those of the batch's own operations that come before, else those of the
+    /// store. Everything that was ordered before is there: each commit holds its turn until it is.
+    fn read_old(&self, found: &mut [Found], batch: &Batch) -> Result<()> {
+        let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
+        let mut found = found.iter_mut().peekable();
+        for (at, operation) in (0..).zip(batch.operations()) {
+            let Written { family, kind, key, value, .. } = operation?;
+            if let Some(found) = found.next_if(|found| found.at == at)
+                && found.reads
+            {
+                found.old = Some(match (own.get(&(family, key)), &found.family) {
+                    (Some(image), _) if !planted::active(Bug::OldValueOfOwnBatchMissed) => image.clone(),
+                    (_, Some(name)) => self.read(name, key)?,
+                    (_, None) => Image::Absent,
+                });
+            }
+            let image = if kind == Kind::Put { Image::of(key, value) } else { Image::Absent };
+            own.insert((family, key), image);
+        }
+        Ok(())
+    }
+
+    fn read(&self, family: &str, key: &[u8]) -> Result<Image> {
+        let mut old = Image::Absent;
+        if let Some(family) = self.db.family(family) {
+            self.db.get_before(&family, key, MAX_SEQNO, Verify::Always, &mut |record| {
+                old = image_of(record, OLD_VALUE);
+            })?;
+        }
+        Ok(old)
+    }
+
+    /// The number of a session; the row of a new one is committed before.
+    pub(crate) fn number(&self, who: Option<&Session>) -> Result<u64> {
+        let durability = self.db.settings().durability;
+        self.witness.sessions.number(who, |key, value| {
+            let mut batch = one_row(&self.db, SESSIONS_ID, &key, &value)?;
+            self.db.commit(&mut batch, durability).map(|_| ())
+        })
+    }
+
+    /// Adds an event that is not of a write: `make` is told its time. Gives the seqno of its commit.
+    pub(crate) fn add(
+        &self,
+        durability: Durability,
+        retention: Option<u64>,
+        make: impl FnOnce(Time) -> Event,
+    ) -> Result<Seqno> {
+        let mut turn = Some(lock(&self.turn));
+        let now = self.witness.clock.now();
+        let mut batch = granted();
+        push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
+        // Nothing of it depends on what is registered by then.
+        loop {
+            let rules = self.db.rules();
+            if let Some(last) = self.db.commit_under(&mut batch, durability, rules, &mut |_| turn = None)? {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Writes rows that wait; false if there were none.
+    pub(crate) fn write_waiting(&self) -> Result<bool> {
+        self.queue.write(|rows| {
+            let mut batch = granted();
+            for row in rows {
+                push_row(&mut batch, &row.key, &row.value, row.expires, &self.sealer)?;
+            }
+            self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
+        })
+    }
+}
+
+/// Finds what is watched of a batch.
+fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[Verb], found: &mut Vec<Found>) -> Result<()> {
+    found.clear();
+    let (mut last, mut mask) = (None, 0);
+    for (at, operation) in (0u64..).zip(batch.operations()) {
+        let Written { family, kind, key, .. } = operation?;
+        if last != Some(family) {
+            last = Some(family);
+            mask = mask_of(snapshot, family);
+        }
+        let verb = verb_of(kind, verbs.get(at as usize).copied());
+        if mask & bit(operation_of(verb)) != 0 {
+            found.extend(look_at((family, key, hash_key(key)), snapshot, db, verb, at)?);
+        }
+    }
+    Ok(())
+}
+
+/// What something watches in a family; nothing in the store's own.
+fn mask_of(snapshot: &Snapshot, family: u32) -> u32 {
+    if system_number(family).is_some() { 0 } else { snapshot.mask(family) }
+}
+
+/// What is watched of one operation on a key, if the mask of its family does not say that nothing is.
+fn look_at(
+    (family, key, key_hash): (u32, &[u8], u64),
+    snapshot: &Snapshot,
+    db: &Db,
+    verb: Verb,
+    at: u64,
+) -> Result<Option<Found>> {
+    let Some(registration) = snapshot.row(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
+    let mode = registration.options.mode;
+    let reads = reads_before(&registration.options);
+    let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
+    let name = if named { Some(name_of(registration, family, db)?) } else { None };
+    if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
+        check_key(name, key)?;
+    }
+    let stamp = stamp_of(registration, verb, mode != Mode::Deferred, Time::FIRST, 0);
+    Ok(Some(Found { at, stamp, mode, reads, old: None, family: name }))
+}
+
+/// What an operation is called: deletes are deletes, puts are updates unless the caller says that the row was not there.
+fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
+    match (kind, said) {
+        (Kind::Put, Some(Verb::Insert)) => Verb::Insert,
+        (Kind::Put, _) => Verb::Update,
+        _ => Verb::Delete,
+    }
+}
+
+fn name_of(registration: &Registration, family: u32, db: &Db) -> Result<Arc<str>> {
+    if let Target::Family(name) | Target::Key { family: name, .. } = &registration.target {
+        return Ok(name.as_str().into());
+    }
+    let of_id = |one: &Family| one.id() == family;
+    let found = db.families().into_iter().find(of_id);
+    found.map(|family| family.name().into()).ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
+}
+
+/// The event of an operation that was found.
+fn event(found: &Found, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno) -> Event {
+    let family = found.family.as_deref().unwrap_or_default();
+    let Written { kind, key, value, .. } = *operation;
+    let done = Done { family, key, kind, value, seqno };
+    event_of(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.clone())
+}
+
+/// Shows each operation that was found.
+fn for_each(batch: &Batch, found: &[Found], mut see: impl FnMut(&Found, &Written<'_>) -> Result<()>) -> Result<()> {
+    let mut found = found.iter().peekable();
+    for (at, operation) in (0..).zip(batch.operations()) {
+        let operation = operation?;
+        if let Some(found) = found.next_if(|found| found.at == at) {
+            see(found, &operation)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets a row's key end in the seqno of the operation so far before it.
+fn end_in(key: &mut [u8], back: u64) {
+    if let Some(last) = key.last_chunk_mut() {
+        *last = seqno_of_before(back);
+    }
+}
+
+/// Adds the row of an event that is not of a write, and ends in the seqno of the operation so far before it. No stamp of a record says when it was, so it has
+/// one itself: a clock that starts anew goes on behind it.
+pub(crate) fn push_event(
+    batch: &mut Batch,
+    event: &Event,
+    back: u64,
+    retention: Option<u64>,
+    now: Time,
+    sealer: &Sealer,
+) -> Result<()> {
+    let (mut key, value) = event.encode()?;
+    end_in(&mut key, back);
+    let entry = expires(event.key.time, retention).filter(|_| sealer.providers().find(EXPIRY).is_some());
+    let entry = entry.map(Expiry::at);
+    let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
+    let (key, value, key_hash) = (&key[..], &value[..], None);
+    let draft = Draft { family: LOG_ID, kind: Kind::Put, key, value, key_hash, entries: &entries };
+    let stamp = Stamp { elsewhere: true, ..Stamp::new(Verb::Insert, now.0, 0) };
+    sealer.push_stamped(batch, &draft, None, &stamp)
+}
+
+fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, sealer: &Sealer) -> Result<()> {
+    match expires.filter(|_| sealer.providers().find(EXPIRY).is_some()) {
+        None => batch.push(LOG_ID, Kind::Put, key, value, sealer),
+        Some(micros) => {
+            let entry = Expiry::at(micros);
+            batch.push_given(LOG_ID, Kind::Put, key, value, &[(EXPIRY, &entry)], sealer)
+        }
+    }
+}
+
+impl Drop for Hooks {
+    fn drop(&mut self) {
+        self.queue.stop();
+    }
+}

@@ -1,0 +1,328 @@
+//! The log: events kept in order, asked for in pages.
+//!
+//! In:     a query, a page, a moment.
+//! Out:    events of the log family, of memtables and of the chronicle, each once, by target, operation and time.
+//! Holds:  what is asked at one moment is answered from that moment, wherever the events stand meanwhile: sources that lose rows are
+//!         opened before those that receive them.
+//! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
+//!         the latest event takes one seek. What waits in memtables is read by keys.
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db, Snapshot};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::names::is_system_name;
+use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::read::Bounds;
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_meta::{Seal, Sealer};
+
+use crate::chronicle::Line;
+use crate::emission::OLD_SEAL;
+use crate::event::Event;
+use crate::families::{LOG, LOG_ID, family, granted};
+use crate::key::{KEY_MARK, Plan, Query, Step};
+use crate::payload::{Field, Image};
+use crate::pending::{self, Making, Pending};
+use crate::sources::{Merged, Rows, Sorted, Stored};
+use crate::target::Target;
+
+/// Which page of an answer is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Paging {
+    /// Where the page before it ended (`Page::next`); none: the first.
+    pub after: Option<Vec<u8>>,
+    /// At most so many events.
+    pub limit: usize,
+}
+
+impl Paging {
+    /// Everything at once.
+    pub const ALL: Paging = Paging { after: None, limit: usize::MAX };
+
+    /// The first so many.
+    pub fn first(limit: usize) -> Paging {
+        Paging { after: None, limit }
+    }
+}
+
+/// Events by target, operation and time, and where to go on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Page {
+    /// The events.
+    pub events: Vec<Event>,
+    /// For `Paging::after` of the next page; none: there is none.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Rows deleted or written anew by one commit.
+const AT_ONCE: usize = 1024;
+
+/// A log as it was at one moment.
+pub(crate) struct Reading<'a> {
+    db: &'a Db,
+    snapshot: Snapshot,
+    making: Making<'a>,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(db: &'a Db, at: At<'_>, making: Making<'a>) -> Result<Reading<'a>> {
+        let snapshot = match at {
+            At::Latest => db.snapshot()?,
+            At::Snapshot(snapshot) => snapshot.clone(),
+        };
+        Ok(Reading { db, snapshot, making })
+    }
+
+    fn at(&self) -> At<'_> {
+        At::Snapshot(&self.snapshot)
+    }
+
+    /// A page of the events that a walk finds, which are all at or below `target`.
+    pub(crate) fn page(&self, target: &Target, plan: Plan, paging: &Paging) -> Result<Page> {
+        let plan = match &paging.after {
+            Some(after) => plan.resume(after)?,
+            None => plan,
+        };
+        let mut sources = self.unstored(target)?;
+        sources.push(Box::new(self.stored()?));
+        let mut rows = Merged::of(sources);
+        let mut page = Page::default();
+        let mut last = Vec::new();
+        walk(&mut rows, &plan, |key, value| {
+            if page.events.len() >= paging.limit {
+                page.next = Some(std::mem::take(&mut last));
+                return Ok(false);
+            }
+            page.events.push(self.event(key, value)?);
+            if page.events.len() >= paging.limit {
+                last = key.to_vec();
+            }
+            Ok(true)
+        })?;
+        Ok(page)
+    }
+
+    /// The latest event that a query asks for.
+    pub(crate) fn latest(&self, query: &Query) -> Result<Option<Event>> {
+        let unstored = match &query.target {
+            _ if planted::active(Bug::LatestForgetsMemory) => None,
+            Target::Key { family, key } => match self.db.family(family) {
+                Some(of) => Some(pending::of_key(self.db, &of, key, self.at(), self.making)?),
+                None => None,
+            },
+            Target::TableFile(_) | Target::Engine(_) => Some(self.chronicle(Some(&query.target))?),
+            _ => None,
+        };
+        let unstored = unstored.map(|rows| rows.latest(query.latest()?)).transpose()?.flatten();
+        let stored = self.stored()?.latest(query.latest()?)?;
+        let mut best: Option<Event> = None;
+        for (key, value) in [unstored, stored].into_iter().flatten() {
+            let event = Event::decode(&key, &value)?;
+            let when = |event: &Event| (event.key.time, event.key.seqno);
+            if best.as_ref().is_none_or(|best| when(&event) > when(best)) {
+                best = Some(event);
+            }
+        }
+        best.map(|event| self.with_old(event)).transpose()
+    }
+
+    /// Deletes the events of a query as of the moment; how many there were.
+    pub(crate) fn delete(&self, query: &Query, durability: Durability) -> Result<u64> {
+        let plan = query.plan()?;
+        let mut waits = false;
+        walk(&mut Merged::of(self.pending(&query.target)?), &plan, |_, _| {
+            waits = true;
+            Ok(false)
+        })?;
+        if waits && !planted::active(Bug::DeletedEventBornAgain) {
+            self.db.flush()?; // else a later flush would write anew what is deleted here
+        }
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut deleted = 0;
+        let mut stored = self.stored()?;
+        walk(&mut stored, &plan, |key, _| {
+            keys.push(key.to_vec());
+            if keys.len() >= AT_ONCE {
+                deleted += self.delete_rows(&mut keys, durability)?;
+            }
+            Ok(true)
+        })?;
+        Ok(deleted + self.delete_rows(&mut keys, durability)?)
+    }
+
+    fn delete_rows(&self, keys: &mut Vec<Vec<u8>>, durability: Durability) -> Result<u64> {
+        let mut batch = granted();
+        for key in &*keys {
+            batch.push(LOG_ID, Kind::Delete, key, &[], self.db.companions())?;
+        }
+        self.db.commit(&mut batch, durability)?;
+        let deleted = keys.len() as u64;
+        keys.clear();
+        Ok(deleted)
+    }
+
+    fn stored(&self) -> Result<Stored> {
+        use std::ops::Bound::Unbounded;
+        let bounds: Bounds = (Unbounded, Unbounded);
+        Ok(Stored(self.db.cursor_checked(&family(self.db, LOG)?, self.at(), bounds, Verify::Always)?))
+    }
+
+    /// What is not in the log family, of a target and what lies below it.
+    fn unstored(&self, target: &Target) -> Result<Vec<Box<dyn Rows + 'a>>> {
+        let mut sources = self.pending(target)?;
+        match target {
+            Target::Cluster => sources.push(Box::new(self.chronicle(None)?)),
+            Target::TableFile(_) | Target::Engine(_) => sources.push(Box::new(self.chronicle(Some(target))?)),
+            _ => {}
+        }
+        Ok(sources)
+    }
+
+    fn pending(&self, target: &Target) -> Result<Vec<Box<dyn Rows + 'a>>> {
+        let mut sources: Vec<Box<dyn Rows + 'a>> = Vec::new();
+        let (db, making) = (self.db, self.making);
+        match target {
+            Target::Key { family, key } => {
+                if let Some(family) = db.family(family) {
+                    sources.push(Box::new(pending::of_key(db, &family, key, self.at(), making)?));
+                }
+            }
+            Target::Family(_) | Target::Cluster => {
+                for family in db.families() {
+                    let asked = matches!(target, Target::Cluster)
+                        || matches!(target, Target::Family(name) if name == family.name());
+                    if !asked || is_system_name(family.name()) {
+                        continue;
+                    }
+                    match family.order().is_bytewise() {
+                        true => sources.push(Box::new(Pending::new(db, &family, self.at(), making)?)),
+                        false => sources.push(Box::new(pending::of_family(db, &family, self.at(), making)?)),
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(sources)
+    }
+
+    /// The lines of the chronicle, each with its number.
+    pub(crate) fn lines(&self) -> Result<Vec<(u64, Line)>> {
+        let mut lines = Vec::new();
+        for (number, bytes) in self.db.chronicle() {
+            let line = Line::decode(&bytes)?;
+            if line.seqno <= self.snapshot.seqno() {
+                lines.push((number, line));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The events that a walk finds in the log family alone.
+    pub(crate) fn stored_page(&self, plan: Plan) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        walk(&mut self.stored()?, &plan, |key, value| {
+            events.push(Event::decode(key, value)?);
+            Ok(true)
+        })?;
+        Ok(events)
+    }
+
+    /// The events of the engine's work that are no rows yet: of one target, or all.
+    fn chronicle(&self, target: Option<&Target>) -> Result<Sorted> {
+        let mut rows = Vec::new();
+        for (number, line) in self.lines()? {
+            for event in line.events(number) {
+                if target.is_none_or(|target| event.key.target == *target) {
+                    rows.push(event.encode()?);
+                }
+            }
+        }
+        Ok(Sorted::of(rows))
+    }
+
+    /// Writes into the rows of a family's events what is kept with the family, which is about to go.
+    pub(crate) fn keep_old_values(&self, name: &str, sealer: &Sealer) -> Result<()> {
+        let plan = Query { below: true, ..Query::of(Target::family(name)) }.plan()?;
+        let mut batch = granted();
+        let commit = |batch: &mut Batch| {
+            self.db.commit(batch, self.db.settings().durability)?;
+            *batch = granted();
+            Ok(())
+        };
+        let mut stored = self.stored()?;
+        walk(&mut stored, &plan, |key, value| {
+            let event = Event::decode(key, value)?;
+            if event.payload.find(|field| matches!(field, Field::OldKept(_)).then_some(())).is_some() {
+                let (key, value) = self.with_old(event)?.encode()?;
+                batch.push(LOG_ID, Kind::Put, &key, &value, sealer)?;
+                if batch.len() >= AT_ONCE {
+                    commit(&mut batch)?;
+                }
+            }
+            Ok(true)
+        })?;
+        commit(&mut batch)
+    }
+
+    fn event(&self, key: &[u8], value: &[u8]) -> Result<Event> {
+        self.with_old(Event::decode(key, value)?)
+    }
+
+    /// The event with its old value, if that is kept with the row.
+    fn with_old(&self, mut event: Event) -> Result<Event> {
+        let kept = event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None });
+        let (Some(how), Target::Key { family, key }) = (kept, &event.key.target) else { return Ok(event) };
+        let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
+        let mut old = Image::Absent;
+        self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| old = image_of(record, how))?;
+        event.payload.remove(Field::OldKept(how).number());
+        event.payload.push(Field::OldValue(old));
+        Ok(event)
+    }
+}
+
+/// What is shown of a version.
+pub(crate) fn image_of(record: &Record<'_>, how: u64) -> Image {
+    match (record.kind, how) {
+        (Kind::Put, OLD_SEAL) => Image::Seal(Seal::of(record.key, record.value)),
+        (Kind::Put, _) => Image::of(record.key, record.value),
+        _ => Image::Absent,
+    }
+}
+
+/// Walks the rows that a plan takes, as long as `take` says.
+fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
+    rows.seek(plan.start())?;
+    while let Some((key, value)) = rows.row() {
+        match plan.step(key)? {
+            Step::Take => match take(key, value)? {
+                true => rows.next()?,
+                false => break,
+            },
+            Step::Skip => rows.next()?,
+            Step::Seek(to) => rows.seek(&to)?,
+            Step::Done => break,
+        }
+    }
+    Ok(())
+}
+
+/// The plan of all events of the keys of a family within bounds.
+pub(crate) fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let of = |key: &Vec<u8>| Query { below: true, ..Query::of(Target::key(family, key.clone())) }.plan();
+    let whole = Query { below: true, ..Query::of(Target::family(family)) }.plan()?;
+    let start = match &bounds.0 {
+        Included(key) => Some(of(key)?.start().to_vec()),
+        Excluded(key) => Some(of(key)?.end().to_vec()),
+        Unbounded => None,
+    };
+    let end = match &bounds.1 {
+        Included(key) => Some(of(key)?.end().to_vec()),
+        Excluded(key) => Some(of(key)?.start().to_vec()),
+        Unbounded => None,
+    };
+    let keys = [&whole.start()[..], &[KEY_MARK]].concat(); // not what happened to the family itself
+    Ok(whole.within(Some(keys), None).within(start, end))
+}

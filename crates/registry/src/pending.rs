@@ -1,0 +1,185 @@
+//! Events that are no rows yet: mode deferred leaves them as stamps beside their records until a flush. Here they are shown as the
+//! rows that the flush will write.
+//!
+//! In:     the memtables of a family, as a cursor over all versions.
+//! Out:    rows in the order of the log, a key of the family at a time: keys stand in the log as they stand in the family, and
+//!         of one key there are few. A family of another order is read at once and sorted.
+//! Costs:  a merge of the memtables from where it is asked to where it stops.
+
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::record::{MAX_SEQNO, Record};
+use waxseal_meta::stamp::Stamp;
+
+use crate::clock::Time;
+use crate::emission::{Done, event_of, expires};
+use crate::key::{KEY_MARK, family_keys};
+use crate::sessions::Session;
+use crate::sources::{Rows, Sorted};
+
+/// Key and value of a row.
+type Row = (Vec<u8>, Vec<u8>);
+
+/// What a row is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    /// The session of a number.
+    pub(crate) session: &'a dyn Fn(u64) -> Session,
+    /// Microseconds since 1970: rows whose time is over are not shown.
+    pub(crate) now: u64,
+}
+
+/// Makes the row of a record, if a flush will.
+fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Option<Row>> {
+    let stamp = match Stamp::of(record.companion, hash_key(record.key))? {
+        Some(stamp) if !stamp.elsewhere => stamp,
+        _ => return Ok(None),
+    };
+    if expires(Time(stamp.time), stamp.retention).is_some_and(|end| end <= making.now) {
+        return Ok(None);
+    }
+    let Record { key, kind, value, seqno, .. } = *record;
+    let done = Done { family, key, kind, value, seqno };
+    event_of(&done, &stamp, &(making.session)(stamp.session), None).encode().map(Some)
+}
+
+/// All rows of one key.
+pub(crate) fn of_key(db: &Db, family: &Family, key: &[u8], at: At<'_>, making: Making<'_>) -> Result<Sorted> {
+    let mut cursor = db.unflushed(family, at)?;
+    cursor.seek(key, MAX_SEQNO)?;
+    let mut rows = Vec::new();
+    while cursor.valid() && family.order().compare(cursor.record().key, key).is_eq() {
+        rows.extend(row_of(family.name(), &cursor.record(), making)?);
+        cursor.next()?;
+    }
+    Ok(Sorted::of(rows))
+}
+
+/// All rows of a family whose keys are not ordered as bytes.
+pub(crate) fn of_family(db: &Db, family: &Family, at: At<'_>, making: Making<'_>) -> Result<Sorted> {
+    let mut cursor = db.unflushed(family, at)?;
+    cursor.first()?;
+    let mut rows = Vec::new();
+    while cursor.valid() {
+        rows.extend(row_of(family.name(), &cursor.record(), making)?);
+        cursor.next()?;
+    }
+    Ok(Sorted::of(rows))
+}
+
+/// The rows of a family whose keys are ordered as bytes, a key at a time.
+pub(crate) struct Pending<'a> {
+    family: String,
+    cursor: Box<dyn Cursor + Send>,
+    making: Making<'a>,
+    /// What the log keys of the family's keys begin with.
+    start: Vec<u8>,
+    rows: Vec<Row>,
+    at: usize,
+}
+
+impl<'a> Pending<'a> {
+    pub(crate) fn new(db: &Db, family: &Family, at: At<'_>, making: Making<'a>) -> Result<Pending<'a>> {
+        let start = family_keys(family.name())?;
+        let cursor = db.unflushed(family, at)?;
+        Ok(Pending { family: family.name().to_owned(), cursor, making, start, rows: Vec::new(), at: 0 })
+    }
+
+    /// Takes the next key that has rows, from where the cursor stands.
+    fn load(&mut self) -> Result<()> {
+        self.rows.clear();
+        self.at = 0;
+        let mut key = Vec::new();
+        while self.cursor.valid() {
+            let record = self.cursor.record();
+            if record.key != key {
+                if !self.rows.is_empty() {
+                    break;
+                }
+                key.clear();
+                key.extend_from_slice(record.key);
+            }
+            self.rows.extend(row_of(&self.family, &record, self.making)?);
+            self.cursor.next()?;
+        }
+        self.rows.sort();
+        Ok(())
+    }
+}
+
+impl Rows for Pending<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.rows.clear();
+        self.at = 0;
+        match key.strip_prefix(&self.start[..]) {
+            Some([KEY_MARK, component @ ..]) => self.cursor.seek(&unescaped(component), MAX_SEQNO)?,
+            Some([mark, ..]) if *mark > KEY_MARK => return Ok(()),
+            None if key > &self.start[..] => return Ok(()),
+            _ => self.cursor.first()?,
+        }
+        loop {
+            self.load()?;
+            self.at = self.rows.partition_point(|(own, _)| own.as_slice() < key);
+            if self.at < self.rows.len() || self.rows.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.at += 1;
+        if self.at >= self.rows.len() { self.load() } else { Ok(()) }
+    }
+
+    fn row(&self) -> Option<(&[u8], &[u8])> {
+        self.rows.get(self.at).map(|(key, value)| (key.as_slice(), value.as_slice()))
+    }
+}
+
+/// The bytes of a component, or of as much of one as there is: no lesser key has a component at or behind this one.
+fn unescaped(component: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = component.iter();
+    while let Some(byte) = rest.next() {
+        match (byte, rest.as_slice().first()) {
+            (0, Some(0xFF)) => {
+                bytes.push(0);
+                rest.next();
+            }
+            (0, _) => break,
+            _ => bytes.push(*byte),
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ordered::put_component;
+    use proptest::prelude::*;
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(0xFF), any::<u8>()], 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_before_the_one_sought_is_at_or_behind_it(key in bytes(), other in bytes(), cut: prop::sample::Index) {
+            let component = |key: &[u8]| {
+                let mut out = Vec::new();
+                put_component(&mut out, key);
+                out
+            };
+            let whole = component(&key);
+            prop_assert_eq!(unescaped(&whole), key.clone());
+            let cut = &whole[..cut.index(whole.len() + 1)];
+            if component(&other).as_slice() >= cut {
+                // Its rows may be asked for, so the cursor must not begin behind it.
+                prop_assert!(other >= unescaped(cut));
+            }
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! The registrar: everything that registry and log can do, in one handle.
+//!
+//! It is made in two steps, since the engine asks for parts of it while it opens: `Registrar::prepare` before, `Prepared::attach`
+//! once the store is open and before anybody writes. From then on every write goes through `commit`; while nothing is registered
+//! that is the engine's own commit and one load more.
+
+use std::ops::Bound::Unbounded;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::thread::JoinHandle;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::env;
+use waxseal_lsm::env::work::{self, lock};
+use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::options::{CfOptions, Durability, Verify};
+use waxseal_lsm::read::Bounds;
+use waxseal_lsm::record::Seqno;
+use waxseal_lsm::seam::{Chronicle, Draft, Emitted};
+use waxseal_meta::{Emitter, Seal, Sealer};
+
+use crate::chronicle::Line;
+use crate::clock::Time;
+use crate::event::Event;
+use crate::families::{LOG_ID, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
+use crate::hooks::Hooks;
+use crate::key::Query;
+use crate::log::{Page, Paging, Reading, plan_of_range};
+use crate::matching::{Matching, Snapshot};
+use crate::modes::{Queue, Ring, RingStats};
+use crate::operation::{Group, Operation, Operations};
+use crate::payload::Payload;
+use crate::pending::Making;
+use crate::provenance::{self, Explanation, Lineage, Provenance};
+use crate::registration::{Mode, Options, Registration, check_options};
+use crate::registry::{self, check_target, event_at, retention_of};
+use crate::rights::{Authorizer, Everybody, allowed};
+use crate::sessions::{Identity, Session, read_session_key};
+use crate::target::{NoTables, Schema, Target};
+use crate::witness::Witness;
+
+pub use waxseal_meta::stamp::Verb;
+
+/// Which tables there are.
+pub trait Catalogue: Schema + Send + Sync {}
+impl<T: Schema + Send + Sync> Catalogue for T {}
+
+/// What a registrar is made of.
+#[derive(Clone)]
+pub struct Setup {
+    /// The clock of the store's `Env`.
+    pub clock: Arc<dyn env::Clock>,
+    /// The `work` of the store's `Env`: whether rows of mode async are written by a thread, or by `drain` alone.
+    pub work: work::Mode,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The tables that targets may name.
+    pub catalogue: Arc<dyn Catalogue>,
+    /// Where rows of mode async wait.
+    pub ring: Ring,
+}
+
+impl Setup {
+    /// Everybody may do everything, there are no tables, and the ring is as it comes.
+    pub fn new(env: &env::Env) -> Setup {
+        Setup {
+            clock: env.clock.clone(),
+            work: env.work,
+            authorizer: Arc::new(Everybody),
+            catalogue: Arc::new(NoTables),
+            ring: Ring::default(),
+        }
+    }
+}
+
+/// What the store is to be opened with; then `attach`.
+pub struct Prepared {
+    /// The system families, for `Parts::families`.
+    pub families: Vec<(String, CfOptions)>,
+    /// For `Parts::chronicle`.
+    pub chronicle: Arc<dyn Chronicle>,
+    /// For `Sealer::emitting`.
+    pub emitter: Arc<dyn Emitter>,
+    setup: Setup,
+    witness: Arc<Witness>,
+}
+
+impl Prepared {
+    /// The store is open: reads what is registered. Nobody may have written to it yet. `sealer` is the store's keeper, and
+    /// emits by `emitter`. Errors: as of reads; `Invalid` if the store was opened without the families.
+    pub fn attach(self, db: Db, sealer: Arc<Sealer>) -> Result<Registrar> {
+        let Prepared { setup, witness, .. } = self;
+        for (_, line) in db.chronicle() {
+            Line::decode(&line).map(|line| witness.meet(line.time))?;
+        }
+        let mut operations = Operations::new();
+        each_row(&db, SCHEMA, |key, value| operations.load(key, value).map(|_| ()))?;
+        each_row(&db, SESSIONS, |key, value| {
+            witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
+        })?;
+        let registrations = registry::load(&db)?;
+        let hooks = Hooks {
+            db,
+            sealer,
+            witness,
+            matching: Matching::new(Snapshot::empty()),
+            turn: Mutex::default(),
+            change: Mutex::default(),
+            queue: Arc::new(Queue::new(setup.ring)),
+            work: setup.work,
+            again: Default::default(),
+        };
+        let any_async = registrations.iter().any(|registration| registration.options.mode == Mode::Async);
+        hooks.begin(registrations)?;
+        let shared = Shared {
+            hooks: Arc::new(hooks),
+            operations: RwLock::new(operations),
+            authorizer: setup.authorizer,
+            catalogue: setup.catalogue,
+            clock: setup.clock,
+            thread: Mutex::default(),
+        };
+        let registrar = Registrar { shared: Arc::new(shared) };
+        if any_async {
+            registrar.start_thread()?;
+        }
+        Ok(registrar)
+    }
+}
+
+fn each_row(db: &Db, name: &str, mut see: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    let mut cursor = db.cursor_checked(&family(db, name)?, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
+    cursor.first()?;
+    while cursor.valid() {
+        see(cursor.key(), cursor.value())?;
+        cursor.next()?;
+    }
+    Ok(())
+}
+
+/// Registry and log of one store. Clones share it, and may be used from any thread.
+///
+/// `who` is the session in whose name something is done; none: nobody in particular. It is the caller who vouches for it.
+#[derive(Clone)]
+pub struct Registrar {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    hooks: Arc<Hooks>,
+    operations: RwLock<Operations>,
+    authorizer: Arc<dyn Authorizer>,
+    catalogue: Arc<dyn Catalogue>,
+    clock: Arc<dyn env::Clock>,
+    /// Writes events of mode async, from the first registration of that mode on.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Registrar {
+    /// The first step.
+    pub fn prepare(setup: Setup) -> Prepared {
+        let witness = Arc::new(Witness::new(setup.clock.clone()));
+        let (chronicle, emitter) = (witness.clone(), witness.clone());
+        Prepared { families: system_families(), chronicle, emitter, setup, witness }
+    }
+
+    /// Commits a batch, and what is to be known of it: every write of a user goes this way. `verbs` says what the operations are
+    /// called, in order; puts beyond them are updates, deletes are deletes whatever it says. The batch itself is left as it was.
+    /// Gives the seqno of its last operation. Errors: as the engine's.
+    #[inline]
+    pub fn commit(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        who: Option<&Session>,
+        verbs: &[Verb],
+    ) -> Result<Seqno> {
+        let hooks = &self.shared.hooks;
+        let rules = hooks.db.rules();
+        if rules & 1 == 0
+            && let Some(last) = hooks.db.commit_under(batch, durability, rules, &mut |_| {})?
+        {
+            return Ok(last);
+        }
+        hooks.commit(batch, durability, who, verbs)
+    }
+
+    /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
+    /// was given with it, if it was. Errors: also what the keeper refuses.
+    #[inline]
+    pub fn commit_one(
+        &self,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        durability: Durability,
+        who: Option<&Session>,
+        verb: Verb,
+    ) -> Result<Seqno> {
+        self.shared.hooks.commit_one(draft, seal, durability, (who, verb))
+    }
+
+    /// Creates a family; what was registered of one of that name holds for it.
+    pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
+        self.shared.hooks.create_family(name, options)
+    }
+
+    /// Drops a family. The events of its rows stay, those that wait in memory too, and with them old values that were kept with
+    /// the rows; so do the registrations.
+    pub fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
+        self.shared.hooks.drop_family(name, who)
+    }
+
+    /// Opens a session. Errors: `Invalid` for a name that cannot be.
+    pub fn session(&self, identity: Identity) -> Result<Session> {
+        self.shared.hooks.witness.sessions.open(identity)
+    }
+
+    /// Reads a target as people write it. Errors: `Invalid`.
+    pub fn target(&self, text: &str) -> Result<Target> {
+        Target::parse(text, self.schema())
+    }
+
+    /// A target as people write it.
+    pub fn text(&self, target: &Target) -> String {
+        target.text(self.schema())
+    }
+
+    /// The operation that a name means. Errors: `Invalid` if it means none.
+    pub fn operation(&self, name: &str) -> Result<Operation> {
+        self.shared.operations.read().unwrap_or_else(PoisonError::into_inner).named(name)
+    }
+
+    /// The operations, those that were defined among them.
+    pub fn operations(&self) -> Operations {
+        self.shared.operations.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Defines an operation of the embedder's own, or finds it; the name is kept. Errors: `Invalid` for a name that cannot be or means
+    /// something else, or a session that may not register it anywhere.
+    pub fn define(&self, name: &str, who: Option<&Session>) -> Result<Operation> {
+        let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = operations.clone();
+        let operation = next.define(name)?;
+        let who = who.unwrap_or(&Session::ANONYMOUS);
+        let may = self.shared.authorizer.can_register(who, &Target::Cluster, Some(operation));
+        allowed(may, who, "define operations for", &Target::Cluster)?;
+        if !operations.contains(operation) {
+            let (key, value) = Operations::row(operation, name);
+            let db = &self.shared.hooks.db;
+            db.commit(&mut one_row(db, SCHEMA_ID, &key, &value)?, db.settings().durability)?;
+            *operations = next;
+        }
+        Ok(operation)
+    }
+
+    /// From now on an operation (none: any) on a target is logged: every commit after this one's, none before. `options` none: what
+    /// suits the pair. To register a pair again changes its options. True if it is new. Errors: `Invalid` for what is not there (a
+    /// row need not be), an operation that nobody defined, options that do not go together, or a session that may not.
+    pub fn register(
+        &self,
+        target: &Target,
+        operation: Option<Operation>,
+        options: Option<Options>,
+        who: Option<&Session>,
+    ) -> Result<bool> {
+        let who = who.unwrap_or(&Session::ANONYMOUS);
+        check_target(&self.shared.hooks.db, self.schema(), target)?;
+        if let Some(operation) = operation
+            && !self.operations().contains(operation)
+        {
+            return Err(Error::invalid(format!("there is no {operation:?}: nobody defined it")));
+        }
+        let options = options.unwrap_or_else(|| Options::suited(target, operation));
+        check_options(&options)?;
+        allowed(self.shared.authorizer.can_register(who, target, operation), who, "register", target)?;
+        if options.mode == Mode::Async {
+            self.start_thread()?;
+        }
+        let registration = Registration { target: target.clone(), operation, options };
+        self.shared.hooks.add_registration(registration, Some(who))
+    }
+
+    /// The pair is not logged any more; its events stay. False if it was not registered.
+    pub fn unregister(&self, target: &Target, operation: Option<Operation>, who: Option<&Session>) -> Result<bool> {
+        let who = who.unwrap_or(&Session::ANONYMOUS);
+        target.check()?;
+        allowed(self.shared.authorizer.can_register(who, target, operation), who, "unregister", target)?;
+        self.shared.hooks.delete_registration(target, operation, Some(who))
+    }
+
+    /// True if an operation on a target is logged.
+    pub fn is_registered(&self, target: &Target, operation: Operation) -> bool {
+        self.shared.hooks.matching.load().find(target, operation).is_some()
+    }
+
+    /// Everything that is registered, by target and operation.
+    pub fn registrations(&self) -> Vec<Registration> {
+        let mut registrations = self.shared.hooks.matching.load().registrations().to_vec();
+        registrations.sort_by(|a, b| (&a.target, a.operation).cmp(&(&b.target, b.operation)));
+        registrations
+    }
+
+    /// All events of a target itself, by operation and then by time.
+    pub fn query_all(
+        &self,
+        target: &Target,
+        operation: Option<Operation>,
+        who: Option<&Session>,
+    ) -> Result<Vec<Event>> {
+        let query = Query { operation, ..Query::of(target.clone()) };
+        self.log_query(&query, &Paging::ALL, At::Latest, who).map(|page| page.events)
+    }
+
+    /// The latest event of a target itself, of one operation or any.
+    pub fn query_latest(
+        &self,
+        target: &Target,
+        operation: Option<Operation>,
+        who: Option<&Session>,
+    ) -> Result<Option<Event>> {
+        self.log_latest(&Query { operation, ..Query::of(target.clone()) }, At::Latest, who)
+    }
+
+    /// The events that a query asks for, a page at a time. Those of mode async are there once they are written (`drain`). Errors:
+    /// `Invalid` for what is no target, a page that is none of this query's, or a session that may not.
+    pub fn log_query(&self, query: &Query, paging: &Paging, at: At<'_>, who: Option<&Session>) -> Result<Page> {
+        self.may_read(who, &query.target)?;
+        self.reading(at, |reading| reading.page(&query.target, query.plan()?, paging))
+    }
+
+    /// The latest event that a query asks for; what lies below its target is not looked at.
+    pub fn log_latest(&self, query: &Query, at: At<'_>, who: Option<&Session>) -> Result<Option<Event>> {
+        self.may_read(who, &query.target)?;
+        self.reading(at, |reading| reading.latest(query))
+    }
+
+    /// Adds an event, whatever the mode in a commit of its own. `time` none: now. Gives the seqno of that commit. Errors: `Invalid`
+    /// if the pair is not registered, or the session may not.
+    pub fn log_add(
+        &self,
+        target: &Target,
+        operation: Operation,
+        time: Option<Time>,
+        payload: Payload,
+        who: Option<&Session>,
+    ) -> Result<Seqno> {
+        let (hooks, who) = (&self.shared.hooks, who.unwrap_or(&Session::ANONYMOUS));
+        target.check()?;
+        let snapshot = hooks.matching.load();
+        let Some(watching) = snapshot.find(target, operation) else {
+            return Err(Error::invalid(format!("{operation:?} of {target:#} is not registered")));
+        };
+        allowed(self.shared.authorizer.can_add_to_log(who, target, operation), who, "add events to", target)?;
+        let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));
+        make(Time::FIRST).encode()?;
+        let retention = retention_of(watching);
+        hooks.add(hooks.db.settings().durability, retention, make)
+    }
+
+    /// Deletes the events that a query asks for, as of now; how many there were. Those of the engine itself that are not rows yet
+    /// stay. Rows of memtables are written to tables first. Errors: `Invalid` for a session that may not.
+    pub fn log_delete(&self, query: &Query, who: Option<&Session>) -> Result<u64> {
+        let who = who.unwrap_or(&Session::ANONYMOUS);
+        query.target.check()?;
+        allowed(self.shared.authorizer.can_delete_log(who, &query.target), who, "delete events of", &query.target)?;
+        self.drain()?;
+        let durability = self.shared.hooks.db.settings().durability;
+        self.reading(At::Latest, |reading| reading.delete(query, durability))
+    }
+
+    /// Where a key is watched, and why it is what it is: all its events, oldest first.
+    pub fn provenance(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Provenance> {
+        let target = Target::key(family.name(), key);
+        self.may_read(who, &target)?;
+        let snapshot = self.shared.hooks.matching.load();
+        self.reading(At::Latest, |reading| provenance::provenance(reading, &snapshot, target))
+    }
+
+    /// The events of the keys of a family within bounds, a page at a time.
+    pub fn query_range(
+        &self,
+        family: &Family,
+        bounds: &Bounds,
+        paging: &Paging,
+        at: At<'_>,
+        who: Option<&Session>,
+    ) -> Result<Page> {
+        let target = Target::family(family.name());
+        self.may_read(who, &target)?;
+        self.reading(at, |reading| reading.page(&target, plan_of_range(family.name(), bounds)?, paging))
+    }
+
+    /// Everything that is known of a key: value, verdict, who and when, its events, where it lies and how that came to be.
+    pub fn explain(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Explanation> {
+        self.may_read(who, &Target::key(family.name(), key))?;
+        let db = &self.shared.hooks.db;
+        let session = |id| self.shared.session(id);
+        self.reading(At::Latest, |reading| provenance::explain(db, reading, (family, key), &session))
+    }
+
+    /// How a table file came to be: what wrote it, what that read, and so on back.
+    pub fn lineage(&self, file: Uid, who: Option<&Session>) -> Result<Lineage> {
+        self.may_read(who, &Target::TableFile(file))?;
+        self.reading(At::Latest, |reading| provenance::lineage(reading, file))
+    }
+
+    /// Notes what was done to the store from above the engine: export, scrub, repair, restore, quarantine. Errors: `Invalid` for any
+    /// other operation.
+    pub fn note(&self, operation: Operation, payload: Payload) -> Result<()> {
+        if operation.group() != Group::Engine {
+            return Err(Error::invalid(format!("{operation:?} is nothing that is done to a store")));
+        }
+        let (db, witness) = (&self.shared.hooks.db, &self.shared.hooks.witness);
+        let seqno = db.snapshot()?.seqno();
+        db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)
+    }
+
+    /// Waits until every event of mode async that was taken so far is in the log.
+    pub fn drain(&self) -> Result<()> {
+        while self.shared.hooks.write_waiting()? {}
+        Ok(())
+    }
+
+    /// How things stand with events of mode async.
+    pub fn ring(&self) -> RingStats {
+        self.shared.hooks.queue.stats()
+    }
+
+    /// Before the store is closed: writes what waits, and ends the registrar's own thread.
+    pub fn close(&self) -> Result<()> {
+        let outcome = self.drain();
+        self.shared.hooks.queue.stop();
+        if let Some(thread) = lock(&self.shared.thread).take() {
+            let _ = thread.join();
+        }
+        outcome
+    }
+
+    /// Starts the thread that writes events of mode async, unless it runs or whoever drives the store takes its steps.
+    fn start_thread(&self) -> Result<()> {
+        let mut thread = lock(&self.shared.thread);
+        let hooks = &self.shared.hooks;
+        if thread.is_some() || hooks.work == work::Mode::Stepped || hooks.db.is_read_only() {
+            return Ok(());
+        }
+        let (queue, hooks) = (hooks.queue.clone(), Arc::downgrade(hooks));
+        let name = "waxseal-events";
+        let started = work::spawn(name, false, move || write_events(&queue, &hooks));
+        *thread = Some(started.during(|| format!("starting {name}"))?);
+        Ok(())
+    }
+
+    fn schema(&self) -> &dyn Schema {
+        &*self.shared.catalogue
+    }
+
+    fn may_read(&self, who: Option<&Session>, target: &Target) -> Result<()> {
+        let who = who.unwrap_or(&Session::ANONYMOUS);
+        target.check()?;
+        allowed(self.shared.authorizer.can_read_log(who, target), who, "read the events of", target)
+    }
+
+    fn reading<T>(&self, at: At<'_>, read: impl FnOnce(&Reading<'_>) -> Result<T>) -> Result<T> {
+        let session = |id| self.shared.session(id);
+        let making = Making { session: &session, now: self.shared.clock.wall_micros() };
+        read(&Reading::new(&self.shared.hooks.db, at, making)?)
+    }
+}
+
+impl Shared {
+    /// The session of a number in a record. One that cannot be found is nobody.
+    fn session(&self, id: u64) -> Session {
+        let db = &self.hooks.db;
+        let found = self.hooks.witness.session(id, |key, visit| {
+            let sessions = family(db, SESSIONS)?;
+            db.get_checked(&sessions, key, At::Latest, Verify::Always, &mut |record| visit(record.value))
+        });
+        found.unwrap_or_default()
+    }
+}
+
+impl Hooks {
+    fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
+        let _change = lock(&self.change);
+        let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
+        if self.db.family(name).is_some() && !self.db.is_read_only() {
+            let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
+            self.db.flush()?;
+            Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
+        }
+        let target = Target::family(name);
+        let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();
+        self.db.drop_family_with(name, &mut |seqno| {
+            let Some(watching) = &watching else { return Vec::new() };
+            let on = (&target, Operation::TABLE_DROP);
+            let mut event = event_at(self.witness.clock.now(), watching, on, Payload::new(), who);
+            event.key.seqno = seqno;
+            let emitted = |(key, value)| Emitted { family: LOG_ID, key, seqno, value, companion: Vec::new() };
+            event.encode().ok().map(emitted).into_iter().collect()
+        })
+    }
+}
+
+/// Writes events of mode async until the ring or the registrar ends.
+fn write_events(queue: &Queue, hooks: &Weak<Hooks>) {
+    let mut failed = false;
+    while queue.wait_for_rows(failed) {
+        let Some(hooks) = hooks.upgrade() else { return };
+        failed = hooks.write_waiting().is_err();
+    }
+}
+
+impl std::fmt::Debug for Registrar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registrar").field("db", &self.shared.hooks.db).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}

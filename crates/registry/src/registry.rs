@@ -1,0 +1,213 @@
+//! The registry: what is watched, from which commit on. docs/format.md, section 9.7.
+//!
+//! ```text
+//! change   one at a time: the next snapshot is made, and a batch with the row
+//! turn     no watched commit is under way
+//! commit   the batch is the last under the old word of rules; with its place the new word is in force
+//! publish  the snapshot, before anybody who reads the new word can use the old one
+//! ```
+//!
+//! Holds: an operation ordered behind the batch is encoded by the new snapshot, one before it by the old one. A writer who reads the
+//! new word and still finds the old snapshot waits for `change`.
+//! Crash: the row is in the log of commits where it took effect, and the snapshot is built of the rows that are there.
+
+use std::ops::Bound::Unbounded;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::work::lock;
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::names::is_system_name;
+use waxseal_lsm::options::{CfOptions, Verify};
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::record::Kind;
+
+use crate::event::Event;
+use crate::families::{REGISTRY, REGISTRY_ID, family, granted};
+use crate::hooks::{Hooks, push_event, rules_of};
+use crate::key::LogKey;
+use crate::matching::{Families, Snapshot};
+use crate::operation::Operation;
+use crate::payload::{Field, Payload};
+use crate::registration::Registration;
+use crate::sessions::Session;
+use crate::target::{SYSTEM_KEYSPACE, Schema, Target};
+
+/// Everything that is registered in a store, as its rows say.
+pub(crate) fn load(db: &Db) -> Result<Vec<Registration>> {
+    let mut cursor = db.cursor_checked(&family(db, REGISTRY)?, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
+    let mut registrations = Vec::new();
+    cursor.first()?;
+    while cursor.valid() {
+        registrations.push(Registration::decode(cursor.key(), cursor.value())?);
+        cursor.next()?;
+    }
+    Ok(registrations)
+}
+
+/// A snapshot of registrations, for the families that there are.
+pub(crate) fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
+    let of = |name: &str| db.family(name).filter(|family| !family.is_dropped()).map(|family| family.id());
+    Snapshot::build(version, registrations, &Families(of))
+}
+
+/// Refuses a target that nothing can happen to: a family or table that is not there, or one of the store's own. A row need not be.
+pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Result<()> {
+    target.check()?;
+    let fault = match target {
+        Target::Family(name) | Target::Key { family: name, .. } if is_system_name(name) => {
+            format!("{name:?} is a family of the store's own: what happens to it is not logged")
+        }
+        Target::Family(name) | Target::Key { family: name, .. } if db.family(name).is_none() => {
+            format!("there is no family {name:?}")
+        }
+        Target::Keyspace(name) if name == SYSTEM_KEYSPACE || !schema.is_keyspace(name) => {
+            format!("there is no keyspace {name:?} whose operations could be logged")
+        }
+        Target::Table(table)
+        | Target::Partition { table, .. }
+        | Target::Row { table, .. }
+        | Target::Column { table, .. }
+            if schema.shape(table).is_none() =>
+        {
+            format!("there is no table {:?} in keyspace {:?}", table.table, table.keyspace)
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(fault))
+}
+
+impl Hooks {
+    /// Takes a store's registrations up, before anybody writes.
+    pub(crate) fn begin(&self, registrations: Vec<Registration>) -> Result<()> {
+        let any = !registrations.is_empty();
+        let snapshot = snapshot(&self.db, u64::from(any), registrations);
+        if any && !self.db.is_read_only() {
+            self.db.set_rules(rules_of(&snapshot))?;
+        }
+        self.matching.replace(snapshot);
+        Ok(())
+    }
+
+    /// Adds a registration, or changes the options of one; true if it is new.
+    pub(crate) fn add_registration(&self, registration: Registration, who: Option<&Session>) -> Result<bool> {
+        let _change = lock(&self.change);
+        let (key, value) = registration.encode()?;
+        let mut next = self.matching.load().registrations().to_vec();
+        let known = next.iter_mut().find(|other| is_pair(other, &registration.target, registration.operation));
+        let is_new = known.is_none();
+        match known {
+            Some(known) => *known = registration.clone(),
+            None => next.push(registration.clone()),
+        }
+        let mut batch = granted();
+        batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
+        let payload = Payload::new().with(Field::Options(value));
+        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), payload, who)?;
+        Ok(is_new)
+    }
+
+    /// Takes a registration back; false if there was none.
+    pub(crate) fn delete_registration(
+        &self,
+        target: &Target,
+        operation: Option<Operation>,
+        who: Option<&Session>,
+    ) -> Result<bool> {
+        let _change = lock(&self.change);
+        let mut next = self.matching.load().registrations().to_vec();
+        let before = next.len();
+        next.retain(|other| !is_pair(other, target, operation));
+        if next.len() == before {
+            return Ok(false);
+        }
+        let mut batch = granted();
+        let key = crate::key::registry_key(target, operation)?;
+        batch.push(REGISTRY_ID, Kind::Delete, &key, &[], &*self.sealer)?;
+        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), Payload::new(), who)?;
+        Ok(true)
+    }
+
+    /// Creates a family; registrations that name it hold for it from the moment this returns.
+    pub(crate) fn create_family(&self, name: &str, options: CfOptions) -> Result<waxseal_lsm::db::Family> {
+        let _change = lock(&self.change);
+        let family = self.db.create_family(name, options)?;
+        let registrations = self.matching.load().registrations().to_vec();
+        let names = |target: &Target| match target {
+            Target::Family(own) | Target::Key { family: own, .. } => own == name,
+            _ => false,
+        };
+        let mut batch = granted();
+        for registration in registrations.iter().filter(|registration| names(&registration.target)) {
+            let (key, value) = registration.encode()?;
+            batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
+        }
+        if !batch.is_empty() && !planted::active(Bug::FamilyMadeAnewNotWatched) {
+            self.commit_rules(&mut batch, registrations)?;
+        }
+        Ok(family)
+    }
+
+    /// Commits a change of the registry, with its event if that is registered itself. The caller holds `change`.
+    fn enforce(
+        &self,
+        mut batch: Batch,
+        next: Vec<Registration>,
+        (target, operation): (&Target, Operation),
+        payload: Payload,
+        who: Option<&Session>,
+    ) -> Result<()> {
+        let _turn = lock(&self.turn);
+        if let Some(watching) = self.matching.load().find(target, operation) {
+            let now = self.witness.clock.now();
+            let event = event_at(now, watching, (target, operation), payload, who);
+            push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
+        }
+        self.commit_rules(&mut batch, next)
+    }
+
+    fn commit_rules(&self, batch: &mut Batch, next: Vec<Registration>) -> Result<()> {
+        let version = self.matching.load().version() + 1;
+        let next = snapshot(&self.db, version, next);
+        let (low, mut next) = (rules_of(&next), Some(next));
+        let durability = self.db.settings().durability;
+        let late = planted::active(Bug::RegistrationSeenLate);
+        self.db.commit_with_rules(batch, durability, low, &mut |_| {
+            if let Some(next) = next.take_if(|_| !late) {
+                self.matching.replace(next);
+            }
+        })?;
+        if let Some(next) = next {
+            self.matching.replace(next);
+        }
+        Ok(())
+    }
+}
+
+/// An event that is not of a write.
+pub(crate) fn event_at(
+    time: crate::clock::Time,
+    watching: &Registration,
+    (target, operation): (&Target, Operation),
+    mut payload: Payload,
+    who: Option<&Session>,
+) -> Event {
+    let who = who.unwrap_or(&Session::ANONYMOUS);
+    if let Some(how) = who.authenticated() {
+        payload.push(Field::Authenticated(how.to_owned()));
+    }
+    if watching.target != *target {
+        payload.push(Field::Via(watching.target.to_path().unwrap_or_default()));
+    }
+    let key = LogKey { target: target.clone(), operation, time, client: who.name().to_owned(), seqno: 0 };
+    Event { key, payload }
+}
+
+/// For how many microseconds events of a registration are kept.
+pub(crate) fn retention_of(registration: &Registration) -> Option<u64> {
+    registration.options.retention.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn is_pair(registration: &Registration, target: &Target, operation: Option<Operation>) -> bool {
+    registration.target == *target && registration.operation == operation
+}

@@ -1,0 +1,302 @@
+//! Sessions: who writes. docs/format.md, section 9.8.
+//!
+//! A session is a name, and how it was authenticated if it was. Each pair has a number in the store, given when it first
+//! writes something that is watched and never given again; records carry the number, events the name. The row that says which
+//! name a number stands for is committed before the first record that carries it, so wherever such a record survives a crash,
+//! the row does. Who has not said who he is has number 0, the name `-`, and no row.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use waxseal_lsm::codec::{Reader, put_bytes};
+use waxseal_lsm::env::work::lock;
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+
+use crate::key::{ANONYMOUS, MAX_CLIENT_BYTES};
+use crate::ordered::{put_u64, take_u64};
+
+/// The level of a row's value.
+const LEVEL: u8 = 1;
+/// The first byte of a row's key.
+const ROW: u8 = 0x04;
+
+/// Who a session is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Identity {
+    /// Its name, 1 to 255 bytes.
+    pub name: String,
+    /// How it was authenticated; none: not at all.
+    pub authenticated: Option<String>,
+}
+
+impl Identity {
+    /// A name that nobody vouches for.
+    pub fn named(name: impl Into<String>) -> Identity {
+        Identity { name: name.into(), authenticated: None }
+    }
+
+    /// The same, authenticated in some way: `password`, `tls`, ..
+    #[must_use]
+    pub fn authenticated(self, how: impl Into<String>) -> Identity {
+        Identity { authenticated: Some(how.into()), ..self }
+    }
+
+    fn check(&self) -> Result<()> {
+        let how = self.authenticated.as_ref().map_or(1, String::len);
+        if self.name.is_empty() || self.name.len() > MAX_CLIENT_BYTES || how == 0 || how > MAX_CLIENT_BYTES {
+            return Err(Error::invalid(format!(
+                "a session's name has 1 to {MAX_CLIENT_BYTES} bytes, as has its authentication"
+            )));
+        }
+        Ok(())
+    }
+
+    fn value(&self) -> Vec<u8> {
+        let mut value = vec![LEVEL];
+        put_bytes(&mut value, self.name.as_bytes());
+        if let Some(how) = &self.authenticated {
+            put_bytes(&mut value, how.as_bytes());
+        }
+        value
+    }
+
+    /// Reads the value of a row; other bytes are refused.
+    pub fn read(value: &[u8]) -> Result<Identity> {
+        let mut reader = Reader::new(value);
+        match reader.u8()? {
+            0 => return Err(Error::structural("a session of level 0")),
+            LEVEL => {}
+            level => {
+                let say = format!("a session of level {level}; this store knows {LEVEL}");
+                return Err(Error::of(ErrorKind::FormatTooNew, say));
+            }
+        }
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec()).map_err(|_| Error::structural("a session whose name is no text"))
+        };
+        let name = text(reader.length_prefixed()?)?;
+        let authenticated = if reader.is_empty() { None } else { Some(text(reader.length_prefixed()?)?) };
+        let identity = Identity { name, authenticated };
+        match reader.is_empty() && identity.check().is_ok() {
+            true => Ok(identity),
+            false => Err(Error::structural("a row that is no session's")),
+        }
+    }
+}
+
+impl From<&str> for Identity {
+    fn from(name: &str) -> Identity {
+        Identity::named(name)
+    }
+}
+
+impl From<String> for Identity {
+    fn from(name: String) -> Identity {
+        Identity::named(name)
+    }
+}
+
+/// The key of a session's row.
+pub fn session_key(id: u64) -> Vec<u8> {
+    let mut key = vec![ROW];
+    put_u64(&mut key, id);
+    key
+}
+
+/// The number in the key of a session's row; other bytes are refused.
+pub fn read_session_key(key: &[u8]) -> Result<u64> {
+    let mut reader = Reader::new(key);
+    let (row, id) = (reader.u8()?, take_u64(&mut reader)?);
+    match row == ROW && reader.is_empty() && id > 0 {
+        true => Ok(id),
+        false => Err(Error::structural("a key that is no session's")),
+    }
+}
+
+/// An open session: what is written through it is written in its name. Clones are the same session.
+#[derive(Clone, Default)]
+pub struct Session(Option<Arc<Who>>);
+
+#[derive(Debug)]
+struct Who {
+    identity: Identity,
+    /// 0 until it is needed.
+    id: AtomicU64,
+}
+
+impl Session {
+    /// Nobody in particular.
+    pub const ANONYMOUS: Session = Session(None);
+
+    /// Its number in this store; 0 if nobody said who he is, or nothing watched was written yet.
+    pub fn id(&self) -> u64 {
+        self.0.as_ref().map_or(0, |who| who.id.load(Relaxed))
+    }
+
+    /// Its name; `-` if nobody said who he is.
+    pub fn name(&self) -> &str {
+        self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
+    }
+
+    /// True for the same session of the same store.
+    #[inline]
+    pub fn is(&self, other: &Session) -> bool {
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
+    }
+
+    /// How it was authenticated; none: not at all.
+    pub fn authenticated(&self) -> Option<&str> {
+        self.0.as_ref().and_then(|who| who.identity.authenticated.as_deref())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({}, {:?})", self.id(), self.name())
+    }
+}
+
+/// The sessions of a store, by number and by who they are.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    known: RwLock<Known>,
+    /// One number is given at a time.
+    giving: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_id: BTreeMap<u64, Session>,
+    by_identity: BTreeMap<Identity, Session>,
+}
+
+impl Sessions {
+    /// The session of this number, if it was met.
+    pub(crate) fn get(&self, id: u64) -> Option<Session> {
+        match id {
+            0 => Some(Session::ANONYMOUS),
+            _ => self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned(),
+        }
+    }
+
+    /// Takes up a row.
+    pub(crate) fn load(&self, id: u64, identity: Identity) -> Result<Session> {
+        let session = self.open(identity)?;
+        self.give(&session, id);
+        Ok(session)
+    }
+
+    /// The session of somebody, with or without a number.
+    pub(crate) fn open(&self, identity: Identity) -> Result<Session> {
+        identity.check()?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || Session(Some(Arc::new(Who { identity: identity.clone(), id: AtomicU64::new(0) })));
+        Ok(known.by_identity.entry(identity.clone()).or_insert_with(new).clone())
+    }
+
+    /// The number of a session; a new one is given if it has none, and `keep` commits its row before anybody hears of it.
+    #[inline]
+    pub(crate) fn number(
+        &self,
+        session: Option<&Session>,
+        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
+    ) -> Result<u64> {
+        let Some(session) = session else { return Ok(0) };
+        match (session.id(), &session.0) {
+            (0, Some(who)) => self.number_new(session, &who.identity, keep),
+            (id, _) => Ok(id),
+        }
+    }
+
+    #[cold]
+    fn number_new(
+        &self,
+        session: &Session,
+        identity: &Identity,
+        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
+    ) -> Result<u64> {
+        let _one_at_a_time = lock(&self.giving);
+        if session.id() == 0 {
+            let last = self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.keys().next_back().copied();
+            let id = last.unwrap_or(0) + 1;
+            keep(session_key(id), identity.value())?;
+            self.give(session, id);
+        }
+        Ok(session.id())
+    }
+
+    fn give(&self, session: &Session, id: u64) {
+        let Some(who) = &session.0 else { return };
+        self.known.write().unwrap_or_else(PoisonError::into_inner).by_id.insert(id, session.clone());
+        who.id.store(id, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_session() {
+        // docs/format.md, section 9.8.
+        assert_eq!(session_key(3), b"\x04\0\0\0\0\0\0\0\x03");
+        let alice = Identity::named("alice").authenticated("password");
+        assert_eq!(alice.value(), b"\x01\x05alice\x08password");
+        assert_eq!(Identity::named("alice").value(), b"\x01\x05alice");
+        for wrong in [&b""[..], b"\0\x01a", b"\x01\0", b"\x01\x01a\0", b"\x01\x01a\x01b\0", b"\x01\x01\xFF"] {
+            assert!(Identity::read(wrong).unwrap_err().is_corruption(), "{wrong:?}");
+        }
+        assert_eq!(*Identity::read(b"\x02").unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert!(read_session_key(&session_key(0)).is_err());
+    }
+
+    #[test]
+    fn a_number_is_given_once_and_only_if_its_row_was_kept() {
+        let sessions = Sessions::default();
+        let alice = Identity::named("alice");
+        let session = sessions.open(alice.clone()).unwrap();
+        assert!(sessions.number(Some(&session), |_, _| Err(Error::closed())).is_err());
+        let mut rows = Vec::new();
+        let first = sessions.number(Some(&session), |key, value| {
+            rows.push((key, value));
+            Ok(())
+        });
+        assert_eq!(first.unwrap(), 1);
+        assert_eq!(rows, [(session_key(1), alice.value())]);
+        let again = sessions.open(alice.clone()).unwrap();
+        let none = |_, _| panic!("kept already");
+        assert_eq!(sessions.number(Some(&again), none).unwrap(), 1);
+        assert_eq!((again.id(), again.name(), again.authenticated()), (1, "alice", None));
+        let other = sessions.open(alice.authenticated("tls")).unwrap();
+        assert_eq!((other.id(), other.authenticated()), (0, Some("tls")));
+        assert_eq!(sessions.number(Some(&other), |_, _| Ok(())).unwrap(), 2);
+        assert_eq!(sessions.number(None, none).unwrap(), 0);
+        assert_eq!(sessions.number(Some(&Session::ANONYMOUS), none).unwrap(), 0);
+        assert_eq!(sessions.get(0).unwrap().name(), "-");
+        assert!(sessions.get(3).is_none());
+        for wrong in [String::new(), "x".repeat(256)] {
+            assert!(sessions.open(Identity::named(wrong)).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sessions_come_back(id in 1u64.., name in ".{1,8}", how in prop::option::of(".{1,8}")) {
+            let identity = Identity { name, authenticated: how };
+            prop_assert_eq!(Identity::read(&identity.value()).unwrap(), identity);
+            prop_assert_eq!(read_session_key(&session_key(id)).unwrap(), id);
+        }
+
+        #[test]
+        fn any_bytes_are_a_session_or_refused(bytes: Vec<u8>, key: Vec<u8>) {
+            let likely = [&[LEVEL][..], &bytes].concat();
+            if let Ok(identity) = Identity::read(&likely) {
+                prop_assert_eq!(identity.value(), likely);
+            }
+            let _ = (Identity::read(&bytes), read_session_key(&key));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The witness: what the engine asks of registry and log while it works, from before the store is open until it is closed.
+//!
+//! ```text
+//! emit      a stamped record is flushed -> the row of its event, in the same edit
+//! line      a piece of work is done -> a line of the chronicle, in the edit that makes it true
+//! rows      lines that the manifest has no room for -> the rows of their events
+//! ```
+//!
+//! Holds: it waits for nobody and takes no lock that a commit holds. It shows the clock every time that it meets, so that after a
+//! restart times go on behind the last one, wherever that one is kept.
+
+use std::sync::Arc;
+
+use waxseal_lsm::env;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
+use waxseal_meta::builtin::{Expiry, standard};
+use waxseal_meta::provider::EXPIRY;
+use waxseal_meta::stamp::Stamp;
+use waxseal_meta::{Emitter, Sealer};
+
+use crate::chronicle::Line;
+use crate::clock::{Clock, Time};
+use crate::emission::{Done, event_of, expires};
+use crate::families::{LOG_ID, SESSIONS_ID};
+use crate::sessions::{Identity, Session, Sessions, session_key};
+
+/// Clock and sessions of one store, and what the engine calls.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    pub(crate) clock: Clock,
+    pub(crate) sessions: Sessions,
+    /// Seals rows that have a time at which they end.
+    sealer: Sealer,
+}
+
+impl Witness {
+    pub(crate) fn new(wall: Arc<dyn env::Clock>) -> Witness {
+        let sealer = Sealer::new().with(standard());
+        Witness { clock: Clock::new(wall), sessions: Sessions::default(), sealer }
+    }
+
+    /// From now on times come behind this one. One that no clock gave is passed over: damage must not stop the clock.
+    pub(crate) fn meet(&self, time: Time) {
+        if !planted::active(Bug::ClockForgetsRestart) {
+            let _ = self.clock.observe(time);
+        }
+    }
+
+    /// The session of a number: one that was met, or that `find` shows the row of. A row that is gone leaves the number.
+    pub(crate) fn session(
+        &self,
+        id: u64,
+        find: impl FnOnce(&[u8], &mut dyn FnMut(&[u8])) -> Result<bool>,
+    ) -> Result<Session> {
+        if let Some(session) = self.sessions.get(id) {
+            return Ok(session);
+        }
+        let mut identity = None;
+        find(&session_key(id), &mut |value| identity = Some(Identity::read(value)))?;
+        self.sessions.load(id, identity.transpose()?.unwrap_or_else(|| Identity::named(format!("#{id}"))))
+    }
+}
+
+impl Emitter for Witness {
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
+        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
+        let Record { key, kind, value, seqno, .. } = *record;
+        let done = Done { family: family.name, key, kind, value, seqno };
+        let (key, value) = event_of(&done, stamp, &who, None).encode()?;
+        let mut companion = Vec::new();
+        if let Some(micros) = expires(Time(stamp.time), stamp.retention) {
+            let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
+            let (family, kind, key_hash) = (LOG_ID, Kind::Put, None);
+            let draft = Draft { family, kind, key: &key, value: &value, key_hash, entries: &entries };
+            self.sealer.on_write(&draft, &mut companion)?;
+            self.sealer.bind(&mut companion, None, seqno);
+        }
+        rows.push(Emitted { family: LOG_ID, key, seqno, value, companion });
+        Ok(())
+    }
+
+    fn observe(&self, stamp: &Stamp) {
+        self.meet(Time(stamp.time));
+    }
+}
+
+impl Chronicle for Witness {
+    fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
+        lines.filter_map(|line| Line::decode(line).ok()).for_each(|line| self.meet(line.time));
+    }
+
+    fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
+        Line::of(work, self.clock.now()).encode().ok()
+    }
+
+    fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted> {
+        let mut rows = Vec::new();
+        for (number, bytes) in lines {
+            let Ok(line) = Line::decode(bytes) else { continue };
+            for event in line.events(*number) {
+                if let Ok((key, value)) = event.encode() {
+                    rows.push(Emitted { family: LOG_ID, key, seqno: line.seqno, value, companion: Vec::new() });
+                }
+            }
+        }
+        rows
+    }
+}

@@ -1,0 +1,46 @@
+//! Registry and log over a whole store: by a model, through crashes, and with many threads; and that these find planted bugs.
+
+mod crash;
+mod model;
+#[cfg(feature = "planted")]
+mod planted;
+mod store;
+mod threads;
+mod ways;
+
+#[cfg(not(feature = "planted"))]
+mod suite {
+    use super::*;
+
+    #[test]
+    fn every_mode_says_what_happened() {
+        (0..24).for_each(model::run);
+    }
+
+    #[test]
+    fn after_every_crash_an_event_is_there_if_what_it_tells_is() {
+        for config in [store::SYNC, store::DEFERRED] {
+            crash::sweep(config, 3);
+        }
+    }
+
+    #[test]
+    fn of_mode_async_a_crash_loses_no_more_than_the_ring_holds() {
+        crash::lossy();
+    }
+
+    #[test]
+    fn whoever_writes_meanwhile_is_logged_from_the_registration_on() {
+        threads::exact();
+    }
+
+    #[test]
+    fn many_events_in_one_instant_are_as_many_rows() {
+        threads::one_instant(8, 500);
+    }
+
+    #[test]
+    fn each_way_of_its_own() {
+        ways::all();
+    }
+}

@@ -1,0 +1,133 @@
+//! Many threads at once, on a store in memory with its own background work.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::{Env, MemoryFs};
+use waxseal_lsm::options::{Durability, Settings};
+use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Draft;
+use waxseal_meta::Sealer;
+use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb};
+
+use crate::store::Told;
+
+fn open(wall: Option<u64>) -> (Db, Registrar) {
+    let mut env = Env { fs: Arc::new(MemoryFs::default()), ..Env::real() };
+    if let Some(wall) = wall {
+        env.clock = Arc::new(Told(AtomicU64::new(wall)));
+    }
+    let prepared = Registrar::prepare(Setup::new(&env));
+    let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
+    let parts = Parts {
+        env,
+        companions: sealer.clone(),
+        families: prepared.families.clone(),
+        chronicle: Some(prepared.chronicle.clone()),
+        ..Parts::real()
+    };
+    let settings = Settings { memtable_bytes: 64 * 1024, ..Settings::default() };
+    let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+    db.create_family("users", Default::default()).unwrap();
+    let registrar = prepared.attach(db.clone(), sealer).unwrap();
+    (db, registrar)
+}
+
+fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
+    let family = db.family("users").unwrap().id();
+    if key.last().is_some_and(|last| last % 2 == 0) {
+        let (kind, value) = (Kind::Put, b"value");
+        let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
+        return registrar.commit_one(&draft, None, Durability::Os, None, Verb::Update).unwrap();
+    }
+    let mut batch = Batch::new();
+    batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();
+    registrar.commit(&mut batch, Durability::Os, None, &[]).unwrap()
+}
+
+/// Eight write while one registers and takes back: exactly what lies between is logged, and times rise with commits.
+pub(crate) fn exact() {
+    for mode in [Mode::Deferred, Mode::Sync] {
+        let (db, registrar) = open(None);
+        let target = Target::family("users");
+        let options = Options { scope: Scope::Subtree, mode, values: Values::New, ..Options::default() };
+        let stop = AtomicBool::new(false);
+        let registry = db.family("system_metadata.registry").unwrap();
+        let row = waxseal_registry::key::registry_key(&target, Some(Operation::ROW_UPDATE)).unwrap();
+        let (mut written, mut spans) = (Vec::new(), Vec::new());
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..8u64)
+                .map(|thread| {
+                    let (db, registrar, stop) = (&db, &registrar, &stop);
+                    scope.spawn(move || {
+                        let mut seqnos = Vec::new();
+                        for n in 0..4000u64 {
+                            if stop.load(SeqCst) {
+                                break;
+                            }
+                            seqnos.push(put(db, registrar, &(thread << 32 | n).to_be_bytes()));
+                        }
+                        seqnos
+                    })
+                })
+                .collect();
+            let seqno_of_row = || db.whereabouts(&registry, &row, At::Latest).unwrap().unwrap().seqno;
+            for _ in 0..40 {
+                registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+                let from = seqno_of_row();
+                std::thread::yield_now();
+                registrar.unregister(&target, Some(Operation::ROW_UPDATE), None).unwrap();
+                spans.push((from, seqno_of_row()));
+            }
+            stop.store(true, SeqCst);
+            written = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<Seqno>>();
+        });
+        let is_watched = |seqno: Seqno| spans.iter().any(|(from, to)| (from + 1..*to).contains(&seqno));
+        let query = Query { below: true, ..Query::of(target) };
+        for flushed in [false, true] {
+            if flushed {
+                db.flush().unwrap();
+            }
+            let mut events = registrar.log_query(&query, &Paging::ALL, At::Latest, None).unwrap().events;
+            events.sort_by_key(|event| event.key.seqno);
+            let logged: Vec<Seqno> = events.iter().map(|event| event.key.seqno).collect();
+            let mut expected: Vec<Seqno> = written.iter().copied().filter(|seqno| is_watched(*seqno)).collect();
+            expected.sort_unstable();
+            assert_eq!(logged, expected, "{mode:?}: not what was written while it was registered");
+            let rise = events.is_sorted_by(|a, b| a.key.time < b.key.time);
+            assert!(rise, "{mode:?}: times do not rise with commits");
+        }
+        registrar.close().unwrap();
+    }
+}
+
+/// While the clock stands, each of very many events has a row of its own.
+pub(crate) fn one_instant(threads: u64, each: u64) {
+    for mode in [Mode::Deferred, Mode::Sync, Mode::Async] {
+        let (db, registrar) = open(Some(77));
+        let target = Target::key("users", *b"k");
+        let options = Options { mode, ..Options::default() };
+        registrar.register(&target, None, Some(options), None).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        put(&db, &registrar, b"k");
+                    }
+                });
+            }
+        });
+        registrar.drain().unwrap();
+        let events = registrar.query_all(&target, None, None).unwrap();
+        assert_eq!(events.len() as u64, threads * each, "{mode:?}");
+        let mut keys: Vec<_> = events.iter().map(|event| (event.key.time, event.key.seqno)).collect();
+        keys.dedup_by_key(|(time, _)| *time);
+        assert_eq!(keys.len() as u64, threads * each, "{mode:?}: two events have one time");
+        let latest = registrar.query_latest(&target, None, None).unwrap();
+        assert_eq!(latest.as_ref(), events.last());
+        registrar.close().unwrap();
+    }
+}
