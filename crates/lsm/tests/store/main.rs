@@ -10,9 +10,9 @@ mod opening;
 mod read_only;
 mod reader;
 mod replace;
+mod rules;
 #[path = "../simulation/watched.rs"]
 mod scribe;
-mod rules;
 mod scripts;
 mod space;
 mod support;
