@@ -385,6 +385,8 @@ pub struct Work<'a> {
 /// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
 /// All calls may come from any thread, and none may wait for a commit.
 pub trait Chronicle: Send + Sync {
+    /// A store that holds these lines is being recovered: whoever keeps the time goes on behind them.
+    fn resumes(&self, _lines: &mut dyn Iterator<Item = &[u8]>) {}
     /// The line of a work, if it is to have one; at most `MAX_LINE_BYTES`. It holds if the work does. A work that fails at the last
     /// moment leaves no line, though this was asked.
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>>;

@@ -26,10 +26,10 @@ use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Draft;
-use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::{Seal, Sealer};
 
 use crate::clock::Time;
 use crate::emission::{Done, OLD_VALUE, check_key, event_of, expires, operation_of, stamp_of};
@@ -96,6 +96,20 @@ thread_local! {
     static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
 }
 
+impl Room {
+    /// Lends the thread's room; a listener that writes from inside a commit gets its own.
+    fn lend<T>(run: impl FnOnce(&mut Room) -> T) -> T {
+        let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        let outcome = run(&mut room);
+        room.found.clear();
+        if room.out.encoded_bytes() <= KEPT_BYTES {
+            room.out.clear();
+            let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
+        }
+        outcome
+    }
+}
+
 impl Hooks {
     /// Commits a batch while something is registered.
     pub(crate) fn commit(
@@ -105,14 +119,81 @@ impl Hooks {
         who: Option<&Session>,
         verbs: &[Verb],
     ) -> Result<Seqno> {
-        let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
-        let outcome = self.commit_in(&mut room, batch, durability, who, verbs);
-        room.found.clear();
-        if room.out.encoded_bytes() <= KEPT_BYTES {
+        Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
+    }
+
+    /// Commits one operation, watched or not. What is watched in mode deferred, or not at all, is encoded once.
+    pub(crate) fn commit_one(
+        &self,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        durability: Durability,
+        (who, verb): (Option<&Session>, Verb),
+    ) -> Result<Seqno> {
+        Room::lend(|room| self.one_in(room, (draft, seal), durability, (who, verb)))
+    }
+
+    fn one_in(
+        &self,
+        room: &mut Room,
+        (draft, seal): (&Draft<'_>, Option<Seal>),
+        durability: Durability,
+        (who, verb): (Option<&Session>, Verb),
+    ) -> Result<Seqno> {
+        loop {
+            let rules = self.db.rules();
             room.out.clear();
-            let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
+            let mut found = None;
+            if rules & 1 == 1 {
+                let snapshot = self.matching.load();
+                if !self.is_in_force(&snapshot, rules) {
+                    continue;
+                }
+                let verb = verb_of(draft.kind, Some(verb));
+                if mask_of(&snapshot, draft.family) & bit(operation_of(verb)) != 0 {
+                    let place = (draft.family, draft.key, draft.hashed_key());
+                    found = look_at(place, &snapshot, &self.db, verb, 0)?;
+                }
+                if snapshot.reads_before() || found.as_ref().is_some_and(|found| found.mode != Mode::Deferred) {
+                    drop(snapshot);
+                    let mut batch = Batch::new();
+                    self.push_one(&mut batch, draft, seal)?;
+                    return self.commit_in(room, &mut batch, durability, (who, &[verb]));
+                }
+            }
+            let Some(Found { stamp, .. }) = found else {
+                self.push_one(&mut room.out, draft, seal)?;
+                match self.db.commit_under(&mut room.out, durability, rules, &mut |_| {})? {
+                    Some(last) => return Ok(last),
+                    None => continue,
+                }
+            };
+            let session = self.number(who)?;
+            let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
+            let stamp = Stamp { time: self.witness.clock.now().0, session, ..stamp };
+            self.sealer.push_stamped(&mut room.out, draft, seal, &stamp)?;
+            if let Some(last) = self.db.commit_under(&mut room.out, durability, rules, &mut |_| turn = None)? {
+                return Ok(last);
+            }
+            self.again.fetch_add(1, Relaxed);
         }
-        outcome
+    }
+
+    fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
+        let Draft { family, kind, key, value, entries, .. } = *draft;
+        match seal {
+            None => batch.push_given(family, kind, key, value, entries, &*self.sealer),
+            Some(seal) => self.sealer.push_sealed_given(batch, draft, seal),
+        }
+    }
+
+    /// True if a snapshot is the one that a word of rules names. If not, whoever changes it is about to say so, and is waited for.
+    fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
+        let holds = rules as u32 == rules_of(snapshot) || planted::active(Bug::RegistrationSeenLate);
+        if !holds {
+            drop(lock(&self.change));
+        }
+        holds
     }
 
     fn commit_in(
@@ -120,20 +201,17 @@ impl Hooks {
         room: &mut Room,
         batch: &mut Batch,
         durability: Durability,
-        who: Option<&Session>,
-        verbs: &[Verb],
+        (who, verbs): (Option<&Session>, &[Verb]),
     ) -> Result<Seqno> {
         loop {
             let rules = self.db.rules();
             let snapshot = self.matching.load();
-            if rules as u32 != rules_of(&snapshot) && !planted::active(Bug::RegistrationSeenLate) {
-                drop(snapshot);
-                drop(lock(&self.change)); // whoever changes it is about to say so
+            if !self.is_in_force(&snapshot, rules) {
                 continue;
             }
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             let exclusive = snapshot.reads_before();
-            if room.found.is_empty() && !exclusive {
+            if batch.is_empty() || room.found.is_empty() && !exclusive {
                 match self.db.commit_under(batch, durability, rules, &mut |_| {})? {
                     Some(last) => return Ok(last),
                     None => continue,
@@ -176,10 +254,15 @@ impl Hooks {
     }
 
     fn claim_room(&self, events: usize) -> Result<Claim> {
+        let mut waited = self.work == Work::Stepped;
         loop {
             match self.queue.claim(events) {
-                Claim::Full if self.work == Work::Stepped => drop(self.write_waiting()?),
-                Claim::Full => self.queue.wait_for_room(events)?,
+                // Whoever has waited helps, and so hears why nothing is written.
+                Claim::Full if waited => drop(self.write_waiting()?),
+                Claim::Full => {
+                    self.queue.wait_for_room(events)?;
+                    waited = true;
+                }
                 claim => return Ok(claim),
             }
         }
@@ -321,7 +404,7 @@ impl Hooks {
         let mut turn = Some(lock(&self.turn));
         let now = self.witness.clock.now();
         let mut batch = granted();
-        push_event(&mut batch, &make(now), retention, now, &self.sealer)?;
+        push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
         // Nothing of it depends on what is registered by then.
         loop {
             let rules = self.db.rules();
@@ -351,25 +434,39 @@ fn look(batch: &Batch, snapshot: &Snapshot, db: &Db, verbs: &[Verb], found: &mut
         let Written { family, kind, key, .. } = operation?;
         if last != Some(family) {
             last = Some(family);
-            mask = if system_number(family).is_some() { 0 } else { snapshot.mask(family) };
+            mask = mask_of(snapshot, family);
         }
         let verb = verb_of(kind, verbs.get(at as usize).copied());
-        let operation = operation_of(verb);
-        if mask & bit(operation) == 0 {
-            continue;
+        if mask & bit(operation_of(verb)) != 0 {
+            found.extend(look_at((family, key, hash_key(key)), snapshot, db, verb, at)?);
         }
-        let Some(registration) = snapshot.row(family, key, hash_key(key), operation) else { continue };
-        let mode = registration.options.mode;
-        let reads = reads_before(&registration.options);
-        let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
-        let name = if named { Some(name_of(registration, family, db)?) } else { None };
-        if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
-            check_key(name, key)?;
-        }
-        let stamp = stamp_of(registration, verb, mode != Mode::Deferred, Time::FIRST, 0);
-        found.push(Found { at, stamp, mode, reads, old: None, family: name });
     }
     Ok(())
+}
+
+/// What something watches in a family; nothing in the store's own.
+fn mask_of(snapshot: &Snapshot, family: u32) -> u32 {
+    if system_number(family).is_some() { 0 } else { snapshot.mask(family) }
+}
+
+/// What is watched of one operation on a key, if the mask of its family does not say that nothing is.
+fn look_at(
+    (family, key, key_hash): (u32, &[u8], u64),
+    snapshot: &Snapshot,
+    db: &Db,
+    verb: Verb,
+    at: u64,
+) -> Result<Option<Found>> {
+    let Some(registration) = snapshot.row(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
+    let mode = registration.options.mode;
+    let reads = reads_before(&registration.options);
+    let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
+    let name = if named { Some(name_of(registration, family, db)?) } else { None };
+    if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
+        check_key(name, key)?;
+    }
+    let stamp = stamp_of(registration, verb, mode != Mode::Deferred, Time::FIRST, 0);
+    Ok(Some(Found { at, stamp, mode, reads, old: None, family: name }))
 }
 
 /// What an operation is called: deletes are deletes, puts are updates unless the caller says that the row was not there.
@@ -417,17 +514,18 @@ fn end_in(key: &mut [u8], back: u64) {
     }
 }
 
-/// Adds the row of an event that is not of a write, and ends in its own seqno. No stamp of a record says when it was, so it has
+/// Adds the row of an event that is not of a write, and ends in the seqno of the operation so far before it. No stamp of a record says when it was, so it has
 /// one itself: a clock that starts anew goes on behind it.
 pub(crate) fn push_event(
     batch: &mut Batch,
     event: &Event,
+    back: u64,
     retention: Option<u64>,
     now: Time,
     sealer: &Sealer,
 ) -> Result<()> {
     let (mut key, value) = event.encode()?;
-    end_in(&mut key, 0);
+    end_in(&mut key, back);
     let entry = expires(event.key.time, retention).filter(|_| sealer.providers().find(EXPIRY).is_some());
     let entry = entry.map(Expiry::at);
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();

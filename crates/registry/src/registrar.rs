@@ -17,8 +17,8 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Chronicle, Emitted};
-use waxseal_meta::{Emitter, Sealer};
+use waxseal_lsm::seam::{Chronicle, Draft, Emitted};
+use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::Time;
@@ -184,6 +184,20 @@ impl Registrar {
             return Ok(last);
         }
         hooks.commit(batch, durability, who, verbs)
+    }
+
+    /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
+    /// was given with it, if it was. Errors: also what the keeper refuses.
+    #[inline]
+    pub fn commit_one(
+        &self,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        durability: Durability,
+        who: Option<&Session>,
+        verb: Verb,
+    ) -> Result<Seqno> {
+        self.shared.hooks.commit_one(draft, seal, durability, (who, verb))
     }
 
     /// Creates a family; what was registered of one of that name holds for it.

@@ -68,7 +68,8 @@ pub struct Options {
 
 impl Options {
     /// What suits a pair if nobody chooses: rows and columns are logged deferred, all else with its batch; and an operation on
-    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself.
+    /// rows, columns or tables that is registered above them means all that lies below, since it never happens to the target itself;
+    /// so does any operation.
     pub fn suited(target: &Target, operation: Option<Operation>) -> Options {
         let group = operation.map(Operation::group);
         let mode = match group {
@@ -105,9 +106,9 @@ fn happens_below(target: &Target, group: Option<Group>) -> bool {
     match group {
         Some(Group::Schema | Group::Node | Group::Engine) => level < 1,
         Some(Group::Table | Group::Range) => level < 2,
-        Some(Group::Row) => level < 3,
+        Some(Group::Row) | None => level < 3, // any operation: most of them happen to rows
         Some(Group::Column) => level < 4,
-        Some(Group::Registry | Group::Session | Group::Defined) | None => false,
+        Some(Group::Registry | Group::Session | Group::Defined) => false,
     }
 }
 
@@ -274,7 +275,8 @@ mod tests {
         assert_eq!(Options::suited(&users(), update).scope, Scope::Subtree);
         assert_eq!(Options::suited(&users(), update).mode, Mode::Deferred);
         assert_eq!(Options::suited(&users(), Some(Operation::TABLE_DROP)), Options::default());
-        assert_eq!(Options::suited(&users(), None).scope, Scope::Exact);
+        assert_eq!(Options::suited(&users(), None).scope, Scope::Subtree);
+        assert_eq!(Options::suited(&john(), None).scope, Scope::Exact);
         assert_eq!(Options::suited(&john(), update).scope, Scope::Exact);
         assert_eq!(Options::suited(&john(), Some(Operation::COLUMN_UPDATE)).scope, Scope::Subtree);
         let school = Target::Keyspace("School".to_owned());

@@ -161,7 +161,7 @@ impl Hooks {
         if let Some(watching) = self.matching.load().find(target, operation) {
             let now = self.witness.clock.now();
             let event = event_at(now, watching, (target, operation), payload, who);
-            push_event(&mut batch, &event, retention_of(watching), now, &self.sealer)?;
+            push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;
         }
         self.commit_rules(&mut batch, next)
     }

@@ -88,6 +88,10 @@ impl Emitter for Witness {
 }
 
 impl Chronicle for Witness {
+    fn resumes(&self, lines: &mut dyn Iterator<Item = &[u8]>) {
+        lines.filter_map(|line| Line::decode(line).ok()).for_each(|line| self.meet(line.time));
+    }
+
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
         Line::of(work, self.clock.now()).encode().ok()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
+use crate::attach::{attach, may_be_plain};
 use crate::db::{Db, Inner, refuse_system};
 use crate::verify::{Policies, Policy};
 
@@ -152,7 +152,8 @@ impl Builder {
     /// the first flush or compaction that rewrites them gives them one, if it can know that they never had any;
     /// [`Db::seals`] counts both.
     ///
-    /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals.
+    /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals. It is refused
+    /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush.
     ///
     /// It saves nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
     /// frames: docs/integrity.md.
@@ -329,6 +330,10 @@ impl Builder {
 
     /// Opens the store for reading and writing.
     pub fn open(self) -> Result<Db> {
+        if self.plain {
+            let sealed = Builder { plain: false, ..self.clone() }.prepare()?;
+            may_be_plain(&sealed.path, sealed.settings, sealed.parts)?;
+        }
         self.open_by(engine::Db::open)
     }
 
@@ -341,8 +346,8 @@ impl Builder {
         let ready = self.prepare()?;
         let env = ready.parts.env.clone();
         let engine = open(&ready.path, ready.settings, ready.parts)?;
-        let registrar = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
-        let inner = Inner::new(engine, env, ready.keeper, registrar, ready.template, ready.policies);
+        let watching = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
+        let inner = Inner::new(engine, env, ready.keeper, watching, ready.template, ready.policies);
         Ok(Db { inner: Arc::new(inner) })
     }
 
@@ -367,13 +372,11 @@ impl Builder {
             (true, providers) if providers.is_empty() => None,
             (true, _) => return Err(Error::invalid("a store that is opened plain has no metadata providers")),
         };
-        let has_registry = self.has_registry && keeper.is_some();
         let setup = Setup { authorizer: self.authorizer, ring: self.ring, ..Setup::new(&parts.env) };
-        let prepared = has_registry.then(|| Registrar::prepare(setup));
-        let keeper = match (keeper, &prepared) {
-            (Some(keeper), Some(prepared)) => Some(Arc::new(keeper.emitting(prepared.emitter.clone()))),
-            (keeper, _) => keeper.map(Arc::new),
-        };
+        let prepared = Registrar::prepare(setup);
+        // Also without a registry: what waits beside records becomes events when they are flushed, whoever opens the store.
+        let keeper = keeper.map(|keeper| Arc::new(keeper.emitting(prepared.emitter.clone())));
+        let prepared = (self.has_registry && keeper.is_some()).then_some(prepared);
         if let Some(prepared) = &prepared {
             parts.families.extend(prepared.families.iter().cloned());
             parts.chronicle = Some(prepared.chronicle.clone());
@@ -396,30 +399,6 @@ pub(crate) struct Ready {
     template: CfOptions,
     policies: Policies,
 }
-
-/// Registry and log of a store that was opened, if it has them.
-fn attach(engine: &engine::Db, keeper: Option<&Arc<Sealer>>, prepared: Option<Prepared>) -> Result<Option<Registrar>> {
-    let registry = engine.family("system_metadata.registry");
-    match (prepared, keeper) {
-        // A store that was made without one, and is only read.
-        _ if registry.is_none() => Ok(None),
-        (Some(prepared), Some(keeper)) => prepared.attach(engine.clone(), keeper.clone()).map(Some),
-        _ if engine.is_read_only() => Ok(None),
-        _ => unwatched(engine, registry.as_ref()).map(|()| None),
-    }
-}
-
-/// `Invalid` if something is registered, and nobody would log it.
-fn unwatched(engine: &engine::Db, registry: Option<&engine::Family>) -> Result<()> {
-    let Some(registry) = registry else { return Ok(()) };
-    let registrations = (Bound::Included(vec![0x01]), Bound::Excluded(vec![0x02])); // docs/format.md, section 9.5
-    let mut cursor = engine.cursor(registry, engine::At::Latest, registrations)?;
-    cursor.first()?;
-    if cursor.valid() { Err(Error::invalid(UNWATCHED)) } else { Ok(()) }
-}
-
-const UNWATCHED: &str = "something is registered in this store: opened plain or without its registry, what is done would not be logged. \
-                         Open it as it was, and unregister everything first";
 
 /// Waxseal's own providers and others.
 fn all_providers(others: Vec<Arc<dyn MetadataProvider>>) -> Result<Providers> {

@@ -7,6 +7,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_meta::care;
 use waxseal_registry::{Field, Operation, Payload};
 
+use crate::attach::Watching;
 use crate::builder::Builder;
 use crate::db::{Db, Inner};
 use crate::family::ColumnFamily;
@@ -211,8 +212,8 @@ impl Inner {
 
     /// Notes what was done to the store from above the engine, where there is a log and it can be written.
     pub(crate) fn note_event(&self, operation: Operation, payload: Payload) -> Result<()> {
-        match &self.registrar {
-            Some(registrar) if !self.engine.is_read_only() => registrar.note(operation, payload),
+        match &self.watching {
+            Watching::Registrar(registrar) if !self.engine.is_read_only() => registrar.note(operation, payload),
             _ => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ use waxseal_lsm::record::Record;
 use waxseal_meta::{Counts, Sealer};
 use waxseal_registry::{Registrar, Session as Who, Verb};
 
+use crate::attach::Watching;
 use crate::batch::Batch;
 use crate::builder::Builder;
 use crate::family::ColumnFamily;
@@ -36,8 +37,7 @@ pub(crate) struct Inner {
     pub(crate) template: CfOptions,
     /// Who keeps the seals, the same that the engine calls; none in a store that was opened plain.
     keeper: Option<Arc<Sealer>>,
-    /// Registry and log; none in a store that was opened without them.
-    pub(crate) registrar: Option<Registrar>,
+    pub(crate) watching: Watching,
     policies: Policies,
     closed: AtomicBool,
 }
@@ -47,11 +47,11 @@ impl Inner {
         engine: engine::Db,
         env: Env,
         keeper: Option<Arc<Sealer>>,
-        registrar: Option<Registrar>,
+        watching: Watching,
         template: CfOptions,
         policies: Policies,
     ) -> Inner {
-        let inner = Inner { engine, env, template, keeper, registrar, policies, closed: AtomicBool::new(false) };
+        let inner = Inner { engine, env, template, keeper, watching, policies, closed: AtomicBool::new(false) };
         inner.engine.families().iter().for_each(|family| inner.note(family));
         inner
     }
@@ -100,11 +100,26 @@ impl Inner {
         who: &Who,
         verbs: &[Verb],
     ) -> Result<()> {
-        match &self.registrar {
-            Some(registrar) => registrar.commit(operations, durability, Some(who), verbs)?,
-            None => self.engine.commit(operations, durability)?,
-        };
-        Ok(())
+        let rules = self.engine.rules();
+        if rules & 1 == 0 && self.engine.commit_unheard(operations, durability, rules)?.is_some() {
+            return Ok(()); // nothing is registered
+        }
+        self.commit_watched(operations, durability, who, verbs)
+    }
+
+    #[cold]
+    fn commit_watched(
+        &self,
+        operations: &mut Operations,
+        durability: Durability,
+        who: &Who,
+        verbs: &[Verb],
+    ) -> Result<()> {
+        match &self.watching {
+            Watching::Registrar(registrar) => registrar.commit(operations, durability, Some(who), verbs).map(drop),
+            Watching::Nobody => self.engine.commit(operations, durability).map(drop),
+            Watching::Unknown(error) => Err(error.clone()),
+        }
     }
 
     /// The family of this name, made if there is none, as a handle that writes in somebody's name.
@@ -138,9 +153,10 @@ impl Inner {
 
     fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         refuse_system(name)?;
-        let family = match &self.registrar {
-            Some(registrar) => registrar.create_family(name, options),
-            None => self.engine.create_family(name, options),
+        let family = match &self.watching {
+            Watching::Registrar(registrar) => registrar.create_family(name, options),
+            Watching::Nobody => self.engine.create_family(name, options),
+            Watching::Unknown(error) => Err(error.clone()),
         }?;
         self.note(&family);
         Ok(family)
@@ -149,9 +165,10 @@ impl Inner {
     pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {
         self.check_open()?;
         refuse_system(name)?;
-        match &self.registrar {
-            Some(registrar) => registrar.drop_family(name, Some(who)),
-            None => self.engine.drop_family(name),
+        match &self.watching {
+            Watching::Registrar(registrar) => registrar.drop_family(name, Some(who)),
+            Watching::Nobody => self.engine.drop_family(name),
+            Watching::Unknown(error) => Err(error.clone()),
         }
     }
 
@@ -218,6 +235,15 @@ pub(crate) fn refuse_system(name: &str) -> Result<()> {
     Err(Error::invalid(format!(
         "{name:?}: families of this name are the store's own, to be read and not to be changed"
     )))
+}
+
+impl Drop for Inner {
+    /// Before the engine goes: events that wait are written, and nobody writes any more.
+    fn drop(&mut self) {
+        if let Ok(registrar) = self.watching.registrar() {
+            let _ = registrar.close();
+        }
+    }
 }
 
 #[cold]
@@ -433,7 +459,7 @@ impl Db {
     pub fn close(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.closed.store(true, Ordering::Release);
-        let written = self.inner.registrar.as_ref().map_or(Ok(()), Registrar::close);
+        let written = self.inner.watching.registrar().map_or(Ok(()), Registrar::close);
         self.inner.engine.close().and(written)
     }
 }

@@ -50,6 +50,7 @@
 //!
 //! There is one [`Error`]; [`Error::kind`] says what you can do about it. A refused call has changed nothing.
 
+mod attach;
 mod batch;
 mod builder;
 pub mod care;

@@ -9,6 +9,9 @@
 //! Registry and log are column families of the store, `system_metadata.registry`, `system_metadata.log` and others beside them. They can
 //! be read like any family, by name, and are written by nobody but the store. What the engine does by itself (recovery, flushes,
 //! compactions, repairs, ..) has events too, without being registered.
+//!
+//! A store whose registry is damaged opens, and is read as ever. Since nobody could know what is to be logged, writes and the calls of
+//! registry and log answer `Corruption` then, until it is [repaired](crate::Db::repair) and opened anew.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -298,7 +301,7 @@ impl Inner {
     /// Registry and log of the store, if it is open and has them.
     pub(crate) fn registrar(&self) -> Result<&Registrar> {
         self.check_open()?;
-        self.registrar.as_ref().ok_or_else(unregistered)
+        self.watching.registrar()
     }
 
     /// `Invalid` for a family of another store, or one that was dropped.
@@ -308,9 +311,4 @@ impl Inner {
         }
         self.check(&cf.family)
     }
-}
-
-#[cold]
-fn unregistered() -> Error {
-    Error::invalid("the store was opened without its registry: there are no sessions, and nothing is logged")
 }

@@ -115,11 +115,16 @@ impl Db {
     /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         loop {
-            let under = Under { word: self.rules(), mask: u64::MAX, then: Then::Stay };
-            if let Some(last) = self.commit_as(batch, durability, &under, |_| {})? {
+            if let Some(last) = self.commit_unheard(batch, durability, self.rules())? {
                 return Ok(last);
             }
         }
+    }
+
+    /// `commit_under`, with nobody to hear when it is ordered.
+    #[inline]
+    pub fn commit_unheard(&self, batch: &mut Batch, durability: Durability, rules: u64) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &Under { word: rules, mask: u64::MAX, then: Then::Stay }, |_| {})
     }
 
     /// The word of rules under which batches are made. Its upper half is the engine's: it changes when a family is dropped. The
@@ -141,7 +146,8 @@ impl Db {
     ///
     /// `on_ordered` hears the seqno of the first operation once its place in the order of commits is certain: whoever holds a
     /// lock for the order releases it there. It is called once or, if the batch is not ordered, not at all; the log waits
-    /// for it, so it must be short, must not call the store and must not panic.
+    /// for it, so it must be short, must not call the store and must not panic. Before that the call may wait for room, and for
+    /// flushes and compactions, so no lock that their keeper takes may be held.
     pub fn commit_under(
         &self,
         batch: &mut Batch,

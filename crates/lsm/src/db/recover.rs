@@ -212,6 +212,7 @@ impl Opening<'_> {
         // An open that had nothing to do leaves no line.
         let any = report.cut_bytes > 0 || !work.touched.is_empty();
         if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
+            keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
             chronicle::tell(&**keeper, &mut edit, &work);
             chronicle::number(&mut edit, state);
         }

@@ -12,6 +12,7 @@ mod reader;
 mod replace;
 #[path = "../simulation/watched.rs"]
 mod scribe;
+mod rules;
 mod scripts;
 mod space;
 mod support;

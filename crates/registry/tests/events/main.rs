@@ -20,7 +20,7 @@ mod suite {
     #[test]
     fn after_every_crash_an_event_is_there_if_what_it_tells_is() {
         for config in [store::SYNC, store::DEFERRED] {
-            crash::sweep(config, 1);
+            crash::sweep(config, 3);
         }
     }
 

@@ -9,8 +9,9 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::{Env, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values};
+use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb};
 
 use crate::store::Told;
 
@@ -36,8 +37,14 @@ fn open(wall: Option<u64>) -> (Db, Registrar) {
 }
 
 fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
+    let family = db.family("users").unwrap().id();
+    if key.last().is_some_and(|last| last % 2 == 0) {
+        let (kind, value) = (Kind::Put, b"value");
+        let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
+        return registrar.commit_one(&draft, None, Durability::Os, None, Verb::Update).unwrap();
+    }
     let mut batch = Batch::new();
-    batch.push(db.family("users").unwrap().id(), Kind::Put, key, b"value", db.companions()).unwrap();
+    batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();
     registrar.commit(&mut batch, Durability::Os, None, &[]).unwrap()
 }
 

@@ -1,3 +1,314 @@
 //! Single ways through registry and log, each with an end that is known.
 
-pub(crate) fn all() {}
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::sim::{Crash, SimFs};
+use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::options::Durability;
+use waxseal_lsm::record::Kind;
+use waxseal_registry::target::TableName;
+use waxseal_registry::{
+    Authorizer, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Scope,
+    Session, Setup, Target, Time, Values, Verb,
+};
+
+use crate::store::{Config, DEFERRED, SYNC, Store, Write};
+
+pub(crate) fn all() {
+    refused();
+    system_families();
+    times_go_on();
+    sessions_survive();
+    old_values_in_one_batch();
+    families_made_anew();
+    explained();
+    retained();
+    rights();
+    notes();
+}
+
+fn store(config: Config) -> Store {
+    Store::new(config, &SimFs::new(11)).unwrap()
+}
+
+fn update() -> Option<Operation> {
+    Some(Operation::ROW_UPDATE)
+}
+
+fn invalid<T: std::fmt::Debug>(outcome: waxseal_lsm::error::Result<T>) {
+    assert_eq!(*outcome.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// What cannot be is refused, and changes nothing.
+fn refused() {
+    let store = store(SYNC);
+    let registrar = &store.registrar;
+    let table = TableName::new("School", "Teacher");
+    for target in [
+        Target::family("nobody"),
+        Target::key("nobody", *b"k"),
+        Target::family("system_metadata.log"),
+        Target::Keyspace("School".to_owned()),
+        Target::Table(table.clone()),
+        Target::row(table, vec![b"John".to_vec()], Vec::new()),
+        Target::family(""),
+    ] {
+        invalid(registrar.register(&target, update(), None, None));
+    }
+    let family = Target::family("default");
+    invalid(registrar.register(&family, Operation::from_number(0x9000), None, None));
+    let late = Options { mode: Mode::Deferred, values: Values::OldNew, ..Options::default() };
+    invalid(registrar.register(&family, update(), Some(late), None));
+    invalid(registrar.log_add(&family, Operation::ROW_UPDATE, None, Payload::text("x"), None));
+    invalid(registrar.operation("No.Such"));
+    invalid(registrar.target("node:"));
+    invalid(registrar.note(Operation::ROW_UPDATE, Payload::new()));
+    invalid(registrar.session(Identity::named("")));
+    let elsewhere = Paging { after: Some(b"\x02nothing".to_vec()), limit: 1 };
+    invalid(registrar.log_query(&Query::of(family.clone()), &elsewhere, At::Latest, None));
+    assert!(registrar.registrations().is_empty());
+    assert_eq!(store.db.rules(), 0, "nothing ever was registered");
+    // A row that is not there may be registered; one with a key that has no name may not be written then.
+    registrar.register(&Target::key("default", *b"later"), update(), None, None).unwrap();
+    registrar.register(&family, None, None, None).unwrap();
+    let mut batch = Batch::new();
+    batch.push(store.family("default").id(), Kind::Put, &[0; 40_000], b"v", store.db.companions()).unwrap();
+    registrar.register(&family, update(), Some(Options { scope: Scope::Subtree, ..Options::default() }), None).unwrap();
+    invalid(registrar.commit(&mut batch, Durability::Os, None, &[]));
+}
+
+/// Everybody reads them, and nobody writes them, whether or not something is registered.
+fn system_families() {
+    let mut store = store(SYNC);
+    for _ in 0..2 {
+        for name in ["registry", "log", "quarantine", "schema", "sessions"] {
+            let family = store.family(&format!("system_metadata.{name}"));
+            let mut batch = Batch::new();
+            batch.push(family.id(), Kind::Put, b"k", b"v", store.db.companions()).unwrap();
+            batch.push(store.family("default").id(), Kind::Put, b"k", b"v", store.db.companions()).unwrap();
+            invalid(store.registrar.commit(&mut batch, Durability::Os, None, &[]));
+            assert!(!store.db.get(&family, b"k", At::Latest, &mut |_| {}).unwrap());
+            invalid(store.registrar.drop_family(family.name(), None));
+            invalid(store.registrar.create_family(family.name(), Default::default()));
+        }
+        store.register(Target::Cluster, None, Values::None).unwrap();
+    }
+    let before = store.check_now().len();
+    store.put("default", b"k", b"v").unwrap();
+    assert_eq!(store.check_now().len(), before + 1, "events have no events");
+}
+
+/// Whatever the wall clock does, also while the store is closed.
+fn times_go_on() {
+    for config in [SYNC, DEFERRED] {
+        let mut store = store(config);
+        let app = store.registrar.define("app.said", None).unwrap();
+        store.register(Target::Cluster, Some(app), Values::None).unwrap();
+        store.register(Target::family("default"), update(), Values::None).unwrap();
+        for (wall, crash) in [(900, false), (5_000_000, true), (3, false), (2, true), (1, true), (0, false)] {
+            store.wall.0.store(wall, SeqCst);
+            store.put("default", b"k", b"v").unwrap();
+            store.add(Target::family("default"), app, "said").unwrap();
+            store.wall.0.store(wall / 2, SeqCst);
+            match crash {
+                true => {
+                    store.sim.reboot(Crash::Process);
+                    store.reopen().unwrap();
+                }
+                false => store.restart().unwrap(),
+            }
+            store.check_now();
+        }
+        // Nothing watched is written any more, so that only the chronicle knows what time it was.
+        store.unregister(&Target::family("default"), update()).unwrap();
+        store.db.flush().unwrap();
+        for n in 0..3u8 {
+            store.put("default", b"k", &[n]).unwrap();
+            store.sim.reboot(Crash::Process);
+            store.reopen().unwrap();
+        }
+        let work = store.registrar.query_all(&Target::Engine("store".to_owned()), None, None).unwrap();
+        assert!(work.is_sorted_by_key(|event| event.key.seqno) && work.len() >= 6, "{work:?}");
+    }
+}
+
+/// Who wrote is known after a crash too.
+fn sessions_survive() {
+    let mut store = store(DEFERRED);
+    store.register(Target::family("default"), update(), Values::None).unwrap();
+    let write = |n: u8| Write { family: "default", key: vec![n], value: Some(vec![n]), verb: Verb::Update };
+    store.write(&[write(1)], 1).unwrap();
+    store.write(&[write(2)], 2).unwrap();
+    let steps = store.sim.steps();
+    store.sim.reboot(Crash::Process);
+    store.reopen().unwrap();
+    store.write(&[write(3)], 2).unwrap();
+    store.check_now();
+    store.db.flush().unwrap();
+    store.check_now();
+    assert!(store.sim.steps() > steps);
+}
+
+/// The second operation of a batch on a key finds the value of the first.
+fn old_values_in_one_batch() {
+    let mut store = store(SYNC);
+    store.put("kept", b"k", b"0").unwrap();
+    store.register(Target::family("kept"), None, Values::OldNew).unwrap();
+    let write = |value: Option<&[u8]>| Write {
+        family: "kept",
+        key: b"k".to_vec(),
+        value: value.map(<[u8]>::to_vec),
+        verb: Verb::Update,
+    };
+    store.write(&[write(Some(b"1")), write(Some(b"2")), write(None), write(Some(b"3"))], 0).unwrap();
+    store.check_now();
+    let event = store.registrar.query_latest(&Target::key("kept", *b"k"), None, None).unwrap().unwrap();
+    assert!(event.payload.fields().contains(&Field::OldValue(Image::Absent)));
+}
+
+/// What was registered of a family holds for the next of its name.
+fn families_made_anew() {
+    for config in [SYNC, DEFERRED] {
+        let mut store = store(config);
+        store.register(Target::family("kept"), None, Values::OldNew).unwrap();
+        store.put("kept", b"k", b"1").unwrap();
+        store.put("kept", b"k", b"2").unwrap();
+        store.renew("kept").unwrap();
+        store.put("kept", b"k", b"3").unwrap();
+        let events = store.check_now();
+        assert_eq!(events.len(), 4, "three writes and a drop");
+        store.restart().unwrap();
+        store.check_now();
+    }
+}
+
+/// Value, verdict, who, when, where and how that came to be.
+fn explained() {
+    for config in [SYNC, DEFERRED] {
+        let mut store = store(config);
+        store.register(Target::family("default"), update(), Values::New).unwrap();
+        for n in 0..4u8 {
+            store.put("default", b"k", &[n]).unwrap();
+            store.put("default", &[n], &[n; 50]).unwrap();
+            store.db.flush().unwrap();
+        }
+        store.db.settle().unwrap();
+        let family = store.family("default");
+        let said = store.registrar.explain(&family, b"k", None).unwrap();
+        assert_eq!((said.value, &said.verdict[..]), (Some(vec![3]), "validated"));
+        assert_eq!((said.written.unwrap().0, said.events.len()), ("alice".to_owned(), 4));
+        let Some(Lies::Table { uid, .. }) = said.lies else { panic!("it was flushed") };
+        assert_eq!(store.registrar.lineage(uid, None).unwrap(), said.lineage);
+        let done: Vec<Operation> = said.lineage.steps.iter().map(|step| step.event.key.operation).collect();
+        assert_eq!(done[0], Operation::ENGINE_COMPACT);
+        assert!(done.contains(&Operation::ENGINE_FLUSH), "{done:?}");
+        store.put("default", b"k", b"in memory").unwrap();
+        let said = store.registrar.explain(&family, b"k", None).unwrap();
+        assert_eq!((said.lies, said.events.len()), (Some(Lies::Memory), 5));
+        let absent = store.registrar.explain(&family, b"nothing", None).unwrap();
+        assert_eq!((absent.value, &absent.verdict[..], absent.seqno), (None, "absent", None));
+        let found = store.registrar.provenance(&family, b"k", None).unwrap();
+        assert_eq!((found.watched_by.len(), found.events.len()), (1, 5));
+        let bounds = (std::ops::Bound::Included(vec![1]), std::ops::Bound::Excluded(vec![3]));
+        let page = store.registrar.query_range(&family, &bounds, &Paging::ALL, At::Latest, None).unwrap();
+        assert_eq!(page.events.len(), 2);
+    }
+}
+
+/// Events whose time is over are not shown, whether they are rows or not.
+fn retained() {
+    for mode in [Mode::Sync, Mode::Deferred, Mode::Async] {
+        let store = store(Config { mode, ..SYNC });
+        let target = Target::key("default", *b"k");
+        let retention = Some(std::time::Duration::from_secs(1));
+        let options = Options { mode, retention, ..Options::default() };
+        store.registrar.register(&target, None, Some(options), None).unwrap();
+        let put = || {
+            let mut batch = Batch::new();
+            batch.push(store.family("default").id(), Kind::Put, b"k", b"v", store.db.companions()).unwrap();
+            store.registrar.commit(&mut batch, Durability::Os, None, &[]).unwrap();
+            store.registrar.drain().unwrap();
+        };
+        let events = || store.registrar.query_all(&target, None, None).unwrap().len();
+        put();
+        assert_eq!(events(), 1);
+        for flushed in [false, true] {
+            store.wall.0.fetch_add(600_000, SeqCst);
+            put();
+            if flushed {
+                store.db.flush().unwrap();
+            }
+            store.wall.0.fetch_add(600_000, SeqCst);
+            assert_eq!(events(), 1, "{mode:?}, flushed {flushed}");
+        }
+        store.wall.0.fetch_add(2_000_000, SeqCst);
+        assert_eq!(events(), 0, "{mode:?}");
+    }
+}
+
+/// Who may not, does not.
+fn rights() {
+    struct Only(&'static str);
+    impl Authorizer for Only {
+        fn can_register(&self, who: &Session, _: &Target, _: Option<Operation>) -> bool {
+            who.name() == self.0
+        }
+        fn can_read_log(&self, who: &Session, target: &Target) -> bool {
+            who.name() == self.0 && *target != Target::Cluster
+        }
+        fn can_delete_log(&self, who: &Session, _: &Target) -> bool {
+            who.authenticated() == Some("password")
+        }
+    }
+    let sim = SimFs::new(3);
+    let env = sim.env(1);
+    let prepared = Registrar::prepare(Setup { authorizer: Arc::new(Only("admin")), ..Setup::new(&env) });
+    let sealer = Arc::new(waxseal_meta::Sealer::new().emitting(prepared.emitter.clone()));
+    let parts = waxseal_lsm::db::Parts {
+        env,
+        companions: sealer.clone(),
+        families: prepared.families.clone(),
+        chronicle: Some(prepared.chronicle.clone()),
+        ..waxseal_lsm::db::Parts::real()
+    };
+    let db = Db::open("/store".as_ref(), Default::default(), parts).unwrap();
+    let registrar = prepared.attach(db, sealer).unwrap();
+    let admin = registrar.session(Identity::named("admin")).unwrap();
+    let sure = registrar.session(Identity::named("admin").authenticated("password")).unwrap();
+    let target = Target::family("default");
+    for who in [None, Some(&registrar.session(Identity::named("bob")).unwrap())] {
+        invalid(registrar.register(&target, update(), None, who));
+        invalid(registrar.query_all(&target, None, who));
+        invalid(registrar.log_delete(&Query::of(target.clone()), who));
+    }
+    assert!(registrar.register(&target, update(), None, Some(&admin)).unwrap());
+    invalid(registrar.unregister(&target, update(), None));
+    registrar.query_all(&target, None, Some(&admin)).unwrap();
+    invalid(registrar.log_query(&Query::of(Target::Cluster), &Paging::ALL, At::Latest, Some(&admin)));
+    invalid(registrar.log_delete(&Query::of(target.clone()), Some(&admin)));
+    assert_eq!(registrar.log_delete(&Query::of(target), Some(&sure)).unwrap(), 0);
+}
+
+/// What is done from above the engine is in the log, like what it does itself.
+fn notes() {
+    let mut store = store(SYNC);
+    store.put("default", b"k", b"v").unwrap();
+    let payload = Payload::new().with(Field::Verdict("all is well".to_owned()));
+    store.registrar.note(Operation::ENGINE_SCRUB, payload.clone()).unwrap();
+    let target = Target::Engine("integrity".to_owned());
+    for _ in 0..2 {
+        let found = store.registrar.query_latest(&target, Some(Operation::ENGINE_SCRUB), None).unwrap().unwrap();
+        assert_eq!((found.payload, found.key.client.as_str()), (payload.clone(), "-"));
+        assert!(found.key.time > Time::FIRST);
+        for n in 0..40u8 {
+            store.put("default", &[n], &[n; 9]).unwrap();
+            store.db.flush().unwrap(); // lines become rows
+        }
+        store.restart().unwrap();
+    }
+    let rows = store.registrar.query_all(&Target::Engine("flush".to_owned()), None, None).unwrap();
+    assert!(rows.len() >= 80, "{} flushes", rows.len());
+}

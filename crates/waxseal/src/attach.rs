@@ -1,0 +1,92 @@
+//! Opening with a registry, or without one.
+//!
+//! A store that is opened for writing without its registry logs nothing of what is done then. So it must not happen where something is
+//! registered; and a plain open, which leaves behind what stands beside records of the log, must not happen where events wait there.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::db::{self as engine, At, Parts};
+use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::options::Settings;
+use waxseal_meta::Sealer;
+use waxseal_meta::stamp::Stamp;
+use waxseal_registry::{Prepared, Registrar};
+
+/// The family that says what is registered.
+const REGISTRY: &str = "system_metadata.registry";
+
+/// Who is told of writes.
+pub(crate) enum Watching {
+    /// Registry and log.
+    Registrar(Registrar),
+    /// Nobody: the store was opened without them.
+    Nobody,
+    /// Nobody knows who: what is registered, or who is who, cannot be read. Nothing is written until that is repaired.
+    Unknown(Error),
+}
+
+impl Watching {
+    /// Registry and log, if the store has them.
+    pub(crate) fn registrar(&self) -> Result<&Registrar> {
+        match self {
+            Watching::Registrar(registrar) => Ok(registrar),
+            Watching::Nobody => Err(Error::invalid(WITHOUT)),
+            Watching::Unknown(error) => Err(error.clone()),
+        }
+    }
+}
+
+/// Registry and log of a store that was opened, if it has them. Damage of theirs is no reason not to open it: everything else is read.
+pub(crate) fn attach(
+    engine: &engine::Db,
+    keeper: Option<&Arc<Sealer>>,
+    prepared: Option<Prepared>,
+) -> Result<Watching> {
+    match (prepared, keeper) {
+        // It was never opened with one, and is only read.
+        _ if engine.family(REGISTRY).is_none() => Ok(Watching::Nobody),
+        (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
+            Ok(registrar) => Ok(Watching::Registrar(registrar)),
+            Err(error) if error.is_corruption() => {
+                let _ = engine.set_rules(1); // writes ask who is told of them; a store that is only read has none
+                Ok(Watching::Unknown(error))
+            }
+            Err(error) => Err(error),
+        },
+        _ if engine.is_read_only() => Ok(Watching::Nobody),
+        _ => nothing_registered(engine).map(|()| Watching::Nobody),
+    }
+}
+
+/// `Invalid` for a store that must not be opened plain. `parts` are those of an ordinary open. What cannot be read is left to the open itself.
+pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<()> {
+    let parts = Parts { listener: Parts::real().listener, ..parts };
+    let Ok(engine) = engine::Db::open_read_only(path, settings, parts) else { return Ok(()) };
+    let outcome = nothing_registered(&engine).and_then(|()| no_event_waits(&engine));
+    engine.close().and(outcome)
+}
+
+fn nothing_registered(engine: &engine::Db) -> Result<()> {
+    let Some(registry) = engine.family(REGISTRY) else { return Ok(()) };
+    let mut cursor = engine.cursor(&registry, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+    cursor.first()?;
+    if cursor.valid() { Err(Error::invalid(UNWATCHED)) } else { Ok(()) }
+}
+
+fn no_event_waits(engine: &engine::Db) -> Result<()> {
+    for family in engine.families() {
+        engine.visit_memtables(&family, &mut |record, _| match Stamp::of(record.companion, hash_key(record.key)) {
+            Ok(Some(_)) => Err(Error::invalid(WAITING)),
+            _ => Ok(()),
+        })?;
+    }
+    Ok(())
+}
+
+const WITHOUT: &str = "the store was opened without its registry: there are no sessions, and nothing is logged";
+const UNWATCHED: &str = "something is registered in this store: opened plain or without its registry, what is done would not be logged; open it as \
+                         it was, and unregister everything first";
+const WAITING: &str = "events of this store wait in its memory and would be lost if it were opened plain; open it as it was, and flush it first";
