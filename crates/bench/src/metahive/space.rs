@@ -66,7 +66,7 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     shape.options.compression = codec;
     shape.options.seals = SealLayout::always(column);
     // One table, so that all sides have as many file ends, filter lines and half-full blocks.
-    shape.options.table_bytes = 1 << 31;
+    (shape.options.table_bytes, shape.options.level_base_bytes) = (1 << 31, 1 << 31);
     let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
     let mut values = values(run.seed, 0);
     for key in Flat::all(num).iter() {
