@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import build
+import stamps
 import waxread
 from codec import Cursor, Damage, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
@@ -283,6 +284,24 @@ class Stores(unittest.TestCase):
             self.assertIn(f"users\t65ff{back:014x}\t78", text)  # not a family of this kind
             self.assertIn(f"system_metadata.log\t{0:016x}\t{b'whole'.hex()}\nsystem_metadata.log\t65{seqno:016x}\t78\n", text)
         self.assertEqual(listed(2)[0], 3)
+
+    def test_stamps_are_read_and_a_stamp_that_was_hit_is_damage(self):
+        stamp = bytes.fromhex("0600 00089E8223D655 07 AE6B27")  # of the page
+        said = {"verb": "update", "values": "new", "via": "key", "elsewhere": False, "history": False}
+        said |= {"time": 1510051314000000 << 12, "session": 7, "retention": None}
+        self.assertEqual(stamps.read(stamp, b"apple"), said)
+        for bit in range(len(stamp) * 8):
+            hit = bytearray(stamp)
+            hit[bit // 8] ^= 1 << bit % 8
+            with self.assertRaises(Damage):
+                stamps.read(bytes(hit), b"apple")
+        with self.assertRaises(Damage):
+            stamps.read(stamp, b"pear")
+        kept = b"\x86\x03" + bytes(8) + b"\x00\x05"  # history, retention
+        self.assertEqual(stamps.read(kept + stamps.check_of(kept, b""), b"")["retention"], 5)
+        with self.assertRaises(Damage):
+            stamps.of([(0x3C, stamp), (0x3C, stamp)], b"apple")
+        self.assertIsNone(stamps.of([(0xAA, b"sealseal")], b"apple"))
 
     def test_json_shows_companions(self):
         code, text = run(store(closed=True), "list", "--json")

@@ -2,7 +2,8 @@
 """Reads a Waxseal store, written from docs/format.md alone; it shares nothing with the engine, so it keeps that page honest.
 
     waxread.py list DIR [--json]     every live record: family TAB key TAB value, key and value in hex;
-                                     by family id, then key. --json: one object a line, with seqno and companions.
+                                     by family id, then key. --json: one object a line, with seqno and companions, and what
+                                     a stamp among them says.
                                      Where records were lost (fences), what is left in doubt is not listed, and it is damage
     waxread.py verify DIR            checks every sum, link, digest, bound, count and filter line
     waxread.py export DIR [--json]   an export (EXCHANGE and its tables): key TAB value of every live record, in hex;
@@ -17,6 +18,7 @@ A record is live if it is the newest of its key, in tables and log together, and
 import json
 import sys
 
+import stamps
 from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
 from exchange import FORMS, Export
 from log import Log
@@ -97,7 +99,9 @@ def list_records(directory, as_json):
             if as_json:
                 companions = [[f"{kind:02x}", body.hex()] for kind, body in record.companions]
                 row = {"family": name, "key": record.key.hex(), "value": record.value.hex()}
-                print(json.dumps(row | {"seqno": record.seqno, "companions": companions}))
+                stamp = stamps.of(record.companions, record.key)
+                row |= {"seqno": record.seqno, "companions": companions} | ({"stamp": stamp} if stamp else {})
+                print(json.dumps(row))
             else:
                 print(name.replace("\t", "\\t").replace("\n", "\\n"), record.key.hex(), record.value.hex(), sep="\t")
     for fence in store.manifest.fences.values():

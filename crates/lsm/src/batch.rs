@@ -272,22 +272,32 @@ impl Binding {
         let Operation { kind, value, .. } = *operation;
         let seqno = first + at;
         let back = if key_ends_in_seqno { distance(operation.key) } else { None };
-        let Some(back) = back else {
-            bind_written(keeper, operation.companion, seqno, &mut self.companion);
-            return Ok(Record { key: operation.key, seqno, kind, value, companion: &self.companion });
-        };
-        // A wrong turn for the tests: the seqno of the operation itself.
+        if let Some(back) = back {
+            return self.keyed(operation, (seqno, at), back, keeper);
+        }
+        bind_written(keeper, operation.companion, seqno, &mut self.companion);
+        Ok(Record { key: operation.key, seqno, kind, value, companion: &self.companion })
+    }
+
+    fn keyed<'a>(
+        &'a mut self,
+        operation: &Operation<'a>,
+        (seqno, at): (Seqno, u64),
+        back: u64,
+        keeper: &dyn Companions,
+    ) -> Result<Record<'a>> {
         let back = if planted::active(Bug::KeyBoundToAnotherOperation) { 0 } else { back };
         if back > at {
             return Err(Error::structural("a key ends in the seqno of an operation in front of its batch"));
         }
+        let Operation { key, kind, value, companion, .. } = *operation;
         self.key.clear();
-        self.key.extend_from_slice(&operation.key[..operation.key.len() - 8]);
-        self.key.extend_from_slice(&(seqno - back).to_be_bytes());
+        self.key.extend_from_slice(&key[..key.len() - 8]);
+        self.key.extend_from_slice(&highest_first(seqno - back));
         self.companion.clear();
-        if !operation.companion.is_empty() && keeper.protection() != Protection::None {
-            self.companion.extend_from_slice(operation.companion);
-            keeper.rekey(&mut self.companion, operation.key, &self.key);
+        if !companion.is_empty() && keeper.protection() != Protection::None {
+            self.companion.extend_from_slice(companion);
+            keeper.rekey(&mut self.companion, key, &self.key);
             keeper.bind(&mut self.companion, None, seqno);
         }
         Ok(Record { key: &self.key, seqno, kind, value, companion: &self.companion })
@@ -296,7 +306,12 @@ impl Binding {
 
 /// The last eight bytes of a key that is to end in the seqno of the operation that stands so many before it in its batch; 0: its own.
 pub fn seqno_of_before(distance: u64) -> [u8; 8] {
-    (OPEN << 56 | distance & MAX_SEQNO).to_be_bytes()
+    highest_first(OPEN << 56 | distance & MAX_SEQNO)
+}
+
+/// A number in a key: the highest byte first, so that it sorts.
+fn highest_first(number: u64) -> [u8; 8] {
+    number.swap_bytes().to_le_bytes()
 }
 
 /// The top byte of a place for a seqno. No seqno has it: they have 56 bits.
@@ -305,7 +320,7 @@ const OPEN: u64 = 0xFF;
 /// How far back the operation stands whose seqno a key is to end in; none: the key is whole.
 #[inline]
 pub(crate) fn distance(key: &[u8]) -> Option<u64> {
-    let word = u64::from_be_bytes(*key.last_chunk()?);
+    let word = u64::from_le_bytes(*key.last_chunk()?).swap_bytes();
     (word >> 56 == OPEN).then_some(word & MAX_SEQNO)
 }
 
@@ -391,11 +406,50 @@ mod tests {
         }
 
         #[test]
+        fn a_key_ends_in_the_seqno_that_it_names_or_is_as_it_was(
+            start: Vec<u8>, end: [u8; 8], is_open: bool, ends: bool, back in 0..6u64, at in 0..6u64, first in 1u64..1 << 50,
+        ) {
+            let end = if is_open { seqno_of_before(back) } else { end };
+            let key = [&start[..], &end].concat();
+            let operation = Operation { family: 1, kind: Kind::Put, key: &key, value: b"v", companion: &[] };
+            let mut binding = Binding::default();
+            let found = binding.record(&operation, (first, at), ends, &Plain);
+            let named = if ends { distance(&key) } else { None };
+            match named {
+                Some(back) if back > at => prop_assert!(found.unwrap_err().is_corruption()),
+                Some(back) => {
+                    let expected = [&start[..], &highest_first(first + at - back)].concat();
+                    let record = found.unwrap();
+                    prop_assert_eq!((record.key, record.seqno, record.value), (&expected[..], first + at, &b"v"[..]));
+                    prop_assert_eq!(distance(record.key), None);
+                }
+                None => prop_assert_eq!(found.unwrap().key, &key[..]),
+            }
+            prop_assert!(!is_open || distance(&key) == Some(back));
+        }
+
+        #[test]
         fn any_bytes_are_walked_or_refused(bytes: Vec<u8>) {
             if let Ok(operations) = Operations::new(&bytes) {
                 let _ = operations.count();
             }
         }
+    }
+
+    #[test]
+    fn a_batch_shows_what_was_put_into_it_and_forgets_its_grant() {
+        let mut batch = Batch::new();
+        batch.grant(SystemPass::for_layers_above());
+        batch.push(7, Kind::Put, b"a", b"1", &Plain).unwrap();
+        batch.push_with(8, Kind::Delete, b"b", b"", &[companion::WORD8, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let shown: Vec<Operation<'_>> = batch.operations().collect::<Result<_>>().unwrap();
+        assert_eq!(
+            shown.iter().map(|op| (op.family, op.key, op.companion.len())).collect::<Vec<_>>(),
+            [(7, &b"a"[..], 0), (8, b"b", 9)]
+        );
+        assert!(batch.is_granted());
+        batch.clear();
+        assert!(!batch.is_granted() && batch.operations().next().is_none());
     }
 
     #[test]

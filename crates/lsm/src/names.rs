@@ -107,6 +107,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn system_families_have_ids_and_names_of_their_own() {
+        for number in [0, 1, MAX_SYSTEM] {
+            assert_eq!(system_number(system_id(number)), Some(number));
+        }
+        assert_eq!((system_id(1), system_number(u32::MAX), system_number(SYSTEM_IDS - 1)), (0xFFFF_FF01, None, None));
+        assert!(is_system_name("system_metadata") && is_system_name("system_metadata.log"));
+        assert!(!is_system_name("system_metadatas") && !is_system_name("log"));
+    }
+
+    #[test]
     fn names_come_back() {
         for name in [
             Name::Table(1),

@@ -13,6 +13,7 @@ use waxseal_meta::beside::Beside;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::correct::{Outcome, correct};
 use waxseal_meta::provider::{EXPIRY, LABELS};
+use waxseal_meta::stamp::{Stamp, Verb};
 use waxseal_meta::verdict::{Found, judge};
 use waxseal_meta::{Seal, Sealer};
 
@@ -60,8 +61,12 @@ fn seals(criterion: &mut Criterion) {
     let (expiry, with_labels) = (Expiry::at(1 << 60), [(LABELS, &labels[..])]);
     let listed = companions(&sealer, &with_labels);
     let expiring = companions(&sealer, &[(EXPIRY, &expiry)]);
+    let stamp = Stamp::new(Verb::Update, 1_700_000_000_000_000 << 12, 300);
+    let mut stamped = alone.clone();
+    stamp.put(key_hash, &mut stamped);
     for (name, companion) in [
         ("verify_20_and_100_bytes_seal_alone", &alone),
+        ("verify_20_and_100_bytes_stamp_beside", &stamped),
         ("verify_20_and_100_bytes_labels_beside", &listed),
         ("verify_20_and_100_bytes_expiry_beside", &expiring),
     ] {
@@ -77,6 +82,17 @@ fn seals(criterion: &mut Criterion) {
             bencher.iter(|| assert!(!sealer.expired(black_box(&record(companion)), &|| 1000)));
         });
     }
+    criterion.bench_function("stamp_written", |bencher| {
+        let mut out = Vec::with_capacity(64);
+        bencher.iter(|| {
+            out.clear();
+            black_box(&stamp).put(black_box(key_hash), &mut out);
+            black_box(out.len())
+        });
+    });
+    criterion.bench_function("stamp_read", |bencher| {
+        bencher.iter(|| Stamp::of(black_box(&stamped), black_box(key_hash)).expect("whole"));
+    });
     criterion.bench_function("verdict_of_a_word", |bencher| {
         bencher.iter(|| judge(black_box(Found::Word(7)), true, black_box(7)));
     });

@@ -353,7 +353,7 @@ mod tests {
         #[test]
         fn entries_come_back(drawn in drawn(), key_hash: u64, word: u64) {
             let entries = entries(&drawn, key_hash);
-            let mut companions = [&seal_bytes(word)[..], &ADOPTED_BYTES, &[0x55, 2, 9, 9]].concat();
+            let mut companions = [&seal_bytes(word)[..], &ADOPTED_BYTES, &[STAMP, 2, 9, 9]].concat();
             put_list(&list(&entries), &mut companions);
             let beside = Beside::read(&companions).unwrap();
             prop_assert_eq!((beside.seal, beside.is_adopted()), (Some((1, word)), true));
@@ -371,6 +371,10 @@ mod tests {
             again.clear();
             beside.with_list(&companions, &[], &mut again);
             prop_assert_eq!(&again[..], &companions[..SEAL_BYTES + 3 + 4]);
+            again.clear();
+            put_without_stamp(&companions, &mut again).unwrap();
+            prop_assert_eq!(&again[..], [&companions[..SEAL_BYTES + 3], &companions[SEAL_BYTES + 3 + 4..]].concat());
+            prop_assert!(Beside::read(&[&companions[..], &[STAMP, 0]].concat()).is_err());
         }
 
         #[test]

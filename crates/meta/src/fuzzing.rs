@@ -4,11 +4,12 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
-use crate::beside::Beside;
+use crate::beside::{Beside, put_without_stamp};
 use crate::builtin::standard;
 use crate::keeper::Sealer;
 use crate::reading::meta_of;
 use crate::seal::{Attribute, AttributesHash, Seal};
+use crate::stamp::Stamp;
 
 /// Bytes: six choices, a key and a value with one byte of length each, and companions.
 pub fn fuzz_companion(bytes: &[u8]) {
@@ -35,6 +36,7 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
     assert_eq!(sealer.verify(record, key_hash, Protection::Foreign), Check::Unverified);
     let _ = (Sealer::is_adopted(record), sealer.expired(record, &|| u64::MAX));
     (0..6).for_each(|provider| drop(meta_of(record, provider)));
+    stamped(sealer, record, check);
     // Bound elsewhere and back, it is the same, and has the same term there.
     let (term, mut moved) = (sealer.term(record), record.companion.to_vec());
     sealer.bind(&mut moved, Some(record.seqno), MAX_SEQNO);
@@ -50,6 +52,26 @@ fn as_it_is(sealer: &Sealer, record: &Record<'_>) {
             assert!(source != Protection::Foreign || may_fail || Beside::read(record.companion).is_ok());
         }
     }
+}
+
+/// What holds of stamps: one that is right is written again as it says, and the record is not less right for it. With another key
+/// everything that was right stays right, and nothing else becomes so.
+fn stamped(sealer: &Sealer, record: &Record<'_>, check: Check) {
+    let (key_hash, other) = (hash(record.key), b"another key".as_slice());
+    if let Ok(Some(stamp)) = Stamp::of(record.companion, key_hash) {
+        let mut bare = Vec::new();
+        put_without_stamp(record.companion, &mut bare).expect("companions that were read");
+        let of_bare = sealer.verify(&Record { companion: &bare, ..*record }, key_hash, Protection::Complete);
+        assert_eq!(of_bare, check, "a right stamp changes what a record is");
+        stamp.put(key_hash, &mut bare);
+        assert_eq!(Stamp::of(&bare, key_hash).ok().flatten(), Some(stamp));
+    }
+    let mut moved = record.companion.to_vec();
+    sealer.rekey(&mut moved, record.key, other);
+    let elsewhere = Record { key: other, companion: &moved, ..*record };
+    assert_eq!(sealer.verify(&elsewhere, hash(other), Protection::Complete), check);
+    sealer.rekey(&mut moved, other, record.key);
+    assert_eq!(moved, record.companion);
 }
 
 /// A right record, and then one bit of what its seal covers flipped.
@@ -108,6 +130,7 @@ fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
     use crate::beside::{ADOPTED_BYTES, Entry, put_list, seal_bytes};
+    use crate::stamp;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -126,6 +149,11 @@ mod tests {
                 any::<u64>().prop_map(|word| seal_bytes(word).to_vec()),
                 Just(ADOPTED_BYTES.to_vec()),
                 entries,
+                stamp::tests::drawn().prop_map(|stamp| {
+                    let mut out = Vec::new();
+                    stamp.put(hash(b"k"), &mut out);
+                    out
+                }),
                 vec(any::<u8>(), 0..12),
                 Just(vec![0xF0, 1, 2, 3, 4, 0x55, 1, 7]),
             ],
@@ -136,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn companions_of_every_shape(choices: [u8; 6], key in vec(any::<u8>(), 0..9), value in vec(any::<u8>(), 0..40), companions in companions()) {
+        fn companions_of_every_shape(choices: [u8; 6], key in prop_oneof![Just(b"k".to_vec()), vec(any::<u8>(), 0..9)], value in vec(any::<u8>(), 0..40), companions in companions()) {
             let parts = [&choices[..], &[key.len() as u8], &key, &[value.len() as u8], &value, &companions];
             fuzz_companion(&parts.concat());
         }

@@ -116,8 +116,7 @@ pub(crate) fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Optio
 /// Refuses a key that is too long to have events. Of a shorter one every event can be encoded: a value that is too long to be
 /// kept is kept as its seal.
 pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
-    let escaped = key.len() + key.iter().filter(|byte| **byte == 0).count() + family.len() + 6;
-    if escaped > MAX_PATH_BYTES {
+    if Target::key(family, key).path_bytes() > MAX_PATH_BYTES {
         return Err(Error::invalid(format!("a key of {} bytes is too long to be watched", key.len())));
     }
     Ok(())

@@ -1,8 +1,10 @@
 //! Ways in for fuzzers: whatever is read is written back as it was, or was refused; nothing panics.
 
+use crate::chronicle::Line;
 use crate::event::Event;
 use crate::key::{LogKey, Query, Step, bind, read_registry_key, registry_key};
 use crate::registration::Registration;
+use crate::sessions::{Identity, read_session_key};
 use crate::target::{NoTables, Schema, Shape, TableName, Target};
 
 /// Any bytes as a key of log and registry; those behind the first 00 FF 00 FF as the value of the row.
@@ -26,6 +28,11 @@ pub fn log_key(data: &[u8]) {
         let (key, value) = event.encode().expect("an event that was read");
         assert_eq!(Event::decode(&key, &value).ok().as_ref(), Some(&event));
     }
+    if let Ok(line) = Line::decode(value) {
+        let bytes = line.encode().expect("a line that was read");
+        assert_eq!(Line::decode(&bytes).ok(), Some(line));
+    }
+    let _ = (Identity::read(value), read_session_key(key));
     if let Ok(registration) = Registration::decode(key, value) {
         let (key, value) = registration.encode().expect("a registration that was read");
         assert_eq!(Registration::decode(&key, &value).ok().as_ref(), Some(&registration));

@@ -211,7 +211,7 @@ impl Hooks {
             }
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             let exclusive = snapshot.reads_before();
-            if room.found.is_empty() && !exclusive {
+            if batch.is_empty() || room.found.is_empty() && !exclusive {
                 match self.db.commit_under(batch, durability, rules, &mut |_| {})? {
                     Some(last) => return Ok(last),
                     None => continue,
@@ -254,10 +254,15 @@ impl Hooks {
     }
 
     fn claim_room(&self, events: usize) -> Result<Claim> {
+        let mut waited = self.work == Work::Stepped;
         loop {
             match self.queue.claim(events) {
-                Claim::Full if self.work == Work::Stepped => drop(self.write_waiting()?),
-                Claim::Full => self.queue.wait_for_room(events)?,
+                // Whoever has waited helps, and so hears why nothing is written.
+                Claim::Full if waited => drop(self.write_waiting()?),
+                Claim::Full => {
+                    self.queue.wait_for_room(events)?;
+                    waited = true;
+                }
                 claim => return Ok(claim),
             }
         }

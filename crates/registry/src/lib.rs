@@ -6,10 +6,14 @@
 //!
 //! ```text
 //! registrar                            everything in one handle: what the face calls
-//! provenance                           where and why; how table files came to be
-//! log, modes                           events asked for; when they are written
-//! rights, sessions                     who may do what, and who it is
+//! registry, provenance                 what is watched, from which commit on; where and why, and how table files came to be
+//! hooks                                the write path: looked at, stamped, committed under the rules it was looked at with
+//! log                                  events asked for, and deleted
+//! pending                              events that are no rows yet
+//! witness, sources                     what the engine calls while it works; places where events stand, walked as one
+//! emission, rights                     how an operation becomes an event; who may do what
 //! fuzzing                              ways in for fuzzers: any bytes, any text
+//! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
 //! matching                             which registration watches an operation, asked on every write
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         what an event holds; where rows stand, and how queries walk over them

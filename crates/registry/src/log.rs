@@ -323,6 +323,6 @@ pub(crate) fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
         Excluded(key) => Some(of(key)?.start().to_vec()),
         Unbounded => None,
     };
-    let keys = [&whole.start()[..], &[KEY_MARK]].concat(); // not what happened to the family itself
+    let keys = [whole.start(), &[KEY_MARK]].concat(); // not what happened to the family itself
     Ok(whole.within(Some(keys), None).within(start, end))
 }

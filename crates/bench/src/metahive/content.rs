@@ -75,6 +75,11 @@ impl Laps {
         self.nanos[..keep].iter().map(|nanos| f64::from(*nanos)).sum::<f64>() / keep as f64
     }
 
+    /// Each of them, in milliseconds.
+    pub(super) fn millis(&self) -> Vec<f64> {
+        self.nanos.iter().map(|nanos| f64::from(*nanos) / 1e6).collect()
+    }
+
     /// The middle one.
     pub(super) fn median(&mut self) -> f64 {
         let middle = self.nanos.len() / 2;

@@ -166,9 +166,14 @@ impl Run {
         Instant::now() >= self.until
     }
 
+    /// The time that is left.
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
     /// The same run with a share of the time that is left.
     fn within(&self, share: f64) -> Run {
-        let left = self.until.saturating_duration_since(Instant::now()).mul_f64(share);
+        let left = self.left().mul_f64(share);
         let (dir, plain_node) = (self.dir.clone(), self.plain_node.clone());
         let (state, cells) = (self.state.clone(), self.cells.clone());
         Run { until: Instant::now() + left, dir, plain_node, state, cells, ..*self }
@@ -216,8 +221,9 @@ impl Run {
     /// A directory of this run that is empty.
     fn fresh(&self, name: &str) -> Outcome<PathBuf> {
         let dir = self.dir.join(name);
-        if dir.exists() {
-            std::fs::remove_dir_all(&dir)?;
+        match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
         }
         std::fs::create_dir_all(&dir)?;
         Ok(dir)

@@ -123,6 +123,12 @@ impl Node {
         levels.fold((0, 0), |(bytes, records), level| (bytes + level.bytes, records + level.records))
     }
 
+    /// Table files in use.
+    pub(super) fn table_files(&self) -> u64 {
+        let metrics = self.db.metrics();
+        metrics.families.iter().flat_map(|family| &family.levels).map(|level| level.tables as u64).sum()
+    }
+
     pub(super) fn compact(&self) -> Result<()> {
         self.db.compact(&self.family, &ALL)
     }

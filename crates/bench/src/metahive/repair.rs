@@ -2,17 +2,18 @@
 //! Protocol: sealed stores with blocks of 4 KiB, packed and not, seals following and in a column. One bit of a block is flipped on disk,
 //!           then two; nobody has a copy. A get of a record in that block is timed, past every cache, and every record of the block is
 //!           read. Then three bits, and bursts: what reads answer meanwhile, and what `repair` makes of it with a replica, with the
-//!           table that was compacted away, and with nothing.
-//! Passes:   one bit: all; two bits: 99.9 %; no wrong answer ever; at most 1 ms a block, the median; the trash brings everything back
-//!           (a replica what still has its seal and seqno: it knows no seqno of ours; printed); else a fence stands for what is lost,
-//!           the handler was asked once for each loss, and nothing is missing in silence, after opening again neither.
+//!           table that was compacted away, and with nothing. Half of these strike anywhere in a block, half its values alone.
+//! Passes:   one bit: all; two bits: 99.9 %; no wrong answer ever; at most 1 ms a block, the median over the blocks of the slowest of
+//!           the eight settings, by its upper bound; the trash brings everything back, and so does a replica where keys, seqnos and
+//!           seals of the block are as they were (it knows no seqno of ours; the others are printed); else a fence stands for what is
+//!           lost, the handler was asked once for each loss, and nothing is missing in silence, after opening again neither.
 
 use super::Run;
 use super::content::{Flat, Laps, values};
 use super::node::{ALL, Node, Shape};
 use crate::Outcome;
 use crate::gate::Gate;
-use crate::stats::median_interval;
+use crate::stats::{Interval, median_interval};
 use crate::workload::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let mut gates = Vec::new();
     let (mut wrong, mut answers) = (0, 0);
     let each = run.size(FULL, 200) / 8;
-    let mut medians = Vec::new();
+    let mut slowest: Option<Interval> = None;
     for bits in [1, 2] {
         let (mut tried, mut right) = (0, 0);
         for shape in 0..4 {
@@ -55,7 +56,9 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             right += corrected.right;
             wrong += corrected.wrong;
             answers += corrected.answers;
-            medians.push(corrected.laps.median() / 1e6);
+            let median = median_interval(&corrected.laps.millis(), run.seed);
+            let slower = median.filter(|median| slowest.is_none_or(|slowest| slowest.high < median.high));
+            slowest = slower.or(slowest);
             println!(
                 "{bits} bit(s), {}: {} of {} blocks right again, {:.3} ms a block (median)",
                 name(shape),
@@ -67,10 +70,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         let least = if bits == 1 { 100.0 } else { 99.9 };
         gates.push(run.counted_share(&format!("bits{bits}"), "blocks_right_again", right, tried, least));
     }
-    // The slowest of the eight settings, each a median over its blocks.
-    let slowest = medians.iter().copied().fold(0.0, f64::max);
-    let time = median_interval(&[slowest; 11], run.seed);
-    gates.push(run.at_most("time", "slowest_median_a_block", "ms", time, 1.0));
+    gates.push(run.at_most("time", "slowest_median_a_block", "ms", slowest, 1.0));
     let mut told = Worse::default();
     let worse = run.size(WORSE, 24);
     for trial in 0..worse {
@@ -80,11 +80,13 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         worse_damage(run.seed ^ trial << 24, trial, &mut told)?;
     }
     println!(
-        "{} damages of three bits and bursts, {} losses: whole again with a replica {} of {}, with the trash {} of {}; {} fenced, the handler was asked {} times",
+        "{} damages of three bits and bursts, {} losses: whole again with a replica {} of {} ({} of {} where values alone were hit), with the trash {} of {}; {} fenced, the handler was asked {} times",
         told.trials,
         told.losses,
         told.by_source,
         told.source_trials,
+        told.brought,
+        told.owed,
         told.by_trash,
         told.trash_trials,
         told.fenced,
@@ -94,6 +96,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     answers += told.answers;
     gates.push(run.none("wrong", "wrong_answers", wrong, answers, 1));
     gates.push(run.none("hidden", "records_missing_in_silence", told.hidden, told.answers, 1));
+    gates.push(run.counted_share("source", "stores_whole_again_of_hit_values", told.brought, told.owed, 100.0));
     gates.push(run.counted_share("trash", "stores_whole_again", told.by_trash, told.trash_trials, 100.0));
     gates.push(run.none("handler", "asked_twice_or_not_at_all", told.wrongly_asked, told.trials, 1));
     Ok(gates)
@@ -170,6 +173,8 @@ struct Corrected {
 }
 
 fn corrections(run: &Run, shape: u64, bits: u64, trials: u64) -> Outcome<Corrected> {
+    // The eight settings share two thirds of the time; the rest is for worse damage.
+    let run = &run.within((2.0 / 3.0) / (8.0 - ((bits - 1) * 4 + shape) as f64 * 2.0 / 3.0));
     let (sim, model) = store(run.seed, shape)?;
     let node = Node::open(Path::new(DIR), &shape_of(&sim, shape), Arc::new(Sealer::new()))?;
     let path = tables(&sim).pop().ok_or("a store without a table")?;
@@ -177,6 +182,9 @@ fn corrections(run: &Run, shape: u64, bits: u64, trials: u64) -> Outcome<Correct
     let mut random = Random::stream(run.seed, shape << 8 | bits);
     let mut told = Corrected { tried: 0, right: 0, wrong: 0, answers: 0, laps: Laps::with_room(trials as usize) };
     for _ in 0..trials {
+        if run.is_over() && told.tried > 0 {
+            break;
+        }
         let (span, keys) = &blocks[random.below(blocks.len() as u64) as usize];
         let Some(asked) = keys.get(random.below(keys.len().max(1) as u64) as usize) else { continue };
         let flips = flips(span, bits, &mut random);
@@ -231,6 +239,9 @@ struct Worse {
     losses: u64,
     source_trials: u64,
     by_source: u64,
+    /// Of those with a replica: where keys, seqnos and seals were left, and how many of them are whole again.
+    owed: u64,
+    brought: u64,
     trash_trials: u64,
     by_trash: u64,
     fenced: u64,
@@ -276,8 +287,7 @@ impl Asked {
         let about = |finding: &Finding| {
             let of = |event: &&Corrupted| (&event.file, event.offset) == (&finding.file, finding.offset);
             events.iter().filter(of).any(|event| match &finding.key_range {
-                // Behind the last key of a table there is nothing to ask about.
-                Some((low, high)) => low > high || (*low <= event.span.1.0 && event.span.0.0 <= *high),
+                Some((low, high)) => *low <= event.span.1.0 && event.span.0.0 <= *high,
                 None => true,
             })
         };
@@ -292,7 +302,11 @@ fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
     let mut random = Random::new(seed);
     let anatomy = Anatomy::read(&sim.read_all(&path)?)?;
     let block = &anatomy.blocks[random.below(anatomy.blocks.len() as u64) as usize];
-    let span = block.framed();
+    // In a packed block nobody can say where a value is.
+    let value = (!block.is_packed() && random.below(2) == 0).then(|| random.below(block.entries.len() as u64) as usize);
+    let value = value.and_then(|entry| block.entries.get(entry)).map(|entry| entry.value.clone());
+    let values_alone = value.is_some();
+    let span = value.unwrap_or_else(|| block.framed());
     let damaged = match random.below(2) {
         0 => flips(&span, 3, &mut random),
         _ => {
@@ -331,6 +345,8 @@ fn worse_damage(seed: u64, trial: u64, told: &mut Worse) -> Outcome<()> {
         0 => {
             told.source_trials += 1;
             told.by_source += u64::from(whole && again);
+            told.owed += u64::from(values_alone);
+            told.brought += u64::from(values_alone && whole && again);
         }
         1 => {
             told.trash_trials += 1;

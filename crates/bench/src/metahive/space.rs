@@ -1,6 +1,6 @@
 //! Question: what does a seal cost in bytes, on disk under every codec, and in memory while many versions are compacted?
 //! Protocol: the same records, 20 B keys and 100 B values, every key once, written to a plain and a sealed store, compacted to one
-//!           level; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
+//!           table; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
 //!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
 //!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
 //!           The paper's own store stands beside in both.
@@ -14,6 +14,7 @@ use super::{Run, exactly};
 use crate::gate::Gate;
 use crate::{Outcome, heap};
 use std::sync::Arc;
+use std::time::Instant;
 use waxseal_lsm::db::Snapshot;
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::options::{CfOptions, Compression, SealLayout};
@@ -34,19 +35,20 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let num = run.size(FULL, 2_000);
     let mut gates = Vec::new();
     println!("zstd: not in this build");
+    gates.push(memory(run)?);
     for (name, codec) in CODECS {
-        let plain = bytes(run, num, codec, Arc::new(Plain), false)?;
-        let paper = bytes(run, num, codec, Arc::new(Paper::default()), false)?;
+        let (plain, plain_tables) = bytes(run, num, codec, Arc::new(Plain), false)?;
+        let (paper, _) = bytes(run, num, codec, Arc::new(Paper::default()), false)?;
         println!(
             "{name} the paper's rows: {paper:.2} B a record, {:+.2} B, {:+.1} %",
             paper - plain,
             (paper / plain - 1.0) * 100.0
         );
         for (layout, column) in [("following", false), ("column", true)] {
-            let sealed = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
+            let (sealed, tables) = bytes(run, num, codec, Arc::new(Sealer::new()), column)?;
             let more = sealed - plain;
             println!(
-                "{name} {layout}: plain {plain:.2} B a record, sealed {sealed:.2}: {more:+.2} B, {:+.1} %",
+                "{name} {layout}: plain {plain:.4} B a record in {plain_tables} tables, sealed {sealed:.4} in {tables}: {more:+.4} B, {:+.1} %",
                 more / plain * 100.0
             );
             if CfOptions::default().seals.is_column(codec) == column {
@@ -55,15 +57,16 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             }
         }
     }
-    gates.push(memory(run)?);
     Ok(gates)
 }
 
-/// Bytes of table files a record.
-fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, column: bool) -> Outcome<f64> {
+/// Bytes of table files a record, and how many files there are.
+fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, column: bool) -> Outcome<(f64, u64)> {
     let mut shape = Shape::real();
     shape.options.compression = codec;
     shape.options.seals = SealLayout::always(column);
+    // One table, so that all sides have as many file ends, filter lines and half-full blocks.
+    (shape.options.table_bytes, shape.options.level_base_bytes) = (1 << 31, 1 << 31);
     let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
     let mut values = values(run.seed, 0);
     for key in Flat::all(num).iter() {
@@ -76,12 +79,13 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     if records != num && records != 2 * num {
         return Err(format!("{records} records in tables, not {num}").into());
     }
-    Ok(bytes as f64 / num as f64)
+    Ok((bytes as f64 / num as f64, node.table_files()))
 }
 
 fn memory(run: &Run) -> Outcome<Gate> {
     let most = run.size(VERSIONS, 20_000);
     let few = most / 5;
+    let start = Instant::now();
     let slope = |keeper: fn() -> Arc<dyn Companions>| -> Outcome<(f64, f64)> {
         let low = peak_of_compaction(run, few, keeper())?;
         let high = peak_of_compaction(run, most, keeper())?;
@@ -91,7 +95,8 @@ fn memory(run: &Run) -> Outcome<Gate> {
     let sealed = slope(|| Arc::new(Sealer::new()))?;
     let paper = slope(|| Arc::new(Paper::default()))?;
     println!(
-        "compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map):"
+        "compaction of {most} versions of one key, heap at its peak (the paper counts {PAPER_BYTES} B a version for its map), in {:.1} s:",
+        start.elapsed().as_secs_f64()
     );
     for (name, (slope, peak)) in [("plain", plain), ("sealed", sealed), ("the paper's store", paper)] {
         println!("    {name}: {:.2} MB, {slope:.2} B a version", peak / 1e6);

@@ -236,6 +236,9 @@ fn told(what: &str, means: &Rounds, medians: &Rounds, paper: Option<(f64, f64)>,
 /// Least and most of the base that the paper measured.
 const BASE: (f64, f64) = (80_000.0, 170_000.0);
 
+/// Operations by which the time is planned, and the least of a round.
+const TRIED: u64 = 20;
+
 fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<()> {
     let mut shape = Shape::real();
     shape.settings.cache_bytes = 0;
@@ -245,10 +248,17 @@ fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<
         side.fill(run, num)?;
         sides.push(side);
     }
-    let count = run.size(4_000, 20).min(2_000);
     let mut random = Random::stream(run.seed, 77);
     let mut values = values(run.seed, 78);
     let zipf = Zipf::new(num);
+    // As many operations as leave time for the least number of rounds, by what a few of them take.
+    let few = Flat::zipfian(num, &zipf, &mut random, TRIED);
+    let start = Instant::now();
+    cold_gets(run, PLAIN, &sides[PLAIN], &few)?;
+    few.iter().try_for_each(|key| sides[PLAIN].put(key, values.value(), Durability::Sync))?;
+    let each = start.elapsed().as_secs_f64() / TRIED as f64;
+    let room = run.left().as_secs_f64() / (each * (SIDES.len() * (LEAST + 1)) as f64);
+    let count = run.size(4_000, TRIED).min(2_000).min(room as u64).max(TRIED);
     let [puts, gets] = alternate_many(run, SIDES.len(), LEAST, |number| {
         let keys = Flat::zipfian(num, &zipf, &mut random, count);
         let side = &mut sides[number];
@@ -304,11 +314,19 @@ fn paper(run: &Run, num: u64, cached: &Extra, gates: &mut Vec<Gate>) -> Outcome<
 /// Nanoseconds of a get whose block is in no cache.
 fn cold_gets(run: &Run, number: usize, side: &Side, keys: &Flat) -> Outcome<f64> {
     let dir = run.dir.join(format!("side{number}"));
-    let files: Vec<std::fs::File> = std::fs::read_dir(&dir)?
+    let tables = std::fs::read_dir(&dir)?
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "tbl"))
-        .map(|entry| std::fs::File::open(entry.path()))
-        .collect::<std::io::Result<_>>()?;
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tbl"));
+    let mut files = Vec::new();
+    for path in tables {
+        match std::fs::File::open(path) {
+            Ok(file) => files.push(file),
+            // A table that was replaced goes when its last reader does, which may be now.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     let mut laps = Laps::with_room(64);
     for key in keys.iter() {
         for file in &files {

@@ -146,7 +146,8 @@ impl Db {
     ///
     /// `on_ordered` hears the seqno of the first operation once its place in the order of commits is certain: whoever holds a
     /// lock for the order releases it there. It is called once or, if the batch is not ordered, not at all; the log waits
-    /// for it, so it must be short, must not call the store and must not panic.
+    /// for it, so it must be short, must not call the store and must not panic. Before that the call may wait for room, and for
+    /// flushes and compactions, so no lock that their keeper takes may be held.
     pub fn commit_under(
         &self,
         batch: &mut Batch,

@@ -53,9 +53,9 @@ impl Db {
         self.drop_family_with(name, &mut |_| Vec::new())
     }
 
-    /// The same, with rows for other families in the same edit. `rows` is asked once, with the seqno of the drop: every operation
-    /// on the family is older, and nothing that is younger knows it. Rows without companions get theirs. Their keys must be
-    /// ones that nothing else writes.
+    /// The same, with rows for other families in the same edit. `rows` is asked once, as soon as the drop has its place in the order
+    /// of commits, with its seqno (as `on_ordered` of `commit_under`): every operation on the family is older, and nothing that
+    /// is younger knows it. Rows without companions get theirs. Their keys must be ones that nothing else writes.
     pub fn drop_family_with(&self, name: &str, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let (inner, _) = self.writable()?;
         if name == DEFAULT_FAMILY || is_system_name(name) {
@@ -141,7 +141,8 @@ impl Inner {
     fn drop_marked(&self, family: &Family, rows: &mut dyn FnMut(Seqno) -> Vec<Emitted>) -> Result<()> {
         let then = if planted::active(Bug::RulesStayWhenAFamilyGoes) { Then::Stay } else { Then::NextHigh };
         let started = self.now_nanos();
-        let seqno = self.take_seqno(family, then)?;
+        let mut added = Vec::new();
+        let seqno = self.take_seqno(family, then, |seqno| added = rows(seqno))?;
         let moment = self.sync_log()?; // I15
         let (families, next_file) = (self.families(), || self.new_file_number());
         let level0 = self.level0(&families, &next_file);
@@ -157,7 +158,7 @@ impl Inner {
             }
             outcome => outcome?,
         };
-        take_given(&*self.companions, &mut given, rows(seqno))?;
+        take_given(&*self.companions, &mut given, added)?;
         let received = write_given(&level0, given)?;
         let synced = if received.is_empty() { Ok(()) } else { self.sync_dir_before_edit() };
         if let Err(error) = synced {

@@ -123,7 +123,7 @@ impl Db {
         }
         inner.ingesting.fetch_add(1, Ordering::SeqCst);
         let _shown_at_the_end = Shown(inner);
-        let seqno = inner.take_seqno(family, Then::Stay)?;
+        let seqno = inner.take_seqno(family, Then::Stay, |_| {})?;
         inner.flush_frozen(&|other| other == family, seqno)?;
         let second = NewestOnly::new(open()?, order.clone(), inner.companions.clone(), seqno);
         let meta = inner.write_ingested(family, second, seqno, expected)?;
@@ -145,7 +145,7 @@ impl Inner {
     }
 
     /// A seqno that no record has; the family's memtable ends with it. Whatever becomes of the rules holds from it on.
-    pub(super) fn take_seqno(&self, family: &Family, then: Then) -> Result<Seqno> {
+    pub(super) fn take_seqno(&self, family: &Family, then: Then, on_ordered: impl FnOnce(Seqno)) -> Result<Seqno> {
         let Some(log) = &self.log else { return Err(Error::invalid("the store has no log")) };
         let mut id = Vec::new();
         put_varint(&mut id, family.id().into());
@@ -153,7 +153,7 @@ impl Inner {
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
         let under = Under { then, ..Under::default() };
-        let ticket = log.wal().order_under(&body, body.clone(), &under, |_| {})?;
+        let ticket = log.wal().order_under(&body, body.clone(), &under, on_ordered)?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body)?;
         self.apply_through(log, ticket.end)?;

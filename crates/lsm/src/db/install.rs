@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::inject;
 use crate::names::{Name, system_number};
-use crate::planted::{Bug, active};
+use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::version::{Change, Edit, TableMeta};
 
@@ -38,7 +38,7 @@ impl Inner {
                 last_seqno: self.visible(),
             });
             chronicle::number(&mut edit, manifest.state());
-            if active(Bug::LineInOtherEdit) {
+            if planted::active(Bug::LineInOtherEdit) {
                 let lines = chronicle::set_apart(&mut edit);
                 return manifest.append(&edit).and_then(|()| manifest.append(&lines));
             }
@@ -54,7 +54,7 @@ impl Inner {
         }
         // Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows
         // meets each of them, perhaps in both places.
-        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != active(Bug::EmittedRowsShownLate);
+        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
         replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
         inject::half_shown();
         replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;

@@ -439,6 +439,7 @@ impl Table {
             span: [from, to],
             bound: self.properties.greatest_seqno,
             single,
+            more_beside: self.properties.may_have_more_beside(),
             fits,
             file: &self.name,
             seed: block_seed(&self.expected.uid, offset, Role::Data),

@@ -47,6 +47,8 @@ pub struct Properties {
     pub adopted: u64,
     /// Records whose key has a newer version in the table; none if the file does not say.
     pub versions: Option<u64>,
+    /// Records that have more beside them than one word; none if the file does not say.
+    pub beside: Option<u64>,
     /// Collected properties: provider id and bytes.
     pub collected: Vec<(u64, Vec<u8>)>,
 }
@@ -91,6 +93,9 @@ impl Properties {
         }
         if let Some(versions) = self.versions {
             put(17, &varints(&[versions]));
+        }
+        if let Some(beside) = self.beside {
+            put(18, &varints(&[beside]));
         }
         out
     }
@@ -155,9 +160,15 @@ impl Properties {
             }
             16 => self.adopted = reader.varint()?,
             17 => self.versions = Some(reader.varint()?),
+            18 => self.beside = Some(reader.varint()?),
             _ => {}
         }
         Ok(())
+    }
+
+    /// True if some record may have more beside it than one word.
+    pub(super) fn may_have_more_beside(&self) -> bool {
+        self.beside.map_or(!self.providers.is_empty(), |records| records > 0)
     }
 }
 
@@ -272,6 +283,7 @@ mod tests {
             collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
             versions: Option<u64>,
+            beside: Option<u64>,
         ) {
             let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -294,6 +306,7 @@ mod tests {
                 seal_algorithm: numbers[4],
                 adopted: numbers[5],
                 versions,
+                beside,
                 collected,
             };
             let mut bytes = properties.encode();

@@ -114,6 +114,8 @@ pub fn rebuild(
         // What was promised is not known: a seal that is missing shows in the ledger alone.
         protection: Protection::Partial as u8,
         seal_algorithm: keeper.algorithm(),
+        // Nor what stood beside its records: as much as there can be.
+        beside: Some(u64::MAX),
         ..Properties::default()
     });
     let expected = Expected { uid, size, digest: 0 };
@@ -226,7 +228,8 @@ impl Ends {
         let (known_least, known_greatest) = known.seqnos.or(own).ok_or_else(unknown)?;
         let by_greatest = known_greatest.checked_sub(greatest);
         let by_least = known_least.checked_sub(least).filter(|_| known_least > 0);
-        let mut bases = [by_least, by_greatest].into_iter().flatten();
+        // Both bounds may have stood in a block that is lost; seqnos are mostly counted from the least one.
+        let mut bases = [by_least, by_greatest, Some(known_least)].into_iter().flatten();
         self.base = match (by_least, by_greatest) {
             (Some(a), Some(b)) if a == b => Some(a),
             _ => bases.find(|base| scan.speaks_for(blocks, *base, keeper)),

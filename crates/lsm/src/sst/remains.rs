@@ -7,7 +7,8 @@
 //! Holds: a record is believed if its seal says so; one without a seal only where the block's sum is right, so that nothing
 //!        but its neighbours can be hit. A block whose sum is not the one that its index names, or whose records are all whole
 //!        while its sum is wrong, is taken for another one, or an older copy: all of it is lost. Two records stand side by side only if the one's bytes end where the other's begin;
-//!        else there is a gap between them, and whoever reads there hears of it.
+//!        else there is a gap between them, and whoever reads there hears of it. What stands beside a record besides its seal is
+//!        not in the seal: a record behind which neither the end nor anything like a record stands may have lost it, and is lost.
 //! Costs: whatever it takes up to `MOST_WORK`; this is no path that anything waits on for its speed.
 //!
 //! Packed bodies are taken as far as the decoder gives anything. In a plain one the walk goes on behind an entry that cannot
@@ -55,6 +56,8 @@ pub(super) struct Site<'a> {
     pub(super) bound: Seqno,
     /// No key of the table has two versions in it.
     pub(super) single: bool,
+    /// Records may have more beside them than one word.
+    pub(super) more_beside: bool,
     /// The block's sum is right: what is hit was hit before it was taken, or the sum does not help.
     pub(super) fits: bool,
     /// Where that sum starts.
@@ -226,6 +229,8 @@ struct Walk<'a> {
     found_start: Vec<u8>,
     /// Where the restart stands that was believed last, and its key.
     restart: Option<(usize, Vec<u8>)>,
+    /// Something was hit that cost no record.
+    hit_beside: bool,
     /// The place in the column of the next entry.
     index: usize,
     work: usize,
@@ -246,6 +251,7 @@ impl<'a> Walk<'a> {
             last: None,
             found_start: Vec::new(),
             restart: None,
+            hit_beside: false,
             index: 0,
             work: MOST_WORK,
         }
@@ -263,6 +269,9 @@ impl<'a> Walk<'a> {
             if self.is_end(at, beside) {
                 break;
             }
+            if beside && self.lacks_something(at) {
+                self.lose_all_but(self.kept_at.len().saturating_sub(1));
+            }
             beside = false;
             match self.resume(at) {
                 Some((next, said)) => (at, here) = (next, said),
@@ -277,9 +286,7 @@ impl<'a> Walk<'a> {
             if let Some(group) = group.filter(|_| !self.site.fits && place.iter().all(|byte| *byte == 0)) {
                 self.lose_behind(self.restarts[group]);
             }
-            let from = self.behind_last();
-            let gap = gap(self.site, from, self.site.span[1].clone());
-            self.items.push(Item::Gap(gap));
+            self.lose_up_to(self.site.span[1].clone());
         }
     }
 
@@ -287,9 +294,18 @@ impl<'a> Walk<'a> {
         Remains { items: self.items }
     }
 
+    /// What stood between what was kept last and this place is lost; if no record can stand there, none is.
+    fn lose_up_to(&mut self, to: (Vec<u8>, Seqno)) {
+        let from = self.behind_last();
+        match self.site.order.compare_internal((&from.0, from.1), (&to.0, to.1)) {
+            Ordering::Greater => self.hit_beside = true,
+            _ => self.items.push(Item::Gap(gap(self.site, from, to))),
+        }
+    }
+
     /// Something is lost or was hit, which is why the sum of the block does not fit.
     fn has_losses(&self) -> bool {
-        self.items.iter().any(|item| match item {
+        self.hit_beside || self.items.iter().any(|item| match item {
             Item::Gap(_) => true,
             Item::Whole(kept) => kept.check == Check::CompanionDamaged,
         })
@@ -319,11 +335,22 @@ impl<'a> Walk<'a> {
         if !here {
             return None;
         }
-        // Which one bit makes it a record that its seal confirms? If two do, none does.
         let reach = seeming.map_or(HEADER_BYTES, |entry| entry.end - at);
         if reach > SEARCHED_BYTES {
             return None;
         }
+        // Much of what is left to be done is for what stands behind.
+        let spared = self.work - self.work / 4;
+        self.work -= spared;
+        let found = self.one_bit(at, reach);
+        self.work += spared;
+        let (bit, entry, key, index) = found?;
+        self.body[bit / 8] ^= 1 << (bit % 8);
+        self.keep(at, &entry, key, (Check::Validated, index), beside)
+    }
+
+    /// The one bit that makes what stands at `at` a record that its seal confirms, and that record. If two do, none does.
+    fn one_bit(&mut self, at: usize, reach: usize) -> Option<(usize, Seeming, Vec<u8>, usize)> {
         let mut survivor: Option<(usize, Seeming, Vec<u8>, usize)> = None;
         for bit in at * 8..(at + reach).min(self.body.len()) * 8 {
             self.body[bit / 8] ^= 1 << (bit % 8);
@@ -337,9 +364,7 @@ impl<'a> Walk<'a> {
             }
             survivor = survivor.or(found);
         }
-        let (bit, entry, key, index) = survivor?;
-        self.body[bit / 8] ^= 1 << (bit % 8);
-        self.keep(at, &entry, key, (Check::Validated, index), beside)
+        survivor.filter(|_| self.work > 0) // else not all of them were tried
     }
 
     fn keep(
@@ -355,8 +380,7 @@ impl<'a> Walk<'a> {
             self.lose_behind(group);
         }
         if misplaced.is_some() || !(beside && index == self.index) {
-            let gap = gap(self.site, self.behind_last(), before(&key, entry.seqno, self.site.bound, self.site.single));
-            self.items.push(Item::Gap(gap));
+            self.lose_up_to(before(&key, entry.seqno, self.site.bound, self.site.single));
         }
         let mut bytes = self.body[entry.value.clone()].to_vec();
         match &self.column {
@@ -392,7 +416,12 @@ impl<'a> Walk<'a> {
 
     /// Gives up what was kept behind an offset, for a gap to take its place.
     fn lose_behind(&mut self, offset: usize) {
-        while self.kept_at.last().is_some_and(|at| *at > offset) {
+        self.lose_all_but(self.kept_at.partition_point(|at| *at <= offset));
+    }
+
+    /// Gives up all but so many of what was kept.
+    fn lose_all_but(&mut self, count: usize) {
+        while self.kept_at.len() > count {
             self.kept_at.pop();
             while matches!(self.items.pop(), Some(Item::Gap(_))) {}
         }
@@ -403,6 +432,17 @@ impl<'a> Walk<'a> {
             Item::Whole(kept) => Some((kept.key.clone(), kept.seqno)),
             Item::Gap(_) => None,
         });
+    }
+
+    /// True if what cannot be believed at `at` may be what is left of companions of the record that ends there: it is not like a
+    /// record that was hit, which ends where another one, or nothing, begins.
+    fn lacks_something(&self, at: usize) -> bool {
+        if self.site.fits || !self.site.more_beside || self.column.is_some() {
+            return false;
+        }
+        let begins = |at: usize| self.body.get(at).is_some_and(|byte| Kind::from_byte(*byte).is_some());
+        let is_last = |at: usize| self.shape.is_some_and(|shape| shape.entries_end as usize == at);
+        !self.seeming(at).is_some_and(|entry| is_last(entry.end) || begins(entry.end))
     }
 
     /// The entry that seems to stand at `at`.
@@ -504,7 +544,10 @@ impl<'a> Walk<'a> {
         // In a column the next word is the entry's, unless entries before it were lost.
         for skipped in 0..words.min(if here { 1 } else { 64 }) {
             let cost = key.len() + entry.value.len() + 64;
-            self.work = self.work.checked_sub(cost)?;
+            self.work = self.work.saturating_sub(cost);
+            if self.work == 0 {
+                return None;
+            }
             let index = self.index + skipped;
             let from_column;
             let companion = match &self.column {

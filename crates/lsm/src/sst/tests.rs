@@ -95,6 +95,14 @@ impl Owned {
         self.companion = [&[companion::WORD8][..], &word.to_le_bytes()].concat();
         self
     }
+    /// With a list behind its word, which ends in a sum of its own.
+    pub(super) fn listed(self, list: &[u8]) -> Owned {
+        let mut record = self.sealed();
+        let list = [list, &crc(0, &[list]).to_le_bytes()].concat();
+        record.companion.push(companion::LIST);
+        crate::codec::put_bytes(&mut record.companion, &list);
+        record
+    }
     pub(super) fn of(record: &Record<'_>) -> Owned {
         Owned {
             key: record.key.to_vec(),
@@ -118,7 +126,14 @@ fn word(record: &Record<'_>) -> u64 {
     mix(hash(record.key) ^ mix(hash(record.value) ^ mix(record.seqno ^ (record.kind as u64) << 56)))
 }
 
-/// A keeper of one-word companions; a record without one is unverified.
+/// A list by itself, that ends in the sum of what is in it.
+fn is_whole_list(companion: &[u8]) -> bool {
+    let mut reader = Reader::starting_at(companion, 1);
+    let list = reader.length_prefixed().ok().filter(|_| reader.is_empty()).and_then(<[u8]>::split_last_chunk);
+    list.is_some_and(|(list, sum)| crc(0, &[list]).to_le_bytes() == *sum)
+}
+
+/// A keeper of one-word companions, and of lists behind them; a record without one is unverified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealer;
 
@@ -153,6 +168,13 @@ impl Companions for Sealer {
                     0 => Check::Validated,
                     1..=4 => Check::CompanionDamaged,
                     _ => Check::Corrupted,
+                }
+            }
+            [companion::WORD8, rest @ ..] if rest.get(8) == Some(&companion::LIST) => {
+                let sealed = Record { companion: &record.companion[..9], ..*record };
+                match self.verify(&sealed, 0, source) {
+                    Check::Validated if !is_whole_list(&rest[8..]) => Check::CompanionDamaged,
+                    check => check,
                 }
             }
             [] if source == Protection::Complete => Check::Missing,

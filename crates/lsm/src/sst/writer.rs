@@ -121,6 +121,8 @@ struct Checked {
     /// Hashes of the keys, each once, if they are wanted for a filter.
     hashes: Option<Vec<u64>>,
     with_companion: u64,
+    /// Those of them that have more than one word beside them.
+    more_than_a_word: u64,
     validated: u64,
     adopted: u64,
     collector: Option<Box<dyn Collector>>,
@@ -158,6 +160,7 @@ impl Writer {
                 ledger: Ledger::default(),
                 hashes,
                 with_companion: 0,
+                more_than_a_word: 0,
                 validated: 0,
                 adopted: 0,
                 collector,
@@ -390,6 +393,8 @@ impl Writer {
     fn properties(&mut self, has_filter: bool) -> Properties {
         let seen = &self.seen;
         let beside = self.checked.with_companion > 0;
+        let described = beside && !self.carried.descriptors.is_empty();
+        let more = self.checked.more_than_a_word;
         let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
         Properties {
             family: self.settings.family,
@@ -410,6 +415,7 @@ impl Writer {
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
             versions: Some(seen.versions),
+            beside: (described || more > 0).then_some(more),
             collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
             ..Properties::default()
         }
@@ -431,6 +437,7 @@ impl Checked {
         let body = stored.body(handle.raw_len, &mut self.scratch)?;
         let (ledger, collector, hashes) = (&mut self.ledger, &mut self.collector, &mut self.hashes);
         let (with_companion, validated, adopted) = (&mut self.with_companion, &mut self.validated, &mut self.adopted);
+        let more_than_a_word = &mut self.more_than_a_word;
         let mut promises = promises.iter().copied();
         walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
             let promise = match promises.next().unwrap_or_default() {
@@ -445,6 +452,7 @@ impl Checked {
             // What cannot be judged has no sum either.
             ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
             *with_companion += !record.companion.is_empty() as u64;
+            *more_than_a_word += (!record.companion.is_empty() && word_of(record.companion).is_none()) as u64;
             *validated += (check == Check::Validated) as u64;
             *adopted += companion::is_adopted(record.companion) as u64;
             if let Some(hashes) = hashes

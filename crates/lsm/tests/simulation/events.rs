@@ -57,7 +57,7 @@ fn name_of(family: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 fn row_key(name: &[u8], seqno: Seqno) -> Vec<u8> {
-    [name, &seqno.to_be_bytes()].concat()
+    [name, &seqno.swap_bytes().to_le_bytes()].concat()
 }
 
 /// Puts the row of an operation that was just put into a batch behind it, if it is one that goes with its batch.
@@ -124,7 +124,7 @@ pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     while cursor.valid() {
         let (name, seqno) = cursor.key().split_last_chunk::<8>().expect("a key with a seqno");
         assert_eq!(cursor.value(), SOMEONE, "who did {name:?}");
-        found.insert((Seqno::from_be_bytes(*seqno), name.to_vec()));
+        found.insert((Seqno::from_le_bytes(*seqno).swap_bytes(), name.to_vec()));
         cursor.next()?;
     }
     let mut counts: BTreeMap<Vec<u8>, u64> = BTreeMap::new();

@@ -11,6 +11,7 @@ mod flips;
 mod forged;
 mod history;
 mod hurt;
+mod kept;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]

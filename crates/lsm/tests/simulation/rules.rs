@@ -155,14 +155,16 @@ pub fn keys_end_in_the_seqno_they_name() {
                 .push(LOG, Kind::Put, &open_key(&[name, other].concat(), before), b"", store.db().companions())
                 .unwrap();
         }
-        batch.push(LOG, Kind::Put, &[name, &77u64.to_be_bytes()[..]].concat(), b"", store.db().companions()).unwrap();
+        batch
+            .push(LOG, Kind::Put, &[name, &77u64.swap_bytes().to_le_bytes()[..]].concat(), b"", store.db().companions())
+            .unwrap();
         batch.push(LOG, Kind::Put, b"short", b"", store.db().companions()).unwrap();
         batch.push(0, Kind::Put, &open_key(b"a user's", 0), b"", store.db().companions()).unwrap();
         let first = store.db().commit(&mut batch, Durability::Os).unwrap() + 1 - batch.len() as u64;
         for (other, seqno) in [(&b"of the first"[..], first), (b"its own", first + 3), (b"of the second", first + 1)] {
-            expected.push([name, other, &seqno.to_be_bytes()[..]].concat());
+            expected.push([name, other, &seqno.swap_bytes().to_le_bytes()[..]].concat());
         }
-        expected.extend([[name, &77u64.to_be_bytes()[..]].concat(), b"short".to_vec()]);
+        expected.extend([[name, &77u64.swap_bytes().to_le_bytes()[..]].concat(), b"short".to_vec()]);
         expected.sort();
         expected.dedup();
         let keys: Vec<Vec<u8>> = store.rows(LOG).into_iter().map(|(key, ..)| key).collect();

@@ -43,7 +43,7 @@ impl Chronicle for Scribe {
         let row = |(number, line): &(u64, Arc<[u8]>)| {
             let text = String::from_utf8_lossy(line);
             let seqno = text.split(' ').nth(1).and_then(|seqno| seqno.parse().ok()).expect("a seqno");
-            let key = number.to_be_bytes().to_vec();
+            let key = format!("{number:020}").into_bytes();
             Emitted { family: system_id(LINES.1), key, seqno, value: line.to_vec(), companion: Vec::new() }
         };
         lines.iter().map(row).collect()
@@ -58,7 +58,7 @@ pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
     let mut cursor = db.cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
     cursor.first()?;
     while cursor.valid() {
-        let number = u64::from_be_bytes(cursor.key().try_into().expect("a number"));
+        let number = String::from_utf8_lossy(cursor.key()).parse().expect("a number");
         lines.insert(number, String::from_utf8_lossy(cursor.value()).into_owned());
         cursor.next()?;
     }
@@ -94,8 +94,8 @@ pub(crate) struct Retaining(pub(crate) Arc<dyn Companions>);
 /// True for the versions that are retained: every eighth.
 pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
     match kind {
-        Kind::Put => hash(value) % 8 == 0,
-        _ => hash(key) % 8 == 0,
+        Kind::Put => hash(value).is_multiple_of(8),
+        _ => hash(key).is_multiple_of(8),
     }
 }
 

@@ -399,11 +399,13 @@ impl World {
                 Err(Error::closed())
             }
             Ok(last) => {
-                if durability == Durability::Buffered {
-                    self.forget(&written); // a kill may take it away
+                // A kill may take it away, or rows of events stand between the operations.
+                let is_known = durability != Durability::Buffered && !self.config.events;
+                if !is_known {
+                    self.forget(&written);
                 }
                 let first = last + 1 - written.len() as u64;
-                for (seqno, change) in (first..).zip(&written).filter(|_| durability != Durability::Buffered) {
+                for (seqno, change) in (first..).zip(&written).filter(|_| is_known) {
                     match change {
                         Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
                         Change::Delete(family, key) => self.history.add(family, key, seqno, None),

@@ -10,6 +10,7 @@ mod opening;
 mod read_only;
 mod reader;
 mod replace;
+mod rules;
 #[path = "../simulation/watched.rs"]
 mod scribe;
 mod scripts;

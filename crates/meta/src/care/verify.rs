@@ -149,7 +149,7 @@ fn look_into(
                 readable += 1;
                 report.count(check);
                 if check == Check::CompanionDamaged {
-                    let message = format!("{} of a record was hit, its record is right", hit_part(&record));
+                    let message = format!("{} of a record was hit, its record is right", hit_part(record));
                     report.damage.push(Finding {
                         file: table.name(),
                         offset: source.offset,

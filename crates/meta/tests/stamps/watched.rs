@@ -24,6 +24,11 @@ pub(crate) const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Boun
 
 const LOG: &str = "system_metadata.log";
 
+/// A number, highest byte first.
+pub(crate) fn high_first(number: u64) -> [u8; 8] {
+    number.swap_bytes().to_le_bytes()
+}
+
 /// What lets a batch write rows.
 pub(crate) fn pass() -> SystemPass {
     SystemPass::for_layers_above()
@@ -59,7 +64,7 @@ pub(crate) struct Teller {
 
 impl Emitter for Teller {
     fn emit(&self, _: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
-        let key = [stamp.time.to_be_bytes(), record.seqno.to_be_bytes()].concat();
+        let key = [high_first(stamp.time), high_first(record.seqno)].concat();
         let value: &[u8] = if stamp.values == Values::New { record.value } else { &[] };
         let value = [&[stamp.verb as u8], value].concat();
         rows.push(Emitted { family: system_id(1), key, seqno: record.seqno, value, companion: Vec::new() });
@@ -204,7 +209,7 @@ impl Watched {
             |byte| [Verb::Insert, Verb::Update, Verb::Delete].into_iter().find(|verb| *verb as u8 == byte).unwrap();
         let rows = self.scan(&self.log).into_iter().filter(|row| row.key.len() == 16);
         rows.map(|row| Told {
-            time: u64::from_be_bytes(row.key[..8].try_into().unwrap()),
+            time: u64::from_le_bytes(row.key[..8].try_into().unwrap()).swap_bytes(),
             verb: verb(row.value[0]),
             value: row.value[1..].to_vec(),
         })

@@ -14,7 +14,9 @@ fn is_found() -> bool {
     found(&ways::all)
         || (0..30).any(|seed| found(&|| model::run(seed)))
         || [SYNC, DEFERRED].iter().any(|config| found(&|| crash::sweep(*config, 5)))
+        || found(&crash::lossy)
         || (0..10).any(|_| found(&threads::exact))
+        || found(&|| threads::one_instant(4, 100))
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn open(wall: Option<u64>) -> (Db, Registrar) {
 
 fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
     let family = db.family("users").unwrap().id();
-    if key.last().is_some_and(|last| last % 2 == 0) {
+    if key.first().is_some_and(|first| first % 2 == 0) {
         let (kind, value) = (Kind::Put, b"value");
         let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
         return registrar.commit_one(&draft, None, Durability::Os, None, Verb::Update).unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn exact() {
                             if stop.load(SeqCst) {
                                 break;
                             }
-                            seqnos.push(put(db, registrar, &(thread << 32 | n).to_be_bytes()));
+                            seqnos.push(put(db, registrar, &(thread << 32 | n).to_le_bytes()));
                         }
                         seqnos
                     })

@@ -48,6 +48,18 @@ fn codecs() -> impl Strategy<Value = Compression> {
     proptest::sample::select(codecs)
 }
 
+#[test]
+fn a_lost_block_may_have_held_the_least_seqno_and_the_greatest() {
+    let records = records(36, 30, 5);
+    let (file, finished) = written(&records, &WriterSettings { block_bytes: 300, base_seqno: 5, ..settings() });
+    let mut bytes = file.bytes();
+    bytes[64] ^= 0x10;
+    let length = bytes.len();
+    bytes[length - 136..].fill(0xee);
+    let (found, lost) = readable(&rebuilt(bytes, &known(&finished)).unwrap().table);
+    assert!(lost == 1 && records.ends_with(&found) && found.iter().all(|record| (6..40).contains(&record.seqno)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

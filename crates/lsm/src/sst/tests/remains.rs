@@ -78,6 +78,10 @@ impl Stage {
         for record in &shown.records {
             assert!(self.records.contains(record), "{record:?} was never written");
         }
+        for gap in &shown.gaps {
+            let [from, to] = [&gap.from, &gap.to].map(|(key, seqno)| (&key[..], *seqno));
+            assert!(order.compare_internal(from, to).is_le(), "{gap:?}");
+        }
         let missing: Vec<usize> =
             (0..self.records.len()).filter(|n| !shown.records.contains(&self.records[*n])).collect();
         for number in &missing {
@@ -126,6 +130,99 @@ fn a_record_that_is_hit_costs_itself_alone() {
             }
         }
     }
+}
+
+/// Every second record has a list, whose bytes look like nothing.
+fn listed(count: u32) -> Vec<Owned> {
+    let with_list = |(n, record): (usize, Owned)| match n % 2 {
+        0 => record,
+        _ => record.listed(&[0xC1; 30]),
+    };
+    records(count).into_iter().enumerate().map(with_list).collect()
+}
+
+#[test]
+fn a_list_that_is_hit_is_never_gone_in_silence() {
+    let stage = stage(listed(60), &settings());
+    let order = Order::bytewise();
+    let number_of = |at: usize| entries(&stage, 0).partition_point(|(_, to)| *to <= at);
+    // A list's kind byte becomes any other, its length shrinks, or zeros stand there and behind it.
+    let mut hits: Vec<(Vec<u8>, usize)> = Vec::new();
+    for (number, (from, to)) in entries(&stage, 0).into_iter().enumerate().filter(|(number, _)| number % 10 == 1) {
+        let list = to - 36;
+        assert_eq!((stage.bytes[list], number), (companion::LIST, number_of(from)));
+        for byte in (0..=u8::MAX).filter(|byte| (byte ^ companion::LIST).count_ones() > 2) {
+            hits.push((vec![byte], list));
+        }
+        hits.extend((0..34).map(|length| (vec![companion::LIST, length, 0xC0, 0x12], list)));
+        hits.extend([1, 20, 36, 60, 300].map(|length| (vec![0; length], list)));
+    }
+    let mut lost = Vec::new();
+    for (hit, at) in hits {
+        let mut bytes = stage.bytes.clone();
+        bytes[at..at + hit.len()].copy_from_slice(&hit);
+        *stage.file.0.write().unwrap() = bytes;
+        let (mut served, mut gaps, mut told) = (Vec::new(), Vec::new(), 0);
+        let mut see = |found: Found<'_>| {
+            match found {
+                Found::Record(record, Check::CompanionDamaged, _) => (told += 1, served.push(record.key.to_vec())).1,
+                Found::Record(record, ..) => {
+                    assert!(stage.records.contains(&Owned::of(record)), "{:02x?} at {at}: {record:?}", hit);
+                    served.push(record.key.to_vec());
+                }
+                Found::Gap(gap) => gaps.push(gap.clone()),
+                Found::Healed { .. } => {}
+            }
+            Ok(())
+        };
+        stage.table.examine(&Sealer, true, &mut see).unwrap();
+        let missing: Vec<&Owned> = stage.records.iter().filter(|record| !served.contains(&record.key)).collect();
+        for record in &missing {
+            assert!(gaps.iter().any(|gap| gap.covers(&order, &record.key, record.seqno)), "{record:?} {gaps:?}");
+        }
+        lost.push(missing.len() + told);
+    }
+    lost.sort_unstable();
+    assert_eq!(lost[lost.len() / 2], 1, "{lost:?}");
+}
+
+#[test]
+fn a_record_among_lists_costs_itself_alone_in_the_median() {
+    let stage = stage(listed(60), &settings());
+    let (mut drawn, mut lost) = (3u64, Vec::new());
+    for (from, to) in entries(&stage, 0) {
+        for _ in 0..5 {
+            let bits: Vec<usize> = (0..5).map(|_| from * 8 + random(&mut drawn) % ((to - from) * 8)).collect();
+            let mut bytes = stage.bytes.clone();
+            bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
+            *stage.file.0.write().unwrap() = bytes;
+            let mut kept = 0;
+            let mut see = |found: Found<'_>| {
+                kept += usize::from(matches!(found, Found::Record(..)));
+                Ok(())
+            };
+            stage.table.examine(&Sealer, true, &mut see).unwrap();
+            lost.push(stage.records.len() - kept);
+        }
+    }
+    lost.sort_unstable();
+    assert_eq!((lost[lost.len() / 2], lost[lost.len() - 1]), (1, 2), "{lost:?}");
+}
+
+#[test]
+fn behind_the_last_key_nothing_is_lost() {
+    // The end of the last block is hit, behind its entries: every key that the table can have is there.
+    let stage = stage(records(40), &settings());
+    let handle = *stage.table.index.handles().last().unwrap();
+    let tail = handle.end() as usize - 5 - 8;
+    let bits: Vec<usize> = (tail - 4..tail + 5).flat_map(|at| [at * 8 + 1, at * 8 + 4, at * 8 + 6]).collect();
+    let shown = stage.with(&bits);
+    assert_eq!((stage.missing(&shown), shown.gaps.len(), shown.healed.len()), (vec![], 0, 0));
+    // That the block is damaged is told all the same.
+    let mut bytes = stage.bytes.clone();
+    bits.iter().for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
+    *stage.file.0.write().unwrap() = bytes;
+    assert!(stage.table.check_block(stage.table.blocks() - 1, &Sealer).unwrap_err().is_corruption());
 }
 
 #[test]

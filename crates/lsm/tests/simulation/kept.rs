@@ -1,0 +1,133 @@
+//! What is kept of the past: versions that are retained, and lines of what was done. Each check is a short life of its own.
+
+use waxseal_lsm::db::{At, Bounds};
+use waxseal_lsm::env::sim::{Crash, Loss};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::Durability;
+use waxseal_lsm::record::Kind;
+
+use crate::oracle::Change;
+use crate::watched::{check_lines, retains};
+use crate::world::{CONFIGS, World};
+
+/// The checks that planted bugs are held against.
+#[cfg(feature = "planted")]
+pub const ALL: [fn(); 2] = [versions, lines];
+
+const EVERYTHING: Bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+
+/// The first key or value of its kind that is retained, or that is not.
+fn pick(kind: Kind, retained: bool, from: u32) -> Vec<u8> {
+    let words = (from..).map(|n| format!("{n:08}").into_bytes());
+    words.into_iter().find(|word| retains(kind, word, word) == retained).expect("a word")
+}
+
+/// Keys whose tombstones are retained and keys whose are not, with values that are and that are not; everything merged to the bottom.
+pub fn versions() {
+    for sealed in [0, 5] {
+        let mut world = World::new(3, CONFIGS[sealed]);
+        world.open().expect("a new store");
+        let keys = [pick(Kind::Delete, true, 0), pick(Kind::Delete, false, 0)];
+        let values = [pick(Kind::Put, true, 0), pick(Kind::Put, false, 0), pick(Kind::Put, false, 5_000)];
+        let put = |key: usize, value: usize| Change::Put("default".into(), keys[key].clone(), values[value].clone());
+        let delete = |key: usize| Change::Delete("default".into(), keys[key].clone());
+        let steps = [
+            put(0, 1),
+            put(0, 2),
+            put(0, 0),
+            put(0, 1),
+            put(1, 2),
+            put(1, 0),
+            delete(0),
+            delete(1),
+            put(1, 1),
+            delete(1),
+        ];
+        let family = world.db().family("default").expect("family");
+        for (n, step) in steps.into_iter().enumerate() {
+            world.commit(vec![step], Durability::Os).expect("commit");
+            if n % 3 == 0 {
+                world.db().flush().expect("flush");
+            }
+        }
+        world.check();
+        for _ in 0..2 {
+            world.db().settle().expect("settle");
+            world.db().compact(&family, &EVERYTHING).expect("compact");
+            world.check();
+        }
+        for key in &keys {
+            assert!(!world.db().get(&family, key, At::Latest, &mut |_| {}).expect("get"), "{key:?} is back");
+        }
+        // A key with nothing but a tombstone that is retained, and one with one that is not.
+        let mut world = World::new(3, CONFIGS[sealed]);
+        world.open().expect("a new store");
+        for key in 0..2 {
+            world.commit(vec![delete(key)], Durability::Os).expect("delete");
+        }
+        let family = world.db().family("default").expect("family");
+        world.db().compact(&family, &EVERYTHING).expect("compact");
+        world.check();
+        let tables = world.db().tables(&family).expect("tables");
+        assert_eq!(
+            tables.iter().map(|table| table.meta().ledger.deletes.count).sum::<u64>(),
+            1,
+            "tombstones that stay"
+        );
+    }
+}
+
+/// A life in which lines become rows twice.
+fn busy(world: &mut World) -> Result<()> {
+    for round in 0..9u8 {
+        for n in 0..3 {
+            let change = Change::Put("default".into(), vec![n], vec![round; 20]);
+            world.commit(vec![change], Durability::Os)?;
+            world.db().note(format!("Noted 1 {round} {n}").into_bytes())?;
+        }
+        world.db().flush()?;
+        world.oracle.sync();
+    }
+    Ok(())
+}
+
+/// Wherever it is stopped, the lines add up, and an orderly reopening keeps them.
+pub fn lines() {
+    let begin = || {
+        let mut world = World::new(4, CONFIGS[0]);
+        world.open().expect("a new store");
+        world
+    };
+    let mut whole = begin();
+    let start = whole.sim.steps();
+    busy(&mut whole).expect("without a crash");
+    let end = whole.sim.steps();
+    let before = crate::watched::lines(whole.db()).expect("lines");
+    assert!(whole.db().chronicle().len() < before.len() && before.len() > 35, "{before:?}");
+    whole.db().close().expect("close");
+    whole.db = None;
+    whole.open().expect("reopening");
+    assert_eq!(crate::watched::lines(whole.db()).expect("lines"), before);
+    for step in (start..end).step_by(2) {
+        let mut world = begin();
+        world.plan = step;
+        world.sim.crash_at(step);
+        let _ = busy(&mut world);
+        world.plan = u64::MAX;
+        world.crash(if step % 4 == 0 { Crash::Process } else { Crash::Machine(Loss::DurableOnly) });
+        check_lines(world.db(), &format!("stopped at step {step}")).expect("lines");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_retained_is_there() {
+        super::versions();
+    }
+
+    #[test]
+    fn lines_add_up_wherever_a_store_is_stopped() {
+        super::lines();
+    }
+}
