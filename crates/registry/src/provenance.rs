@@ -148,9 +148,16 @@ pub(crate) fn explain(
     };
     let scrubbed =
         Query { operation: Some(Operation::ENGINE_SCRUB), ..Query::of(Target::Engine("integrity".to_owned())) };
-    let verified = reading.latest(&scrubbed)?.map(|event| event.key.time);
+    let looks = reading.page(&scrubbed.target, scrubbed.plan()?, &Paging::ALL)?.events;
+    let verified = looks.iter().filter(|event| !was_partial(event)).map(|event| event.key.time).max();
     let seqno = found.map(|found| found.seqno);
     Ok(Explanation { target, value, seqno, seal, verdict, written, events, lies, lineage, verified })
+}
+
+/// True for a look that did not see the whole store.
+fn was_partial(look: &Event) -> bool {
+    let part = |field: &Field| matches!(field, Field::Setting((name, value)) if name == "extent" && value == "part");
+    look.payload.fields().iter().any(part)
 }
 
 fn said(check: Check) -> &'static str {

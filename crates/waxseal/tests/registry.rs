@@ -518,6 +518,8 @@ fn provenance_explain_and_lineage() -> Result<()> {
     assert_eq!(known.watched_by.len(), 2);
     assert_eq!(told(known.events), [event("alice", Operation::ROW_UPDATE, "john")]);
 
+    db.verify(waxseal::VerifyOptions { families: Some(vec!["default".to_owned()]), progress: None })?;
+    assert_eq!(db.explain(&users, "john")?.verified, None, "a part of the store");
     assert!(db.verify(Default::default())?.is_clean());
     let known = db.explain(&users, "john")?;
     assert_eq!((known.value.as_deref(), known.verdict.as_str()), (Some(&b"33"[..]), "validated"));
