@@ -1,7 +1,7 @@
 //! What an event holds beside its key, for people and as JSON.
 
 use serde_json::{Map, Value, json};
-use waxseal::registry::{Field, FileRef, Image, Payload, Time, TokenRange};
+use waxseal::registry::{Field, FileRef, Image, Payload, Target, Time, TokenRange};
 
 use crate::output::Output;
 use crate::text::hex;
@@ -98,7 +98,10 @@ fn shown(field: &Field, output: &Output) -> (String, Shown) {
         Field::Helper(text) => ("helper", Shown::Text(text.clone())),
         Field::Retries(number) => ("retries", Shown::Number(*number)),
         Field::Authenticated(text) => ("authenticated", Shown::Text(text.clone())),
-        Field::Via(path) => ("via", Shown::Text(output.readable(path))),
+        Field::Via(path) => {
+            let target = Target::from_path(path).map(|target| target.to_string());
+            ("via", Shown::Text(target.unwrap_or_else(|_| output.readable(path))))
+        }
         Field::Options(bytes) => ("options", Shown::Text(hex(bytes))),
         Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
         Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),

@@ -171,11 +171,13 @@ impl<'a> Write<'a> {
         let Write { kind, key, value, seal, entries } = *self;
         match seal {
             None => operations.push_given(family, kind, key, value, entries, inner.engine.companions()),
-            Some(seal) => {
-                let draft = Draft { family, kind, key, value, key_hash: None, entries };
-                inner.keeper()?.push_sealed_given(operations, &draft, seal)
-            }
+            Some(seal) => inner.keeper()?.push_sealed_given(operations, &self.draft(family), seal),
         }
+    }
+
+    fn draft(&self, family: u32) -> Draft<'a> {
+        let Write { kind, key, value, entries, .. } = *self;
+        Draft { family, kind, key, value, key_hash: None, entries }
     }
 }
 
@@ -184,15 +186,22 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
     let ColumnFamily { inner, family, who, .. } = cf;
     inner.check(family)?;
     let durability = options.durability.unwrap_or(inner.engine.settings().durability);
-    let verbs: &[Verb] = if options.is_insert && write.kind == Kind::Put { &[Verb::Insert] } else { &[] };
+    let is_insert = options.is_insert;
     let given = options.into_entries()?;
     let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
     let write = Write { entries: &entries, ..write };
+    let rules = inner.engine.rules();
+    if rules & 1 == 1 {
+        // Something is registered. The registrar encodes the operation, with or without a stamp.
+        let verb = if is_insert { Verb::Insert } else { Verb::Update };
+        let registrar = inner.watching.registrar()?;
+        return registrar.commit_one(&write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
+    }
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let outcome = write
-        .push(inner, family.id(), &mut operations)
-        .and_then(|()| inner.commit(&mut operations, durability, who, verbs));
+    let outcome = write.push(inner, family.id(), &mut operations).and_then(|()| {
+        inner.commit(&mut operations, durability, rules, who, if is_insert { &[Verb::Insert] } else { &[] })
+    });
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
@@ -309,7 +318,8 @@ impl Batch {
         }
         self.families.iter().try_for_each(|family| self.inner.check(family))?;
         if !self.operations.is_empty() {
-            self.inner.commit(&mut self.operations, durability, &self.who, &self.verbs)?;
+            let rules = self.inner.engine.rules();
+            self.inner.commit(&mut self.operations, durability, rules, &self.who, &self.verbs)?;
             self.clear();
         }
         Ok(())

@@ -91,18 +91,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Commits what somebody wrote. `verbs` says what the writes are called, in order, where that does not follow from what they are.
+    /// Commits what somebody wrote. `rules` was read before it was made; `verbs` says what the writes are called, in order, where that does not follow from what they are.
     #[inline]
     pub(crate) fn commit(
         &self,
         operations: &mut Operations,
         durability: Durability,
+        rules: u64,
         who: &Who,
         verbs: &[Verb],
     ) -> Result<()> {
-        let rules = self.engine.rules();
         if rules & 1 == 0 && self.engine.commit_unheard(operations, durability, rules)?.is_some() {
-            return Ok(()); // nothing is registered
+            return Ok(()); // nothing was registered, nor is now
         }
         self.commit_watched(operations, durability, who, verbs)
     }

@@ -1,6 +1,8 @@
 //! Registry and log as a user meets them: sessions, what is watched, what the log says before and after flush, reopen and drop, who
 //! may do what, and what nobody may.
 
+#![expect(clippy::disallowed_methods, reason = "the tests damage and remove files that the store made")]
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -272,7 +274,8 @@ fn the_store_own_families_are_read_and_never_written() -> Result<()> {
     names.sort();
     assert_eq!(names, ["default", "users"], "users' own alone");
 
-    let content = || -> Result<Vec<Vec<(Vec<u8>, Vec<u8>)>>> {
+    type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+    let content = || -> Result<Vec<Rows>> {
         let rows = |name: &&str| -> Result<Vec<_>> {
             db.column_family(name)?.iter().map(|row| row.map(|(k, v)| (k.to_vec(), v.to_vec()))).collect()
         };
@@ -744,7 +747,9 @@ fn spoil(path: &Path, family: &str) -> Result<()> {
     let db = Db::open(path)?;
     let cf = db.column_family(family)?;
     let (key, _) = cf.iter().next().unwrap()?;
-    let Some(Lies::Table { file, offset, .. }) = db.explain(&cf, &key)?.lies else { panic!("{family} lies in no table") };
+    let Some(Lies::Table { file, offset, .. }) = db.explain(&cf, &key)?.lies else {
+        panic!("{family} lies in no table")
+    };
     db.close()?;
     let file = std::fs::OpenOptions::new().write(true).open(path.join(file)).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 16], offset + 4).unwrap();
