@@ -8,7 +8,7 @@
 //! Crash:  it stands in the frame of its operation: both are there, or neither is.
 
 use waxseal_lsm::checksum::{hash, mix};
-use waxseal_lsm::codec::Reader;
+use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 
 use crate::beside::{Beside, STAMP, only_word, word_and_stamp};
@@ -105,20 +105,17 @@ impl Stamp {
 
     /// Appends the stamp, as a companion, of a record whose key has this `checksum::hash`.
     pub fn put(&self, key_hash: u64, out: &mut Vec<u8>) {
-        // Put together beside the batch, which then grows once.
-        let mut room = [0; MAX_BYTES];
-        let mut at = 2;
-        at = set_varint(&mut room, at, self.flags());
-        room[at..at + 8].copy_from_slice(&self.time.to_le_bytes());
-        at = set_varint(&mut room, at + 8, self.session);
+        out.extend_from_slice(&[STAMP, 0]);
+        let start = out.len();
+        put_varint(out, self.flags());
+        out.extend_from_slice(&self.time.to_le_bytes());
+        put_varint(out, self.session);
         if let Some(retention) = self.retention {
-            at = set_varint(&mut room, at, retention);
+            put_varint(out, retention);
         }
-        let check = check_of(&room[2..at], key_hash);
-        room[at..at + CHECK_BYTES].copy_from_slice(&check);
-        at += CHECK_BYTES;
-        [room[0], room[1]] = [STAMP, (at - 2) as u8]; // at most MOST_BYTES
-        out.extend_from_slice(&room[..at]);
+        let check = check_of(&out[start..], key_hash);
+        out.extend_from_slice(&check);
+        out[start - 1] = (out.len() - start) as u8; // at most MOST_BYTES
     }
 
     /// The stamp among the companions of a record whose key has this hash; none if there is none. Errors: `Corruption` if the
@@ -188,18 +185,6 @@ pub(crate) fn says_history(content: &[u8]) -> bool {
     Reader::new(content).varint().is_ok_and(|flags| flags & HISTORY != 0)
 }
 
-/// Writes a varint into a place that has room for it; the place behind it.
-#[inline]
-fn set_varint(room: &mut [u8; MAX_BYTES], mut at: usize, mut value: u64) -> usize {
-    while value >= 0x80 {
-        room[at] = value as u8 | 0x80;
-        value >>= 7;
-        at += 1;
-    }
-    room[at] = value as u8;
-    at + 1
-}
-
 /// What is added to the check of a stamp that goes from one key to another.
 pub(crate) fn difference(content: &[u8], old_key_hash: u64, new_key_hash: u64) -> [u8; CHECK_BYTES] {
     let said = &content[..content.len().saturating_sub(CHECK_BYTES)];
@@ -225,7 +210,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::beside::{SEAL_BYTES, seal_bytes};
     use proptest::prelude::*;
-    use waxseal_lsm::codec::put_varint;
 
     pub(crate) fn drawn() -> impl Strategy<Value = Stamp> {
         let verb = prop_oneof![Just(Verb::Insert), Just(Verb::Update), Just(Verb::Delete)];

@@ -7,6 +7,8 @@
 //! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
 //!         the latest event takes one seek. What waits in memtables is read by keys.
 
+use std::ops::Bound::Unbounded;
+
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Snapshot};
 use waxseal_lsm::error::Result;
@@ -15,12 +17,14 @@ use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::{Kind, Record};
+use waxseal_meta::beside::Beside;
+use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::{Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::emission::OLD_SEAL;
 use crate::event::Event;
-use crate::families::{LOG, LOG_ID, family, granted};
+use crate::families::{LOG, LOG_ID, granted};
 use crate::key::{KEY_MARK, Plan, Query, Step};
 use crate::payload::{Field, Image};
 use crate::pending::{self, Making, Pending};
@@ -85,7 +89,9 @@ impl<'a> Reading<'a> {
             None => plan,
         };
         let mut sources = self.unstored(target)?;
-        sources.push(Box::new(self.stored()?));
+        if let Some(stored) = self.stored()? {
+            sources.push(Box::new(stored));
+        }
         let mut rows = Merged::of(sources);
         let mut page = Page::default();
         let mut last = Vec::new();
@@ -115,7 +121,10 @@ impl<'a> Reading<'a> {
             _ => None,
         };
         let unstored = unstored.map(|rows| rows.latest(query.latest()?)).transpose()?.flatten();
-        let stored = self.stored()?.latest(query.latest()?)?;
+        let stored = match self.stored()? {
+            Some(mut stored) => stored.latest(query.latest()?)?,
+            None => None,
+        };
         let mut best: Option<Event> = None;
         for (key, value) in [unstored, stored].into_iter().flatten() {
             let event = Event::decode(&key, &value)?;
@@ -140,7 +149,7 @@ impl<'a> Reading<'a> {
         }
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut deleted = 0;
-        let mut stored = self.stored()?;
+        let Some(mut stored) = self.stored()? else { return Ok(0) };
         walk(&mut stored, &plan, |key, _| {
             keys.push(key.to_vec());
             if keys.len() >= AT_ONCE {
@@ -162,10 +171,12 @@ impl<'a> Reading<'a> {
         Ok(deleted)
     }
 
-    fn stored(&self) -> Result<Stored> {
-        use std::ops::Bound::Unbounded;
-        let bounds: Bounds = (Unbounded, Unbounded);
-        Ok(Stored(self.db.cursor_checked(&family(self.db, LOG)?, self.at(), bounds, Verify::Always)?))
+    /// The log family; none in a store that never had one, and is open for reading only.
+    fn stored(&self) -> Result<Option<Stored>> {
+        let Some(log) = self.db.family(LOG) else { return Ok(None) };
+        self.db
+            .cursor_checked(&log, self.at(), (Unbounded, Unbounded), Verify::Always)
+            .map(|cursor| Some(Stored(cursor)))
     }
 
     /// What is not in the log family, of a target and what lies below it.
@@ -221,10 +232,12 @@ impl<'a> Reading<'a> {
     /// The events that a walk finds in the log family alone.
     pub(crate) fn stored_page(&self, plan: Plan) -> Result<Vec<Event>> {
         let mut events = Vec::new();
-        walk(&mut self.stored()?, &plan, |key, value| {
-            events.push(Event::decode(key, value)?);
-            Ok(true)
-        })?;
+        if let Some(mut stored) = self.stored()? {
+            walk(&mut stored, &plan, |key, value| {
+                events.push(Event::decode(key, value)?);
+                Ok(true)
+            })?;
+        }
         Ok(events)
     }
 
@@ -250,12 +263,18 @@ impl<'a> Reading<'a> {
             *batch = granted();
             Ok(())
         };
-        let mut stored = self.stored()?;
+        let (Some(log), Some(mut stored)) = (self.db.family(LOG), self.stored()?) else { return Ok(()) };
         walk(&mut stored, &plan, |key, value| {
             let event = Event::decode(key, value)?;
             if event.payload.find(|field| matches!(field, Field::OldKept(_)).then_some(())).is_some() {
+                let mut expiry = None;
+                self.db.get_checked(&log, key, self.at(), Verify::Always, &mut |record| {
+                    let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
+                    expiry = entry.ok().flatten().map(|entry| entry.bytes.to_vec());
+                })?;
+                let entries: Vec<(u16, &[u8])> = expiry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
                 let (key, value) = self.with_old(event)?.encode()?;
-                batch.push(LOG_ID, Kind::Put, &key, &value, sealer)?;
+                batch.push_given(LOG_ID, Kind::Put, &key, &value, &entries, sealer)?;
                 if batch.len() >= AT_ONCE {
                     commit(&mut batch)?;
                 }

@@ -23,7 +23,7 @@ use waxseal_meta::{Emitter, Seal, Sealer};
 use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
-use crate::families::{LOG_ID, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
+use crate::families::{LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
 use crate::hooks::Hooks;
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
@@ -34,7 +34,7 @@ use crate::payload::Payload;
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
 use crate::registration::{Mode, Options, Registration, check_options};
-use crate::registry::{self, check_target, event_at, retention_of};
+use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
 use crate::target::{NoTables, Schema, Target};
@@ -88,7 +88,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// The store is open: reads what is registered. Nobody may have written to it yet. `sealer` is the store's keeper, and
-    /// emits by `emitter`. Errors: as of reads; `Invalid` if the store was opened without the families.
+    /// emits by `emitter`. Errors: as of reads.
     pub fn attach(self, db: Db, sealer: Arc<Sealer>) -> Result<Registrar> {
         let Prepared { setup, witness, .. } = self;
         for (_, line) in db.chronicle() {
@@ -99,7 +99,8 @@ impl Prepared {
         each_row(&db, SESSIONS, |key, value| {
             witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
         })?;
-        let registrations = registry::load(&db)?;
+        let mut registrations = Vec::new();
+        each_row(&db, REGISTRY, |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
         let hooks = Hooks {
             db,
             sealer,
@@ -130,7 +131,9 @@ impl Prepared {
 }
 
 fn each_row(db: &Db, name: &str, mut see: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-    let mut cursor = db.cursor_checked(&family(db, name)?, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
+    // A store that never had these families, and is open for reading only, has nothing in them.
+    let Some(family) = db.family(name) else { return Ok(()) };
+    let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
     cursor.first()?;
     while cursor.valid() {
         see(cursor.key(), cursor.value())?;

@@ -11,19 +11,17 @@
 //! new word and still finds the old snapshot waits for `change`.
 //! Crash: the row is in the log of commits where it took effect, and the snapshot is built of the rows that are there.
 
-use std::ops::Bound::Unbounded;
-
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::Db;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
-use waxseal_lsm::options::{CfOptions, Verify};
+use waxseal_lsm::options::CfOptions;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Kind;
 
 use crate::event::Event;
-use crate::families::{REGISTRY, REGISTRY_ID, family, granted};
+use crate::families::{REGISTRY_ID, granted};
 use crate::hooks::{Hooks, push_event, rules_of};
 use crate::key::LogKey;
 use crate::matching::{Families, Snapshot};
@@ -32,18 +30,6 @@ use crate::payload::{Field, Payload};
 use crate::registration::Registration;
 use crate::sessions::Session;
 use crate::target::{SYSTEM_KEYSPACE, Schema, Target};
-
-/// Everything that is registered in a store, as its rows say.
-pub(crate) fn load(db: &Db) -> Result<Vec<Registration>> {
-    let mut cursor = db.cursor_checked(&family(db, REGISTRY)?, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
-    let mut registrations = Vec::new();
-    cursor.first()?;
-    while cursor.valid() {
-        registrations.push(Registration::decode(cursor.key(), cursor.value())?);
-        cursor.next()?;
-    }
-    Ok(registrations)
-}
 
 /// A snapshot of registrations, for the families that there are.
 pub(crate) fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {

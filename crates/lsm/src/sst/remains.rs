@@ -305,10 +305,11 @@ impl<'a> Walk<'a> {
 
     /// Something is lost or was hit, which is why the sum of the block does not fit.
     fn has_losses(&self) -> bool {
-        self.hit_beside || self.items.iter().any(|item| match item {
-            Item::Gap(_) => true,
-            Item::Whole(kept) => kept.check == Check::CompanionDamaged,
-        })
+        self.hit_beside
+            || self.items.iter().any(|item| match item {
+                Item::Gap(_) => true,
+                Item::Whole(kept) => kept.check == Check::CompanionDamaged,
+            })
     }
 
     /// With the bits turned back that were found, the sum fits.

@@ -91,11 +91,11 @@ pub(crate) fn check_lines(db: &Db, at: &str) -> Result<()> {
 /// A keeper that retains some versions, whatever it keeps else.
 pub(crate) struct Retaining(pub(crate) Arc<dyn Companions>);
 
-/// True for the versions that are retained: every eighth.
+/// True for the versions that are retained: few, since they stay for ever.
 pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
     match kind {
-        Kind::Put => hash(value).is_multiple_of(8),
-        _ => hash(key).is_multiple_of(8),
+        Kind::Put => hash(value).is_multiple_of(32),
+        _ => hash(key).is_multiple_of(32),
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) fn all() {
     families_made_anew();
     explained();
     retained();
+    retained_beyond_its_family();
+    before_the_log();
     rights();
     notes();
 }
@@ -247,6 +249,44 @@ fn retained() {
         store.wall.0.fetch_add(2_000_000, SeqCst);
         assert_eq!(events(), 0, "{mode:?}");
     }
+}
+
+/// An event that has a time to end keeps it when its family goes and its old value is written into its row.
+fn retained_beyond_its_family() {
+    let mut store = store(DEFERRED);
+    let target = Target::key("kept", *b"k");
+    let retention = Some(std::time::Duration::from_secs(1));
+    let options =
+        Options { mode: Mode::Deferred, values: Values::OldNew, history: true, retention, ..Options::default() };
+    store.registrar.register(&target, None, Some(options), None).unwrap();
+    for value in [b"1", b"2"] {
+        store.put("kept", b"k", value).unwrap();
+    }
+    store.renew("kept").unwrap();
+    let events = store.registrar.query_all(&target, None, None).unwrap();
+    assert_eq!(events.len(), 2);
+    assert!(events[1].payload.fields().contains(&Field::OldValue(Image::Value(b"1".to_vec()))));
+    store.wall.0.fetch_add(2_000_000, SeqCst);
+    assert!(store.registrar.query_all(&target, None, None).unwrap().is_empty());
+}
+
+/// A store that was made before there were registry and log opens for reading, and says that nothing happened.
+fn before_the_log() {
+    let sim = SimFs::new(5);
+    let old = waxseal_lsm::db::Parts { env: sim.env(1), ..waxseal_lsm::db::Parts::real() };
+    Db::open("/store".as_ref(), Default::default(), old).unwrap().close().unwrap();
+    let env = sim.env(2);
+    let prepared = Registrar::prepare(Setup::new(&env));
+    let sealer = Arc::new(waxseal_meta::Sealer::new().emitting(prepared.emitter.clone()));
+    let families = prepared.families.clone();
+    let parts = waxseal_lsm::db::Parts { env, companions: sealer.clone(), families, ..waxseal_lsm::db::Parts::real() };
+    let db = Db::open_read_only("/store".as_ref(), Default::default(), parts).unwrap();
+    let registrar = prepared.attach(db, sealer).unwrap();
+    let target = Target::family("default");
+    assert!(registrar.query_all(&target, None, None).unwrap().is_empty());
+    assert_eq!(registrar.query_latest(&target, None, None).unwrap(), None);
+    let refused = registrar.register(&target, update(), None, None).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::ReadOnly);
 }
 
 /// Who may not, does not.
