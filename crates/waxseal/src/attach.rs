@@ -46,8 +46,6 @@ pub(crate) fn attach(
     prepared: Option<Prepared>,
 ) -> Result<Watching> {
     match (prepared, keeper) {
-        // It was never opened with one, and is only read.
-        _ if engine.family(REGISTRY).is_none() => Ok(Watching::Nobody),
         (Some(prepared), Some(keeper)) => match prepared.attach(engine.clone(), keeper.clone()) {
             Ok(registrar) => Ok(Watching::Registrar(registrar)),
             Err(error) if error.is_corruption() => {

@@ -643,7 +643,10 @@ fn a_store_without_registry_is_refused_where_something_is_registered() -> Result
     is_invalid(db.column_family("system_metadata.log"));
     assert_eq!(db.nobody().column_family("default")?.name(), "default");
     db.close()?;
-    is_invalid(Db::open_read_only(&path)?.registrations()); // it has none, and none is made
+    let read_only = Db::open_read_only(&path)?; // it has none, and none is made
+    assert_eq!((read_only.registrations()?, read_only.query_all("default", "*")?.len()), (vec![], 0));
+    is_invalid(read_only.column_family("system_metadata.log"));
+    drop(read_only);
     let db = Db::open(&path)?; // from now on it has one
     assert_eq!(db.registrations()?, []);
     db.close()?;
