@@ -495,6 +495,13 @@ fn names_that_need_escaping() -> Result<()> {
         assert_eq!(events.len(), 1, "{text}");
         assert_eq!(events[0].key.target, target);
     }
+    // A key that no target can name is not written where it would have to be named.
+    let long = vec![0; waxseal::MAX_KEY_BYTES];
+    is_invalid(cf.put(&long, "value"));
+    assert_eq!(cf.get(&long)?, None);
+    db.column_family("unwatched")?.put(&long, "value")?;
+    db.unregister(Target::family("odd.name:with,all"), "*")?;
+    cf.put(&long, "value")?;
     Ok(())
 }
 
