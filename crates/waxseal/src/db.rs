@@ -17,7 +17,7 @@ use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::read::{Bounds, UserCursor};
 use waxseal_lsm::record::Record;
 use waxseal_meta::{Counts, Sealer};
-use waxseal_registry::{Registrar, Session as Who, Verb};
+use waxseal_registry::{Session as Who, Verb};
 
 use crate::attach::Watching;
 use crate::batch::Batch;
@@ -237,12 +237,20 @@ pub(crate) fn refuse_system(name: &str) -> Result<()> {
     )))
 }
 
-impl Drop for Inner {
-    /// Before the engine goes: events that wait are written, and nobody writes any more.
-    fn drop(&mut self) {
-        if let Ok(registrar) = self.watching.registrar() {
-            let _ = registrar.close();
+impl Inner {
+    /// Before the engine goes: events that wait are written, and nobody writes any more. In a forked child the thread that writes them
+    /// does not exist, and nothing is its own to write.
+    fn end_events(&self) -> Result<()> {
+        match self.watching.registrar() {
+            Ok(registrar) if self.engine.snapshot().is_ok() => registrar.close(),
+            _ => Ok(()),
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let _ = self.end_events();
     }
 }
 
@@ -459,7 +467,7 @@ impl Db {
     pub fn close(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.closed.store(true, Ordering::Release);
-        let written = self.inner.watching.registrar().map_or(Ok(()), Registrar::close);
+        let written = self.inner.end_events();
         self.inner.engine.close().and(written)
     }
 }
