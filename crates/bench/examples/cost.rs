@@ -2,13 +2,23 @@
 //!
 //! `cost OPERATION COUNT DIR [plain]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
 //! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
-//! is what the store costs.
+//! is what the store costs. `engine` and `registrar` are puts below the face, on a store with a registry in which nothing is
+//! registered: through the engine's own commit, and through the registrar's (for `scripts/gate_cost.sh`).
 
 use std::hint::black_box;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use waxseal::{ColumnFamily, Compression, Db, Durability};
 use waxseal_bench::workload::{Keys, Random, Values};
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{Family, Parts};
+use waxseal_lsm::env::{Env, SeededRandom};
+use waxseal_lsm::options::{CfOptions, Settings};
+use waxseal_lsm::record::Kind;
+use waxseal_meta::Sealer;
+use waxseal_registry::{Registrar, Setup};
 
 /// Many times what the simulated caches hold, and little enough for valgrind.
 const RECORDS: u64 = 20_000;
@@ -19,10 +29,20 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor COUNT DIR [plain]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor|engine|registrar COUNT DIR [plain]"
         );
         return ExitCode::from(2);
     };
+    if let "engine" | "registrar" = operation.as_str() {
+        let is_engine = operation == "engine";
+        return match count.parse().map_err(Into::into).and_then(|count| below(is_engine, count, Path::new(dir))) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("cost: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let is_plain = kind.first().is_some_and(|kind| kind == "plain");
     match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir, is_plain)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,6 +78,65 @@ fn run(operation: &str, count: u64, dir: &str, is_plain: bool) -> Outcome {
     // No close: what a store does then is not the operation's.
     std::mem::forget((db, records));
     Ok(())
+}
+
+/// A store below the face, with a registry in which nothing is registered.
+struct Below {
+    db: waxseal_lsm::db::Db,
+    family: Family,
+    registrar: Registrar,
+    batch: Batch,
+}
+
+fn below(is_engine: bool, count: u64, dir: &Path) -> Outcome {
+    // The same random numbers for both, so that they do the same.
+    let env = Env { random: Arc::new(SeededRandom::new(1)), ..Env::real() };
+    let prepared = Registrar::prepare(Setup::new(&env));
+    let sealer = Arc::new(Sealer::new().emitting(prepared.emitter.clone()));
+    let mut families = vec![("default".to_owned(), CfOptions::default())];
+    families.extend(prepared.families.clone());
+    let parts = Parts {
+        env,
+        companions: sealer.clone(),
+        families,
+        chronicle: Some(prepared.chronicle.clone()),
+        ..Parts::real()
+    };
+    let db = waxseal_lsm::db::Db::open(dir, Settings::default(), parts)?;
+    let family = db.family("default").ok_or("no family")?;
+    let registrar = prepared.attach(db.clone(), sealer)?;
+    let mut store = Below { db, family, registrar, batch: Batch::new() };
+    let mut keys = Keys::new(RECORDS, 16, 0).ok_or("sixteen digits are enough")?;
+    let mut values = Values::new(100, 1, 1);
+    for i in 0..RECORDS / 10 {
+        store.through_the_engine(keys.written(i), values.value())?;
+    }
+    let mut random = Random::new(7);
+    for _ in 0..count {
+        let (key, value) = (keys.written(random.below(RECORDS)), values.value());
+        match is_engine {
+            true => store.through_the_engine(key, value)?,
+            false => store.through_the_registrar(key, value)?,
+        }
+    }
+    std::mem::forget(store);
+    Ok(())
+}
+
+impl Below {
+    #[inline(never)]
+    fn through_the_engine(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
+        self.batch.clear();
+        self.batch.push(self.family.id(), Kind::Put, key, value, self.db.companions())?;
+        self.db.commit(&mut self.batch, Durability::Os).map(drop)
+    }
+
+    #[inline(never)]
+    fn through_the_registrar(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
+        self.batch.clear();
+        self.batch.push(self.family.id(), Kind::Put, key, value, self.db.companions())?;
+        self.registrar.commit(&mut self.batch, Durability::Os, None, &[]).map(drop)
+    }
 }
 
 fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, mut values: Values) -> Outcome {
