@@ -3,7 +3,8 @@
 //! ```text
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
 //! run      flip     killloop   one step after the other | one bit flipped in a copy | one process killed
-//! metahive                     the claims about seals, an experiment each
+//! metahive            wasef    the claims about seals | about registry and log, an experiment each
+//! experiment  rounds  node  content    a size, a directory, lines | sides in turn | a store without a face | records
 //!    \       |        /
 //!        engine                one small trait, one adapter a store
 //!    /       |        \
@@ -18,16 +19,21 @@
 )]
 
 pub mod child;
+mod content;
 pub mod engine;
+mod experiment;
 pub mod flip;
 pub mod gate;
 pub mod heap;
 pub mod killloop;
 pub mod measure;
 pub mod metahive;
+mod node;
 pub mod peers;
+mod rounds;
 pub mod run;
 pub mod stats;
+pub mod wasef;
 pub mod workload;
 
 /// What went wrong, in words: a driver hands it on to a person.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use waxseal_bench::engine::{Name, Settings};
 use waxseal_bench::run::{Plan, Step, run};
-use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers};
+use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, wasef};
 
 #[global_allocator]
 static ALLOCATOR: heap::Watched = heap::Watched;
@@ -30,6 +30,8 @@ enum Experiment {
     Killloop(killloop::Line),
     /// The claims about seals, one by one, beside the paper's.
     Metahive(metahive::Line),
+    /// The claims about registry and log, one by one, beside the paper's.
+    Wasef(wasef::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
     #[command(hide = true)]
     FlipFill(flip::FillLine),
@@ -117,6 +119,7 @@ fn main() -> ExitCode {
         Experiment::Flip(line) => flip::flip(&line),
         Experiment::Killloop(line) => killloop::killloop(&line),
         Experiment::Metahive(line) => metahive::metahive(&line),
+        Experiment::Wasef(line) => wasef::wasef(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
         Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),

@@ -3,21 +3,21 @@
 //! A round measures every side once, in order in even rounds and in reverse in odd ones (A B B A). What is judged is the median
 //! over rounds of what one side took more than another within the round, by its bootstrap bounds.
 
-use super::Run;
 use crate::Outcome;
+use crate::experiment::Run;
 use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval};
 
 /// Nanoseconds an operation, by round and side.
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     times: Vec<Vec<f64>>,
     seed: u64,
 }
 
 /// Rounds at least, for an interval to be given.
-pub(super) const LEAST: usize = MEDIAN_SAMPLES;
+pub(crate) const LEAST: usize = MEDIAN_SAMPLES;
 
 /// Measures `sides` sides in turn, `rounds` times or until the run is over. `measure` answers nanoseconds an operation.
-pub(super) fn alternate(
+pub(crate) fn alternate(
     run: &Run,
     sides: usize,
     rounds: usize,
@@ -29,7 +29,7 @@ pub(super) fn alternate(
 }
 
 /// The same where one measurement gives several numbers.
-pub(super) fn alternate_many<const N: usize>(
+pub(crate) fn alternate_many<const N: usize>(
     run: &Run,
     sides: usize,
     rounds: usize,
@@ -57,28 +57,28 @@ pub(super) fn alternate_many<const N: usize>(
 
 impl Rounds {
     /// Rounds done.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.times.len()
     }
 
     /// What a side took, the median.
-    pub(super) fn of(&self, side: usize) -> f64 {
+    pub(crate) fn of(&self, side: usize) -> f64 {
         median(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>())
     }
 
     /// The bounds of what a side took.
-    pub(super) fn interval_of(&self, side: usize) -> Option<Interval> {
+    pub(crate) fn interval_of(&self, side: usize) -> Option<Interval> {
         median_interval(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>(), self.seed)
     }
 
     /// What `side` took more than `base`, in nanoseconds.
-    pub(super) fn more(&self, side: usize, base: usize) -> Option<Interval> {
+    pub(crate) fn more(&self, side: usize, base: usize) -> Option<Interval> {
         let more: Vec<f64> = self.times.iter().map(|round| round[side] - round[base]).collect();
         median_interval(&more, self.seed)
     }
 
     /// What `side` took more than `base`, in percent of `base` less what the driver itself takes.
-    pub(super) fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
+    pub(crate) fn percent(&self, side: usize, base: usize, driver: f64) -> Option<Interval> {
         let more: Vec<f64> = self
             .times
             .iter()
@@ -89,7 +89,7 @@ impl Rounds {
 }
 
 /// An interval as people read it.
-pub(super) fn shown(interval: Option<Interval>) -> String {
+pub(crate) fn shown(interval: Option<Interval>) -> String {
     match interval {
         Some(Interval { mean, low, high, .. }) => format!("{mean:+.2} ({low:+.2} .. {high:+.2})"),
         None => "undecided".into(),
@@ -104,17 +104,7 @@ mod tests {
 
     fn run() -> Run {
         let until = Instant::now() + Duration::from_secs(60);
-        Run {
-            id: "test",
-            scale: 1.0,
-            seed: 1,
-            dir: PathBuf::new(),
-            until,
-            regime: None,
-            plain_node: None,
-            state: None,
-            cells: None,
-        }
+        Run { id: "test", scale: 1.0, seed: 1, dir: PathBuf::new(), until }
     }
 
     #[test]

@@ -4,18 +4,18 @@ use crate::workload::{Keys, Random, Values, Zipf};
 use std::time::{Duration, Instant};
 
 /// Key and value of the paper.
-pub(super) const KEY_BYTES: usize = 20;
-pub(super) const VALUE_BYTES: usize = 100;
+pub(crate) const KEY_BYTES: usize = 20;
+pub(crate) const VALUE_BYTES: usize = 100;
 
 /// Keys that are all there, one behind the other.
-pub(super) struct Flat {
+pub(crate) struct Flat {
     bytes: Vec<u8>,
     each: usize,
 }
 
 impl Flat {
     /// Every key of a store of `num` records, in order.
-    pub(super) fn all(num: u64) -> Flat {
+    pub(crate) fn all(num: u64) -> Flat {
         Flat::of(num, 0..num)
     }
 
@@ -28,43 +28,43 @@ impl Flat {
     }
 
     /// `count` keys drawn by the zipfian law, spread over the store.
-    pub(super) fn zipfian(num: u64, zipf: &Zipf, random: &mut Random, count: u64) -> Flat {
+    pub(crate) fn zipfian(num: u64, zipf: &Zipf, random: &mut Random, count: u64) -> Flat {
         let draw = |_| crate::workload::fmix64(zipf.rank(random)) % num;
         Flat::of(num, (0..count).map(draw).collect::<Vec<u64>>().into_iter())
     }
 
     /// `count` keys drawn evenly.
-    pub(super) fn even(num: u64, random: &mut Random, count: u64) -> Flat {
+    pub(crate) fn even(num: u64, random: &mut Random, count: u64) -> Flat {
         Flat::of(num, (0..count).map(|_| random.below(num)).collect::<Vec<u64>>().into_iter())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.each)
     }
 }
 
 /// Values of the paper's length.
-pub(super) fn values(seed: u64, stream: u64) -> Values {
+pub(crate) fn values(seed: u64, stream: u64) -> Values {
     Values::new(VALUE_BYTES, seed, stream)
 }
 
 /// How long operations took, each of them; room is made before the clock starts.
-pub(super) struct Laps {
+pub(crate) struct Laps {
     nanos: Vec<u32>,
 }
 
 impl Laps {
-    pub(super) fn with_room(count: usize) -> Laps {
+    pub(crate) fn with_room(count: usize) -> Laps {
         Laps { nanos: Vec::with_capacity(count) }
     }
 
     #[inline]
-    pub(super) fn push(&mut self, time: Duration) {
+    pub(crate) fn push(&mut self, time: Duration) {
         self.nanos.push(u32::try_from(time.as_nanos()).unwrap_or(u32::MAX));
     }
 
     /// The mean without the slowest one in a hundred, as the paper leaves them out; 0 of nothing.
-    pub(super) fn trimmed_mean(&mut self) -> f64 {
+    pub(crate) fn trimmed_mean(&mut self) -> f64 {
         let keep = self.nanos.len() - self.nanos.len() / 100;
         if keep == 0 {
             return 0.0;
@@ -76,12 +76,12 @@ impl Laps {
     }
 
     /// Each of them, in milliseconds.
-    pub(super) fn millis(&self) -> Vec<f64> {
+    pub(crate) fn millis(&self) -> Vec<f64> {
         self.nanos.iter().map(|nanos| f64::from(*nanos) / 1e6).collect()
     }
 
     /// The middle one.
-    pub(super) fn median(&mut self) -> f64 {
+    pub(crate) fn median(&mut self) -> f64 {
         let middle = self.nanos.len() / 2;
         match self.nanos.is_empty() {
             true => 0.0,
@@ -91,7 +91,7 @@ impl Laps {
 }
 
 /// What one reading of the clock between two operations costs.
-pub(super) fn clock_nanos() -> f64 {
+pub(crate) fn clock_nanos() -> f64 {
     let mut laps = Laps::with_room(10_000);
     let mut last = Instant::now();
     for _ in 0..10_000 {

@@ -15,27 +15,27 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
 
 /// Everything.
-pub(super) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
+pub(crate) const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
 
 /// How a store is made.
 #[derive(Clone)]
-pub(super) struct Shape {
-    pub(super) env: Env,
-    pub(super) options: CfOptions,
-    pub(super) settings: Settings,
-    pub(super) listener: Arc<dyn Listener>,
+pub(crate) struct Shape {
+    pub(crate) env: Env,
+    pub(crate) options: CfOptions,
+    pub(crate) settings: Settings,
+    pub(crate) listener: Arc<dyn Listener>,
 }
 
 impl Shape {
     /// As the published runs: 256 MiB of cache, memtables of 64 MiB, no compression.
-    pub(super) fn real() -> Shape {
+    pub(crate) fn real() -> Shape {
         let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
         let settings = Settings { cache_bytes: 256 * MIB, memtable_bytes: 64 * MIB, ..Settings::default() };
         Shape { env: Env::real(), options, settings, listener: Arc::new(Silent) }
     }
 
     /// So small that a few hundred records make several blocks, tables and levels.
-    pub(super) fn small(env: Env) -> Shape {
+    pub(crate) fn small(env: Env) -> Shape {
         let options = CfOptions {
             block_bytes: 256,
             restart_interval: 4,
@@ -59,19 +59,19 @@ impl Shape {
 }
 
 /// An open store.
-pub(super) struct Node {
-    pub(super) db: Db,
-    pub(super) family: Family,
+pub(crate) struct Node {
+    pub(crate) db: Db,
+    pub(crate) family: Family,
     batch: Batch,
 }
 
 impl Node {
-    pub(super) fn open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Outcome<Node> {
+    pub(crate) fn open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Outcome<Node> {
         Ok(Node::try_open(dir, shape, companions)?)
     }
 
     /// The same, with the engine's own error.
-    pub(super) fn try_open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Result<Node> {
+    pub(crate) fn try_open(dir: &Path, shape: &Shape, companions: Arc<dyn Companions>) -> Result<Node> {
         let parts = Parts {
             env: shape.env.clone(),
             companions,
@@ -85,26 +85,26 @@ impl Node {
         Ok(Node { db, family, batch: Batch::new() })
     }
 
-    pub(super) fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+    pub(crate) fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         self.batch.clear();
         self.batch.push(self.family.id(), kind, key, value, self.db.companions())?;
         self.db.commit(&mut self.batch, durability)?;
         Ok(())
     }
 
-    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.apply(Kind::Put, key, value, Durability::Os)
     }
 
     /// A sum over all bytes of the value, as a reader would use them; none if there is none.
-    pub(super) fn touch(&self, key: &[u8]) -> Result<Option<u64>> {
+    pub(crate) fn touch(&self, key: &[u8]) -> Result<Option<u64>> {
         let mut sum = 0;
         let found = self.db.get(&self.family, key, At::Latest, &mut |record: &Record<'_>| sum = touch(record.value))?;
         Ok(found.then_some(sum))
     }
 
     /// Passes every row and touches key and value; answers how many there were, and a sum.
-    pub(super) fn scan(&self) -> Result<(u64, u64)> {
+    pub(crate) fn scan(&self) -> Result<(u64, u64)> {
         let mut cursor = self.db.cursor(&self.family, At::Latest, ALL)?;
         let (mut rows, mut sum) = (0, 0u64);
         cursor.first()?;
@@ -117,19 +117,19 @@ impl Node {
     }
 
     /// Bytes of the table files, and the records in them.
-    pub(super) fn tables(&self) -> (u64, u64) {
+    pub(crate) fn tables(&self) -> (u64, u64) {
         let metrics = self.db.metrics();
         let levels = metrics.families.iter().flat_map(|family| &family.levels);
         levels.fold((0, 0), |(bytes, records), level| (bytes + level.bytes, records + level.records))
     }
 
     /// Table files in use.
-    pub(super) fn table_files(&self) -> u64 {
+    pub(crate) fn table_files(&self) -> u64 {
         let metrics = self.db.metrics();
         metrics.families.iter().flat_map(|family| &family.levels).map(|level| level.tables as u64).sum()
     }
 
-    pub(super) fn compact(&self) -> Result<()> {
+    pub(crate) fn compact(&self) -> Result<()> {
         self.db.compact(&self.family, &ALL)
     }
 }

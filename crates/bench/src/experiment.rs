@@ -1,0 +1,165 @@
+//! What every experiment stands on: a size, a seed, a directory that goes with it, a time by which it is over; and the lines it ends with.
+
+use crate::Outcome;
+use crate::gate::{Gate, conclude};
+use crate::measure::require_space;
+use crate::stats::{Interval, Wanted};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How an experiment is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) quick: bool,
+    pub(crate) scale: Option<f64>,
+    pub(crate) seed: u64,
+    pub(crate) dir: Option<&'a Path>,
+    pub(crate) json: Option<&'a Path>,
+}
+
+/// What an experiment is called, and what it needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    pub(crate) id: &'static str,
+    /// Scales without arguments and with `--quick`.
+    pub(crate) scales: (f64, f64),
+    /// Bytes of disk at scale 1, and in any case.
+    pub(crate) disk: (u64, u64),
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) id: &'static str,
+    pub(crate) scale: f64,
+    pub(crate) seed: u64,
+    pub(crate) dir: PathBuf,
+    pub(crate) until: Instant,
+}
+
+/// Longest times, with room for the round that has begun.
+const DEFAULT: Duration = Duration::from_secs(240);
+const QUICK: Duration = Duration::from_secs(40);
+
+/// Runs an experiment in a directory of its own and prints its lines; answers the exit code. A scale that was asked for has no limit.
+pub(crate) fn conduct(ask: &Ask<'_>, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
+    let scale = ask.scale.unwrap_or(if ask.quick { needs.scales.1 } else { needs.scales.0 });
+    if !(scale.is_finite() && scale > 0.0) {
+        return Err("a scale is a number above 0".into());
+    }
+    let root = ask.dir.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let dir = root.join(format!("waxseal-{}-{}", needs.id, std::process::id()));
+    require_space(&root, needs.disk.1 + (needs.disk.0 as f64 * scale) as u64)?;
+    std::fs::create_dir_all(&dir)?;
+    let _removed = Removed(&dir);
+    let limit = match (ask.scale, ask.quick) {
+        (Some(_), false) => Duration::from_secs(24 * 3600),
+        (_, false) => DEFAULT,
+        (_, true) => QUICK,
+    };
+    println!("{}: scale {scale}, seed {}; {}", needs.id, ask.seed, machine());
+    let gates = run(Run { id: needs.id, scale, seed: ask.seed, dir: dir.clone(), until: Instant::now() + limit })?;
+    conclude(&gates, ask.json)
+}
+
+impl Run {
+    /// A size that is `full` at scale 1, never below `least`.
+    pub(crate) fn size(&self, full: u64, least: u64) -> u64 {
+        ((full as f64 * self.scale) as u64).max(least)
+    }
+
+    /// True once no further round should begin.
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// The same run with a share of the time that is left.
+    pub(crate) fn within(&self, share: f64) -> Run {
+        Run { until: Instant::now() + self.left().mul_f64(share), dir: self.dir.clone(), ..*self }
+    }
+
+    /// A line `table1.put more ns`: at most `threshold`, by the upper bound.
+    pub(crate) fn at_most(
+        &self,
+        what: &str,
+        metric: &str,
+        unit: &'static str,
+        interval: Option<Interval>,
+        threshold: f64,
+    ) -> Gate {
+        let id = format!("{}.{what}", self.id);
+        Gate::judged(&id, metric, unit, interval, Wanted::AtMost, threshold, self.seed, self.scale)
+    }
+
+    /// The same, at least.
+    pub(crate) fn at_least(
+        &self,
+        what: &str,
+        metric: &str,
+        unit: &'static str,
+        interval: Option<Interval>,
+        threshold: f64,
+    ) -> Gate {
+        let id = format!("{}.{what}", self.id);
+        Gate::judged(&id, metric, unit, interval, Wanted::AtLeast, threshold, self.seed, self.scale)
+    }
+
+    /// A count that must be zero in so many trials.
+    pub(crate) fn none(&self, what: &str, metric: &str, count: u64, trials: u64, enough: u64) -> Gate {
+        let id = format!("{}.{what}", self.id);
+        let gate = Gate::none_allowed(&id, metric, count, trials as usize, enough as usize, self.seed);
+        Gate { scale: self.scale, ..gate }
+    }
+
+    /// A share of so many trials, in percent, that is counted and not estimated.
+    pub(crate) fn counted_share(&self, what: &str, metric: &str, count: u64, trials: u64, at_least: f64) -> Gate {
+        let exact = (trials > 0).then(|| exactly(count as f64 * 100.0 / trials as f64, trials));
+        self.at_least(what, metric, "%", exact, at_least)
+    }
+
+    /// A directory of this run that is empty.
+    pub(crate) fn fresh(&self, name: &str) -> Outcome<PathBuf> {
+        let dir = self.dir.join(name);
+        match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        std::fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+}
+
+/// A number that was counted: its bounds are itself.
+pub(crate) fn exactly(value: f64, n: u64) -> Interval {
+    Interval { mean: value, low: value, high: value, n: n as usize }
+}
+
+/// A directory that goes when this is dropped.
+struct Removed<'a>(&'a Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0);
+    }
+}
+
+/// On what this runs, and how busy it is.
+fn machine() -> String {
+    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let model = text("/proc/cpuinfo");
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or("")
+        .trim_start_matches(['\t', ':', ' ']);
+    let kernel = text("/proc/sys/kernel/osrelease");
+    let load = text("/proc/loadavg");
+    let load = load.split_whitespace().next().unwrap_or("?");
+    format!("{cores} cores ({model}), Linux {}, load average {load}", kernel.trim())
+}

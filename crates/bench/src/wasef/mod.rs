@@ -1,0 +1,129 @@
+//! `wasef`: the claims about registry and log, an experiment each, beside what the paper says of the same.
+//!
+//! Every experiment asks one question, says how it asks, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric value unit
+//! threshold`. Its file begins with: question, protocol, what passes. Sizes go by `--scale`, 1 being the paper's; without it an
+//! experiment ends within five minutes and 4 GB of disk, with `--quick` within one minute.
+//!
+//! ```text
+//! throughput  latency  metasize     sides in turn, by the workload of the paper     ablate  query
+//!        \       |       /                                                              |
+//!         load                                                                          |
+//! conformance  crash  linearize  lineage                 right or wrong, nothing of time |
+//!          \      |       |        /                                                    /
+//!                     store                              a store with a registry, or without
+//! ```
+
+mod ablate;
+mod conformance;
+mod crash;
+mod latency;
+mod lineage;
+mod linearize;
+mod load;
+mod metasize;
+mod query;
+mod store;
+mod throughput;
+
+use crate::Outcome;
+use crate::experiment::{self, Needs};
+use crate::gate::Gate;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `wasef`.
+#[derive(Args, Debug)]
+pub struct Line {
+    /// Which experiment.
+    experiment: Experiment,
+    /// Ends within one minute; timings may be inconclusive.
+    #[arg(long)]
+    quick: bool,
+    /// Size; 1 is the paper's [default: what ends within five minutes].
+    #[arg(long)]
+    scale: Option<f64>,
+    /// Everything random follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where stores are made [default: a directory below the system's temporary one].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Writes the lines with their bounds to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// `conformance`: the tool [default: `waxseal` beside this program].
+    #[arg(long)]
+    tool: Option<PathBuf>,
+}
+
+/// Which experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Experiment {
+    /// Operations a second by the number of threads, with nothing, 1 % and everything registered.
+    Throughput,
+    /// How long reads and updates take.
+    Latency,
+    /// The same while the log grows.
+    Metasize,
+    /// Every call of the paper, and what must be refused.
+    Conformance,
+    /// What is logged after a kill at any I/O.
+    Crash,
+    /// From which commit on a registration holds.
+    Linearize,
+    /// Every table file comes from somewhere, and everything that was written is somewhere.
+    Lineage,
+    /// What it costs to ask.
+    Query,
+    /// From the paper's choices to ours, a step at a time.
+    Ablate,
+}
+
+/// An experiment as a program.
+type Conduct = fn(&Run) -> Outcome<Vec<Gate>>;
+
+/// One run of an experiment, and what only some of them ask for.
+struct Run {
+    run: experiment::Run,
+    tool: Option<PathBuf>,
+}
+
+impl std::ops::Deref for Run {
+    type Target = experiment::Run;
+    fn deref(&self) -> &experiment::Run {
+        &self.run
+    }
+}
+
+impl Experiment {
+    fn case(self) -> (Needs, Conduct) {
+        const MIB: u64 = 1 << 20;
+        let case = |id, run: Conduct, scales, disk| (Needs { id, scales, disk }, run);
+        match self {
+            Experiment::Throughput => case("throughput", throughput::run, (0.01, 0.001), (200_000 * MIB, 256 * MIB)),
+            Experiment::Latency => case("latency", latency::run, (0.01, 0.001), (160_000 * MIB, 256 * MIB)),
+            Experiment::Metasize => case("metasize", metasize::run, (0.01, 0.001), (100_000 * MIB, 256 * MIB)),
+            Experiment::Conformance => case("conformance", conformance::run, (0.2, 0.02), (1_500 * MIB, 64 * MIB)),
+            Experiment::Crash => case("crash", crash::run, (0.1, 0.01), (0, MIB)),
+            Experiment::Linearize => case("linearize", linearize::run, (0.2, 0.02), (1_000 * MIB, 64 * MIB)),
+            Experiment::Lineage => case("lineage", lineage::run, (0.2, 0.02), (0, MIB)),
+            Experiment::Query => case("query", query::run, (0.1, 0.01), (8_000 * MIB, 64 * MIB)),
+            Experiment::Ablate => case("ablate", ablate::run, (0.1, 0.01), (8_000 * MIB, 128 * MIB)),
+        }
+    }
+}
+
+/// The experiment.
+pub fn wasef(line: &Line) -> Outcome<u8> {
+    let (needs, conduct) = line.experiment.case();
+    let Line { quick, scale, seed, .. } = *line;
+    let ask = experiment::Ask { quick, scale, seed, dir: line.dir.as_deref(), json: line.json.as_deref() };
+    experiment::conduct(&ask, &needs, |run| {
+        println!("{PAPER}");
+        conduct(&Run { run, tool: line.tool.clone() })
+    })
+}
+
+/// On what the paper measured.
+const PAPER: &str = "the paper: 6 EC2 m1.large (2 cores, 7.5 GB each), Cassandra 1.2, three replicas; YCSB with 8 B keys, 1 KB values, \
+                     zipfian, half reads and half updates, 12 GB, from a machine of its own";
