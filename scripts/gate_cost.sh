@@ -28,8 +28,12 @@ all=$count
 count=0
 read -r -a filling <<<"$(puts engine)"
 count=$all
-read -r -a engine <<<"$(puts engine)"
-read -r -a registrar <<<"$(puts registrar)"
+# The least of five: now and then a put meets the thread behind the log, and does some of its work.
+least() {
+    for _ in 1 2 3 4 5; do puts "$1"; done | sort -n | head -1
+}
+read -r -a engine <<<"$(least engine)"
+read -r -a registrar <<<"$(least registrar)"
 awk -v n="$count" -v f="${filling[*]}" -v e="${engine[*]}" -v r="${registrar[*]}" 'BEGIN {
     split(f, fill); split(e, own); split(r, with)
     for (i = 1; i <= 3; i++) { base[i] = (own[i] - fill[i]) / n; more[i] = with[i] / n - base[i] }
