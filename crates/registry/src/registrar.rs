@@ -182,7 +182,7 @@ impl Registrar {
         let hooks = &self.shared.hooks;
         let rules = hooks.db.rules();
         if rules & 1 == 0
-            && let Some(last) = hooks.db.commit_under(batch, durability, rules, &mut |_| {})?
+            && let Some(last) = hooks.db.commit_unheard(batch, durability, rules)?
         {
             return Ok(last);
         }
