@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests damage and remove files that the store made")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,8 +11,9 @@ use waxseal::registry::{
     Asker, Authorizer, Event, Field, Identity, Image, Lies, Mode, Operation, Paging, Payload, Query, RegisterOptions,
     Ring, Scope, Target, Time, Values, WhenFull,
 };
+use waxseal::env::{self, Env, Fs, ManualClock, MemoryFs, SeededRandom};
 use waxseal::{
-    Batch, Builder, CfOptions, ColumnFamily, Db, Durability, Error, ErrorKind, Result, Session, WriteOptions,
+    Batch, Builder, CfOptions, ColumnFamily, Db, Durability, Error, ErrorKind, KIB, Result, Session, WriteOptions,
 };
 
 const SYSTEM: [&str; 5] = [
@@ -810,6 +812,65 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
         let db = Db::open(&path)?; // what is lost is lost, as was said; the rest goes on
         db.column_family("users")?.put("john", "34")?;
         db.registrations()?;
+    }
+    Ok(())
+}
+
+/// The files of a store but for the manifest, after a life in which nothing is registered: through flushes, compactions, a
+/// family that goes, a session that writes, and a reopen.
+fn files_of(registry: bool) -> Result<BTreeMap<String, Vec<u8>>> {
+    let (fs, clock) = (Arc::new(MemoryFs::new()), Arc::new(ManualClock::default()));
+    let dir = Path::new("/store");
+    for life in 0..2 {
+        let env = Env {
+            fs: fs.clone(),
+            clock: clock.clone(),
+            random: Arc::new(SeededRandom::new(40 + life)),
+            work: env::Mode::Stepped,
+        };
+        let db = Db::builder(dir).env(env).registry(registry).memtable_bytes(16 * KIB).open()?;
+        let users = db.column_family("users")?;
+        let writer = if registry { db.session("alice")?.column_family("users")? } else { users.clone() };
+        for n in 0..3000u32 {
+            let key = (n * 7919 % 1000).to_be_bytes();
+            match n % 10 {
+                0 => users.delete(key)?,
+                1 => users.put_with(key, n.to_le_bytes(), WriteOptions::new().insert())?,
+                2 => {
+                    let mut batch = db.batch();
+                    batch.put(&users, key, "batch").delete(&users, n.to_le_bytes());
+                    batch.commit(Durability::Os)?;
+                }
+                _ => writer.put(key, [n as u8; 40])?,
+            }
+            clock.advance_nanos(1_000);
+            while n % 50 == 0 && db.step()? {}
+        }
+        db.column_family("guests")?.put("guest", "1")?;
+        db.drop_column_family("guests")?;
+        db.settle()?;
+        users.put("last", "in the log")?;
+        db.close()?;
+    }
+    let mut files = BTreeMap::new();
+    for name in fs.list(dir)? {
+        if !name.starts_with("MANIFEST") && name != "CURRENT" {
+            let file = fs.open(&dir.join(&name), env::Open::Read)?;
+            let mut bytes = vec![0; file.len()? as usize];
+            file.read_at(&mut bytes, 0)?;
+            files.insert(name, bytes);
+        }
+    }
+    Ok(files)
+}
+
+#[test]
+fn a_store_in_which_nothing_is_registered_is_byte_for_byte_one_without_a_registry() -> Result<()> {
+    let (with, without) = (files_of(true)?, files_of(false)?);
+    assert_eq!(with.keys().collect::<Vec<_>>(), without.keys().collect::<Vec<_>>());
+    assert!(with.keys().filter(|name| name.ends_with(".tbl")).count() > 0, "{:?}", with.keys());
+    for (name, bytes) in &with {
+        assert!(*bytes == without[name], "{name} differs");
     }
     Ok(())
 }
