@@ -487,7 +487,7 @@ impl Hooks {
     fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
         let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
-        if self.db.family(name).is_some() && !self.db.is_read_only() {
+        if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             self.db.flush()?;
             Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
@@ -502,6 +502,17 @@ impl Hooks {
             let emitted = |(key, value)| Emitted { family: LOG_ID, key, seqno, value, companion: Vec::new() };
             event.encode().ok().map(emitted).into_iter().collect()
         })
+    }
+}
+
+impl Hooks {
+    /// False if no event can say that its old value stands among the versions of its key: nothing was registered since the store was
+    /// opened, and nothing is in the log.
+    fn may_hold_old_values(&self) -> Result<bool> {
+        let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
+        let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
+        rows.first()?;
+        Ok(self.db.rules() as u32 != 0 || rows.valid())
     }
 }
 
