@@ -125,6 +125,11 @@ pub mod companion {
             Some(byte) if begins(*byte) => return take_slowly(reader),
             _ => return Ok(&rest[..0]),
         };
+        // Some have one short skippable entry behind it.
+        let length = match rest.get(length..length + 2) {
+            Some([kind, short]) if SKIPPABLE.contains(kind) && *short < 0x80 => length + 2 + usize::from(*short),
+            _ => length,
+        };
         match rest.get(length) {
             Some(byte) if begins(*byte) => take_slowly(reader),
             _ => reader.bytes(length),
@@ -169,6 +174,29 @@ pub struct Record<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn companions_are_taken_whole_or_refused_whichever_way_they_are_walked() {
+        let word = [&[companion::WORD8][..], &[7; 8]].concat();
+        let (stamp, list) = ([0x3C, 3, 1, 2, 3], [companion::LIST, 1, 9]);
+        let long = [&[0x55, 0x80, 1][..], &[5; 128]].concat();
+        let parts: [&[u8]; 6] = [&[], &word, &stamp, &list, &long, &[companion::MARKS, 1, 1]];
+        for first in parts {
+            for second in parts {
+                for third in parts {
+                    let all = [first, second, third].concat();
+                    for behind in [&[][..], &[Kind::Put as u8, 4]] {
+                        let bytes = [&all, behind].concat();
+                        assert_eq!(companion::take(&mut Reader::new(&bytes)).unwrap(), all);
+                    }
+                    let whole = [first.len(), first.len() + second.len(), all.len()];
+                    for cut in (1..all.len()).filter(|cut| !whole.contains(cut)) {
+                        assert!(companion::take(&mut Reader::new(&all[..cut])).is_err(), "{all:?} cut at {cut}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn kinds_are_four_bits_apart() {
