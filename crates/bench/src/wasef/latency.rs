@@ -49,7 +49,9 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         turn += 1;
         let script = load.script(&mut Random::stream(run.seed, turn / SIDES.len() as u64), count, 50);
         stores[side].db.settle()?;
-        play(&load, &stores[side], &script, &mut values(run.seed, turn), &mut histograms[side])
+        let times = play(&load, &stores[side], &script, &mut values(run.seed, turn), &mut histograms[side])?;
+        stores[side].db.settle()?; // what is left to do behind it is not the next side's
+        Ok(times)
     })?;
     told("reads", &reads, driver, &histograms, 0, "+3 %");
     told("updates", &updates, driver, &histograms, 1, "+15 %");

@@ -44,7 +44,9 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         turn += 1;
         let script = load.script(&mut Random::stream(run.seed, turn / SHARES.len() as u64), count, 50);
         stores[side].db.settle()?;
-        play(&load, &stores[side], &script, &mut values(run.seed, turn))
+        let times = play(&load, &stores[side], &script, &mut values(run.seed, turn))?;
+        stores[side].db.settle()?; // what is left to do behind it is not the next side's
+        Ok(times)
     })?;
     let driver = clock_nanos();
     let mut gates = Vec::new();
