@@ -832,7 +832,7 @@ fn files_of(registry: bool) -> Result<BTreeMap<String, Vec<u8>>> {
         let users = db.column_family("users")?;
         let writer = if registry { db.session("alice")?.column_family("users")? } else { users.clone() };
         for n in 0..3000u32 {
-            let key = (n * 7919 % 1000).to_be_bytes();
+            let key = (n * 7919 % 1000).to_le_bytes();
             match n % 10 {
                 0 => users.delete(key)?,
                 1 => users.put_with(key, n.to_le_bytes(), WriteOptions::new().insert())?,
