@@ -2,56 +2,16 @@
 //! is about time may be undecided.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
-use std::process::Command;
+mod lines;
 
-/// Runs an experiment; answers its lines (verdict, id) and its exit code.
-fn lines(arguments: &[&str]) -> (Vec<(String, String)>, i32) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let json = dir.path().join("gates.json");
-    let done = Command::new(env!("CARGO_BIN_EXE_waxseal-bench"))
-        .arg("metahive")
-        .args(arguments)
-        .args(["--quick", "--dir"])
-        .arg(dir.path())
-        .arg("--json")
-        .arg(&json)
-        .output()
-        .expect("the program starts");
-    let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        if matches!(words[0], "PASS" | "FAIL" | "INCONCLUSIVE") {
-            assert_eq!(words.len(), 6, "{line}");
-            assert!(words[3] == "-" || words[3].parse::<f64>().is_ok(), "{line}");
-            assert!(words[5].parse::<f64>().is_ok(), "{line}");
-            lines.push((words[0].to_owned(), words[1].to_owned()));
-        }
-    }
-    assert!(!lines.is_empty(), "{arguments:?}: {text}{complaint}");
-    let gates: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&json).expect("the file is written")).expect("objects");
-    assert_eq!(gates.as_array().map(Vec::len), Some(lines.len()));
-    assert!(gates[0]["n"].is_u64() && gates[0]["scale"].is_f64(), "{gates}");
-    let code = done.status.code().unwrap_or(-1);
-    let has = |verdict: &str| lines.iter().any(|(found, _)| found == verdict);
-    let expected = match (has("FAIL"), has("INCONCLUSIVE")) {
-        (true, _) => 6,
-        (false, true) => 7,
-        (false, false) => 0,
-    };
-    assert_eq!(code, expected, "{text}{complaint}");
-    (lines, code)
+/// Runs an experiment, and holds its lines to their shape.
+fn lines(arguments: &[&str]) {
+    lines::lines("metahive", arguments);
 }
 
-/// All lines of an experiment pass, but those that measure time.
-fn passes(arguments: &[&str], timed: &[&str]) {
-    let (lines, _) = lines(arguments);
-    for (verdict, id) in &lines {
-        let is_timed = timed.iter().any(|part| id.contains(part));
-        assert!(verdict == "PASS" || is_timed, "{verdict} {id}");
-    }
+/// All lines of an experiment pass, but those that measure time or need another program.
+fn passes(arguments: &[&str], others: &[&str]) {
+    lines::passes("metahive", arguments, others);
 }
 
 #[test]
