@@ -20,7 +20,7 @@ under() {
     local tool=()
     while [[ $1 != -- ]]; do tool+=("$1") && shift; done
     rm -rf "$dir/store"
-    "${tool[@]}" "$cost" "$2" "$3" "$dir/store"
+    "${tool[@]}" "$cost" "$2" "$3" "$dir/store" plain
 }
 
 # Instructions, reads and writes of data, misses of the first and of the last level: five numbers.
