@@ -24,7 +24,7 @@ use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
 use crate::families::{LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, next_number};
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
 use crate::matching::{Matching, Snapshot};
@@ -102,6 +102,7 @@ impl Prepared {
         let mut registrations = Vec::new();
         each_row(&db, REGISTRY, |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
         let hooks = Hooks {
+            number: next_number(),
             db,
             sealer,
             witness,
@@ -194,7 +195,7 @@ impl Registrar {
     #[inline]
     pub fn commit_one(
         &self,
-        draft: &Draft<'_>,
+        draft: Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
         who: Option<&Session>,

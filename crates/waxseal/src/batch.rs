@@ -195,7 +195,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
         // Something is registered. The registrar encodes the operation, with or without a stamp.
         let verb = if is_insert { Verb::Insert } else { Verb::Update };
         let registrar = inner.watching.registrar()?;
-        return registrar.commit_one(&write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
+        return registrar.commit_one(write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
     }
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
