@@ -21,6 +21,10 @@ pub enum Bug {
     SessionRowLate,
     ClockForgetsRestart,
     OldValueOfOwnBatchMissed,
+    QuarantineNotTold,
+    QuarantineNotMadeUp,
+    SessionNumberGivenAgain,
+    DamagedSessionStopsFlush,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -141,7 +145,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 9] = [
+    pub const OF_REGISTRY: [Bug; 13] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -151,6 +155,10 @@ impl Bug {
         Bug::SessionRowLate,
         Bug::ClockForgetsRestart,
         Bug::OldValueOfOwnBatchMissed,
+        Bug::QuarantineNotTold,
+        Bug::QuarantineNotMadeUp,
+        Bug::SessionNumberGivenAgain,
+        Bug::DamagedSessionStopsFlush,
     ];
 }
 

@@ -23,7 +23,9 @@ use waxseal_meta::{Emitter, Seal, Sealer};
 use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
-use crate::families::{LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
+use crate::families::{
+    LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
+};
 use crate::hooks::Hooks;
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
@@ -33,6 +35,7 @@ use crate::operation::{Group, Operation, Operations};
 use crate::payload::Payload;
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
+use crate::quarantine::{self, Case};
 use crate::registration::{Mode, Options, Registration, check_options};
 use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
@@ -95,12 +98,10 @@ impl Prepared {
             Line::decode(&line).map(|line| witness.meet(line.time))?;
         }
         let mut operations = Operations::new();
-        each_row(&db, SCHEMA, |key, value| operations.load(key, value).map(|_| ()))?;
-        each_row(&db, SESSIONS, |key, value| {
-            witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
-        })?;
+        each_row(&db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+        take_up_sessions(&db, &witness)?;
         let mut registrations = Vec::new();
-        each_row(&db, REGISTRY, |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
+        each_row(&db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
         let hooks = Hooks {
             db,
             sealer,
@@ -130,14 +131,17 @@ impl Prepared {
     }
 }
 
-fn each_row(db: &Db, name: &str, mut see: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-    // A store that never had these families, and is open for reading only, has nothing in them.
-    let Some(family) = db.family(name) else { return Ok(()) };
-    let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
-    cursor.first()?;
-    while cursor.valid() {
-        see(cursor.key(), cursor.value())?;
-        cursor.next()?;
+/// Loads the sessions that there are, and sees to it that no number stands for two of them. The rows of some may be gone: then something
+/// of their family is in quarantine, or was, or cannot be read now.
+fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
+    let cases = if db.is_read_only() { Vec::new() } else { quarantine::make_up(db, &witness.clock)? };
+    let of_sessions = cases.iter().filter(|case| case.family == SESSIONS);
+    of_sessions.for_each(|case| witness.sessions.leap(case.until.as_ref().map_or(case.since, |(until, _)| *until)));
+    let damaged = readable_rows(db, SESSIONS, &mut |key, value| {
+        witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
+    })?;
+    if damaged {
+        witness.sessions.leap(witness.clock.now());
     }
     Ok(())
 }
@@ -419,6 +423,11 @@ impl Registrar {
         db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)
     }
 
+    /// Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+    pub fn quarantined(&self) -> Result<Vec<Case>> {
+        quarantine::read(&self.shared.hooks.db)
+    }
+
     /// Waits until every event of mode async that was taken so far is in the log.
     pub fn drain(&self) -> Result<()> {
         while self.shared.hooks.write_waiting()? {}
@@ -472,14 +481,14 @@ impl Registrar {
 }
 
 impl Shared {
-    /// The session of a number in a record. One that cannot be found is nobody.
+    /// The session of a number in a record.
     fn session(&self, id: u64) -> Session {
         let db = &self.hooks.db;
         let found = self.hooks.witness.session(id, |key, visit| {
             let sessions = family(db, SESSIONS)?;
             db.get_checked(&sessions, key, At::Latest, Verify::Always, &mut |record| visit(record.value))
         });
-        found.unwrap_or_default()
+        found.unwrap_or_else(|_| Session::unknown(id))
     }
 }
 

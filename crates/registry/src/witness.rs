@@ -4,6 +4,7 @@
 //! emit      a stamped record is flushed -> the row of its event, in the same edit
 //! line      a piece of work is done -> a line of the chronicle, in the edit that makes it true
 //! rows      lines that the manifest has no room for -> the rows of their events
+//! quarantined  something is barred or fenced, or is so no longer -> its row, in the same edit
 //! ```
 //!
 //! Holds: it waits for nobody and takes no lock that a commit holds. It shows the clock every time that it meets, so that after a
@@ -15,7 +16,7 @@ use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
+use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Quarantine, Work};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
@@ -24,7 +25,8 @@ use waxseal_meta::{Emitter, Sealer};
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
 use crate::emission::{Done, event_of, expires};
-use crate::families::{LOG_ID, SESSIONS_ID};
+use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
+use crate::quarantine::Row;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
 /// Clock and sessions of one store, and what the engine calls.
@@ -49,7 +51,8 @@ impl Witness {
         }
     }
 
-    /// The session of a number: one that was met, or that `find` shows the row of. A row that is gone leaves the number.
+    /// The session of a number: one that was met, or that `find` shows the row of. One whose row is gone, or damaged, is said to be
+    /// unknown, and nothing is held up. Errors: those of `find` that are of no damage.
     pub(crate) fn session(
         &self,
         id: u64,
@@ -59,8 +62,12 @@ impl Witness {
             return Ok(session);
         }
         let mut identity = None;
-        find(&session_key(id), &mut |value| identity = Some(Identity::read(value)))?;
-        self.sessions.load(id, identity.transpose()?.unwrap_or_else(|| Identity::named(format!("#{id}"))))
+        let found = find(&session_key(id), &mut |value| identity = Some(Identity::read(value)));
+        match (found, identity) {
+            (Ok(_), Some(Ok(identity))) => self.sessions.load(id, identity),
+            (Err(error), _) if !error.is_corruption() || planted::active(Bug::DamagedSessionStopsFlush) => Err(error),
+            _ => Ok(Session::unknown(id)),
+        }
     }
 }
 
@@ -84,6 +91,7 @@ impl Emitter for Witness {
 
     fn observe(&self, stamp: &Stamp) {
         self.meet(Time(stamp.time));
+        self.sessions.met(stamp.session);
     }
 }
 
@@ -107,5 +115,10 @@ impl Chronicle for Witness {
             }
         }
         rows
+    }
+
+    fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {
+        let (key, value) = Row::of(quarantine, self.clock.now()).encode().ok()?;
+        Some(Emitted { family: QUARANTINE_ID, key, seqno: quarantine.seqno, value, companion: Vec::new() })
     }
 }

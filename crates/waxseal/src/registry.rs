@@ -31,11 +31,12 @@ pub use waxseal_lsm::checksum::Uid as FileUid;
 pub use waxseal_registry::Options as RegisterOptions;
 pub use waxseal_registry::key::LogKey;
 pub use waxseal_registry::payload::{FileRef, TokenRange};
+pub use waxseal_registry::quarantine::Item;
 pub use waxseal_registry::target::TableName;
 pub use waxseal_registry::{
-    Authorizer, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page, Paging,
-    Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Step, Target, Time, Values,
-    WhenFull,
+    Authorizer, Case, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page,
+    Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Step, Target, Time,
+    Values, WhenFull,
 };
 
 /// Names a target: text, read as described at [`Target`], or a [`Target`].
@@ -258,6 +259,14 @@ impl Db {
     /// How a table file came to be: [`Session::lineage`].
     pub fn lineage(&self, file: impl AsRef<str>) -> Result<Lineage> {
         self.nobody().lineage(file)
+    }
+
+    /// Which tables are barred and which spans of keys are fenced, and which were: what stands in the family `system_metadata.quarantine`, by
+    /// family. What of it cannot be read is left out. Costs a scan of that family.
+    ///
+    /// Errors: `Invalid` in a store that was opened without its registry.
+    pub fn quarantined(&self) -> Result<Vec<Case>> {
+        self.inner.registrar()?.quarantined()
     }
 
     /// Reads a target as people write it: [`Session::target`].

@@ -4,6 +4,7 @@ mod crash;
 mod model;
 #[cfg(feature = "planted")]
 mod planted;
+mod quarantine;
 mod store;
 mod threads;
 mod ways;
@@ -37,6 +38,11 @@ mod suite {
     #[test]
     fn many_events_in_one_instant_are_as_many_rows() {
         threads::one_instant(8, 500);
+    }
+
+    #[test]
+    fn what_is_kept_out_of_reach_is_told_and_who_is_lost_is_unknown() {
+        quarantine::all();
     }
 
     #[test]

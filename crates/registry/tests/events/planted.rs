@@ -7,11 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use waxseal_lsm::planted::{Bug, plant};
 
 use crate::store::{DEFERRED, SYNC};
-use crate::{crash, model, threads, ways};
+use crate::{crash, model, quarantine, threads, ways};
 
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
     found(&ways::all)
+        || found(&quarantine::all)
         || (0..30).any(|seed| found(&|| model::run(seed)))
         || [SYNC, DEFERRED].iter().any(|config| found(&|| crash::sweep(*config, 5)))
         || found(&crash::lossy)
