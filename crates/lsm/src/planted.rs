@@ -25,6 +25,9 @@ pub enum Bug {
     QuarantineNotMadeUp,
     SessionNumberGivenAgain,
     DamagedSessionStopsFlush,
+    HiddenValueExpires,
+    OldValueReadTooEarly,
+    OldValueBeyondItsTime,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -145,7 +148,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 13] = [
+    pub const OF_REGISTRY: [Bug; 16] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -159,6 +162,9 @@ impl Bug {
         Bug::QuarantineNotMadeUp,
         Bug::SessionNumberGivenAgain,
         Bug::DamagedSessionStopsFlush,
+        Bug::HiddenValueExpires,
+        Bug::OldValueReadTooEarly,
+        Bug::OldValueBeyondItsTime,
     ];
 }
 

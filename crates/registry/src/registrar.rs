@@ -4,7 +4,6 @@
 //! once the store is open and before anybody writes. From then on every write goes through `commit`; while nothing is registered
 //! that is the engine's own commit and one load more.
 
-use std::ops::Bound::Unbounded;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 
@@ -17,14 +16,14 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Chronicle, Draft, Emitted};
+use waxseal_lsm::seam::{Chronicle, Draft};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
 use crate::families::{
-    LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
+    REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
 };
 use crate::hooks::Hooks;
 use crate::key::Query;
@@ -48,6 +47,9 @@ pub use waxseal_meta::stamp::Verb;
 /// Which tables there are.
 pub trait Catalogue: Schema + Send + Sync {}
 impl<T: Schema + Send + Sync> Catalogue for T {}
+
+/// The part of the engine to which it happens that sessions begin and end.
+const SESSION: &str = "session";
 
 /// What a registrar is made of.
 #[derive(Clone)]
@@ -218,9 +220,30 @@ impl Registrar {
         self.shared.hooks.drop_family(name, who)
     }
 
-    /// Opens a session. Errors: `Invalid` for a name that cannot be.
+    /// Opens a session; an event where that is registered of `engine:session`. Errors: `Invalid` for a name that cannot be; as of a
+    /// commit for the event.
     pub fn session(&self, identity: Identity) -> Result<Session> {
-        self.shared.hooks.witness.sessions.open(identity)
+        let session = self.shared.hooks.witness.sessions.open(identity)?;
+        self.tell_session(&session, Operation::SESSION_OPEN)?;
+        Ok(session)
+    }
+
+    /// Somebody says that a session has ended: an event where that is registered of `engine:session`, and nothing else. Errors: as of
+    /// a commit.
+    pub fn close_session(&self, session: &Session) -> Result<()> {
+        if session.is(&Session::ANONYMOUS) { Ok(()) } else { self.tell_session(session, Operation::SESSION_CLOSE) }
+    }
+
+    fn tell_session(&self, who: &Session, operation: Operation) -> Result<()> {
+        let hooks = &self.shared.hooks;
+        if hooks.db.rules() & 1 == 0 || hooks.db.is_read_only() {
+            return Ok(());
+        }
+        let target = Target::Engine(SESSION.to_owned());
+        let snapshot = hooks.matching.load();
+        let Some(watching) = snapshot.find(&target, operation) else { return Ok(()) };
+        let make = |now| event_at(now, watching, (&target, operation), Payload::new(), Some(who));
+        hooks.add(hooks.db.settings().durability, retention_of(watching), make).map(|_| ())
     }
 
     /// Reads a target as people write it. Errors: `Invalid`.
@@ -489,39 +512,6 @@ impl Shared {
             db.get_checked(&sessions, key, At::Latest, Verify::Always, &mut |record| visit(record.value))
         });
         found.unwrap_or_else(|_| Session::unknown(id))
-    }
-}
-
-impl Hooks {
-    fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
-        let _change = lock(&self.change);
-        let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
-        if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
-            let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
-            self.db.flush()?;
-            Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
-        }
-        let target = Target::family(name);
-        let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();
-        self.db.drop_family_with(name, &mut |seqno| {
-            let Some(watching) = &watching else { return Vec::new() };
-            let on = (&target, Operation::TABLE_DROP);
-            let mut event = event_at(self.witness.clock.now(), watching, on, Payload::new(), who);
-            event.key.seqno = seqno;
-            let emitted = |(key, value)| Emitted { family: LOG_ID, key, seqno, value, companion: Vec::new() };
-            event.encode().ok().map(emitted).into_iter().collect()
-        })
-    }
-}
-
-impl Hooks {
-    /// False if no event can say that its old value stands among the versions of its key: nothing was registered since the store was
-    /// opened, and nothing is in the log.
-    fn may_hold_old_values(&self) -> Result<bool> {
-        let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
-        let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
-        rows.first()?;
-        Ok(self.db.rules() as u32 != 0 || rows.valid())
     }
 }
 

@@ -25,6 +25,7 @@ use waxseal_meta::{Emitter, Sealer};
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
 use crate::emission::{Done, event_of, expires};
+use crate::event::Event;
 use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
 use crate::quarantine::Row;
 use crate::sessions::{Identity, Session, Sessions, session_key};
@@ -71,21 +72,27 @@ impl Witness {
     }
 }
 
-impl Emitter for Witness {
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
-        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
-        let Record { key, kind, value, seqno, .. } = *record;
-        let done = Done { family: family.name, key, kind, value, seqno };
-        let (key, value) = event_of(&done, stamp, &who, None).encode()?;
-        let mut companion = Vec::new();
-        if let Some(micros) = expires(Time(stamp.time), stamp.retention) {
+impl Witness {
+    /// The row of an event, for an edit. One that does not end gets its companion from the engine.
+    pub(crate) fn row(&self, event: &Event, expires: Option<u64>) -> Result<Emitted> {
+        let (key, value) = event.encode()?;
+        let (seqno, mut companion) = (event.key.seqno, Vec::new());
+        if let Some(micros) = expires {
             let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
             let (family, kind, key_hash) = (LOG_ID, Kind::Put, None);
             let draft = Draft { family, kind, key: &key, value: &value, key_hash, entries: &entries };
             self.sealer.on_write(&draft, &mut companion)?;
             self.sealer.bind(&mut companion, None, seqno);
         }
-        rows.push(Emitted { family: LOG_ID, key, seqno, value, companion });
+        Ok(Emitted { family: LOG_ID, key, seqno, value, companion })
+    }
+}
+
+impl Emitter for Witness {
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
+        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
+        let event = event_of(&Done::of(family.name, record), stamp, &who, None);
+        rows.push(self.row(&event, expires(Time(stamp.time), stamp.retention))?);
         Ok(())
     }
 

@@ -144,8 +144,10 @@ impl Db {
     /// A session: what is written and asked through it is written and asked in its name, which is [`Identity`] or text. The same
     /// identity is the same session, also after a reopen.
     ///
-    /// Errors: `Invalid` for a name that is not 1 to 255 bytes, or in a store that was opened without its registry; as of a commit
-    /// for one that is new.
+    /// Where `Session.Open` of `engine:session` is registered, each call is an event.
+    ///
+    /// Errors: `Invalid` for a name that is not 1 to 255 bytes or begins with `unknown session`, or in a store that was opened without its
+    /// registry; as of a commit if there is an event.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

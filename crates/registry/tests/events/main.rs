@@ -7,6 +7,7 @@ mod planted;
 mod quarantine;
 mod store;
 mod threads;
+mod times;
 mod ways;
 
 #[cfg(not(feature = "planted"))]
@@ -43,6 +44,16 @@ mod suite {
     #[test]
     fn what_is_kept_out_of_reach_is_told_and_who_is_lost_is_unknown() {
         quarantine::all();
+    }
+
+    #[test]
+    fn what_ends_is_told_as_it_was() {
+        times::all();
+    }
+
+    #[test]
+    fn an_old_value_outlives_its_family() {
+        threads::dropped_meanwhile();
     }
 
     #[test]
