@@ -24,7 +24,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
@@ -32,10 +32,9 @@ use waxseal_meta::stamp::{Stamp, Verb};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::clock::Time;
-use crate::emission::{Done, OLD_VALUE, Plan, check_key, event_of, expires, operation_of};
+use crate::emission::{Done, OLD_VALUE, Plan, check_key, event_of, expires, old_image, operation_of};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
-use crate::log::image_of;
 use crate::matching::{Matching, Snapshot, bit};
 use crate::modes::{Claim, Queue, Waiting};
 use crate::payload::Image;
@@ -348,7 +347,7 @@ impl Hooks {
             (found.stamp.time, found.stamp.session) = (time.0, session);
         }
         if exclusive {
-            self.read_old(&mut room.found, batch)?;
+            self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, who)?;
         let mut first = 0;
@@ -414,31 +413,31 @@ impl Hooks {
 
     /// Reads the values that are about to be overwritten: those of the batch's own operations that come before, else those of the
     /// store. Everything that was ordered before is there: each commit holds its turn until it is.
-    fn read_old(&self, found: &mut [Found], batch: &Batch) -> Result<()> {
+    fn read_old(&self, found: &mut [Found], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
         let mut found = found.iter_mut().peekable();
         for (at, operation) in (0..).zip(batch.operations()) {
-            let Written { family, kind, key, value, .. } = operation?;
+            let Written { family, kind, key, value, companion } = operation?;
             if let Some(found) = found.next_if(|found| found.at == at)
                 && found.reads
             {
                 found.old = Some(match (own.get(&(family, key)), &found.family) {
                     (Some(image), _) if !planted::active(Bug::OldValueOfOwnBatchMissed) => image.clone(),
-                    (_, Some(name)) => self.read(name, key)?,
+                    (_, Some(name)) => self.read(name, key, time)?,
                     (_, None) => Image::Absent,
                 });
             }
-            let image = if kind == Kind::Put { Image::of(key, value) } else { Image::Absent };
-            own.insert((family, key), image);
+            let written = Record { key, seqno: 0, kind, value, companion };
+            own.insert((family, key), old_image(&written, OLD_VALUE, time));
         }
         Ok(())
     }
 
-    fn read(&self, family: &str, key: &[u8]) -> Result<Image> {
+    fn read(&self, family: &str, key: &[u8], time: Time) -> Result<Image> {
         let mut old = Image::Absent;
         if let Some(family) = self.db.family(family) {
             self.db.get_before(&family, key, MAX_SEQNO, Verify::Always, &mut |record| {
-                old = image_of(record, OLD_VALUE);
+                old = old_image(record, OLD_VALUE, time);
             })?;
         }
         Ok(old)
@@ -547,8 +546,8 @@ fn name_of(registration: &Registration, family: u32, db: &Db) -> Result<Arc<str>
 /// The event of an operation that was found.
 fn event(found: &Found, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno) -> Event {
     let family = found.family.as_deref().unwrap_or_default();
-    let Written { kind, key, value, .. } = *operation;
-    let done = Done { family, key, kind, value, seqno };
+    let Written { kind, key, value, companion, .. } = *operation;
+    let done = Done { family, key, kind, value, companion, seqno };
     event_of(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.clone())
 }
 
