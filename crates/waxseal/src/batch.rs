@@ -312,17 +312,22 @@ impl Batch {
     /// Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has
     /// happened unless the error says otherwise.
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
-        self.inner.check_writable()?;
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        self.families.iter().try_for_each(|family| self.inner.check(family))?;
+        self.check()?;
         if !self.operations.is_empty() {
             let rules = self.inner.engine.rules();
             self.inner.commit(&mut self.operations, durability, rules, &self.who, &self.verbs)?;
             self.clear();
         }
         Ok(())
+    }
+
+    /// Whether it can commit.
+    fn check(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        self.families.iter().try_for_each(|family| self.inner.check(family))
     }
 
     /// Forgets all writes, and a refused one.
@@ -349,6 +354,33 @@ impl Batch {
     /// About how many bytes the commit will take in the log.
     pub fn bytes(&self) -> usize {
         self.operations.encoded_bytes()
+    }
+
+    /// A batch of one write, and the durability that its options ask for. Errors: what refuses the write.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
+        let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
+        let verb = options.is_insert.then_some(Verb::Insert);
+        let given = options.into_entries()?;
+        let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
+        let mut batch = Batch::new(&cf.inner, &cf.who);
+        batch.try_push(cf, Write { entries: &entries, ..write }, verb)?;
+        Ok((batch, durability))
+    }
+
+    /// `commit` with `Os`, if nothing has to be waited for; false if something has, and then nothing has happened.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn commit_at_once(&mut self) -> Result<bool> {
+        self.check()?;
+        let rules = self.inner.engine.rules();
+        if rules & 1 == 1 || self.operations.encoded_bytes() > KEPT_BYTES {
+            return Ok(false); // something is registered, or it is long work
+        }
+        let is_done = self.is_empty() || self.inner.engine.commit_at_once(&mut self.operations, rules)?.is_some();
+        if is_done {
+            self.clear();
+        }
+        Ok(is_done)
     }
 
     #[inline]
