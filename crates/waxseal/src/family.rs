@@ -251,7 +251,23 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self, At::Latest)
+        self.cursor_in(..)
+    }
+
+    /// A cursor over the keys of a range alone: outside of it there is nothing.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # cf.put("a", "1")?; cf.put("b", "2")?; cf.put("c", "3")?;
+    /// let mut cursor = cf.cursor_in("a".."c");
+    /// cursor.last()?;
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cursor_in(&self, range: impl KeyRange) -> Cursor {
+        Cursor::new(self, At::Latest, range.into_bounds())
     }
 
     /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.
