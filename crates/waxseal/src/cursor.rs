@@ -73,6 +73,11 @@ impl Cursor {
         Cursor { inner: Arc::clone(inner), at: Err(error) }
     }
 
+    /// Why the cursor could not be made, if it could not.
+    pub fn check(&self) -> Result<()> {
+        self.at.as_ref().map(|_| ()).map_err(Error::clone)
+    }
+
     /// To the first record at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.engine()?.seek(key.as_ref())

@@ -254,15 +254,17 @@ impl ColumnFamily {
         self.cursor_in(..)
     }
 
-    /// A cursor over the keys of a range alone: outside of it there is nothing.
+    /// A cursor over the records with keys in a range: it stands on no other, wherever it is moved.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
     /// # let cf = waxseal::Db::memory()?.column_family("default")?;
-    /// # cf.put("a", "1")?; cf.put("b", "2")?; cf.put("c", "3")?;
-    /// let mut cursor = cf.cursor_in("a".."c");
-    /// cursor.last()?;
+    /// # for key in ["a", "b", "c"] { cf.put(key, key)?; }
+    /// let mut cursor = cf.cursor_in("b"..);
+    /// cursor.seek("a")?;
     /// assert_eq!(cursor.key(), b"b");
+    /// cursor.prev()?;
+    /// assert!(!cursor.valid());
     /// # Ok(())
     /// # }
     /// ```

@@ -102,7 +102,7 @@ impl Snapshot {
         self.cursor_in(cf, ..)
     }
 
-    /// A cursor over the keys of a range of a family, as it was.
+    /// A cursor over the records of a family that had keys in a range: see [`ColumnFamily::cursor_in`].
     pub fn cursor_in(&self, cf: &ColumnFamily, range: impl KeyRange) -> Cursor {
         match self.of(cf) {
             Ok(at) => Cursor::new(cf, At::Snapshot(at), range.into_bounds()),
