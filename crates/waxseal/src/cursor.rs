@@ -58,7 +58,7 @@ use crate::family::ColumnFamily;
 /// # }
 /// ```
 pub struct Cursor {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The engine's cursor, or why there is none.
     at: Result<UserCursor>,
 }
