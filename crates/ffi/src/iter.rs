@@ -59,7 +59,7 @@ pub(crate) struct Iter {
     offsets: Vec<usize>,
 }
 
-handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator");
+handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| iter.try_lock().ok().map(|iter| iter.cursor.store()));
 
 /// Which way a step goes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,7 @@
 compile_error!("handles need pointers of 64 bits");
 
 mod call;
+pub mod callback;
 
 // In the order of the header.
 
