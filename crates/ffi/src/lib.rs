@@ -61,3 +61,5 @@ pub mod batch;
 pub mod get;
 
 pub mod iter;
+
+pub mod seal;
