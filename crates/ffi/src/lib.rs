@@ -63,3 +63,5 @@ pub mod get;
 pub mod iter;
 
 pub mod seal;
+
+pub mod meta;
