@@ -65,3 +65,5 @@ pub mod iter;
 pub mod seal;
 
 pub mod meta;
+
+pub mod listener;
