@@ -67,3 +67,5 @@ pub mod seal;
 pub mod meta;
 
 pub mod listener;
+
+pub mod provider;
