@@ -69,3 +69,8 @@ pub mod meta;
 pub mod listener;
 
 pub mod provider;
+
+pub mod care;
+pub mod care_options;
+pub mod repair_source;
+pub mod report;
