@@ -74,3 +74,5 @@ pub mod care;
 pub mod care_options;
 pub mod repair_source;
 pub mod report;
+
+pub mod exchange;
