@@ -76,3 +76,8 @@ pub mod repair_source;
 pub mod report;
 
 pub mod exchange;
+
+pub mod session;
+
+pub mod authorizer;
+pub mod registry;
