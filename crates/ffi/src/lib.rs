@@ -81,3 +81,8 @@ pub mod session;
 
 pub mod authorizer;
 pub mod registry;
+
+pub mod events;
+pub mod fields;
+pub mod known;
+pub mod log;
