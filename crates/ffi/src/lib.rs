@@ -86,3 +86,5 @@ pub mod events;
 pub mod fields;
 pub mod known;
 pub mod log;
+
+pub mod arrow;
