@@ -20,12 +20,18 @@ pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch");
+handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| Some(writes.try_lock().ok()?.batch.store()));
 
 /// A batch, and why it may not commit although it was not the batch that refused the write.
 pub(crate) struct Writes {
     batch: Batch,
     refused: Option<Failure>,
+}
+
+impl From<Batch> for Writes {
+    fn from(batch: Batch) -> Writes {
+        Writes { batch, refused: None }
+    }
 }
 
 /// Adds a write; its refusal is told at once, and kept.
@@ -60,8 +66,8 @@ pub unsafe extern "C" fn waxseal_batch_create(
     let (batch, error) = unsafe { (out(batch), out(error)) };
     answer(error, || {
         let batch = batch.needed("batch")?;
-        let writes = Writes { batch: with(db.cast_const(), |db| Ok(db.batch()))?, refused: None };
-        batch.set(issue(Mutex::new(writes))?);
+        let empty = with(db.cast_const(), |db| Ok(db.batch()))?;
+        batch.set(issue(Mutex::new(empty.into()))?);
         Ok(())
     })
 }

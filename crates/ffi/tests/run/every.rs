@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::Tally;
 use crate::header::header_text;
-use crate::prototypes::{Prototype, prototypes};
+use crate::prototypes::{Prototype, opaque_types, prototypes};
 use crate::toolchain::{Toolchain, succeeded};
 
 /// Functions whose success needs no object: they make one, or there is nothing to do, or 0 says that there is none.
@@ -21,7 +21,7 @@ const OBJECTS: &[&str] = &["NULL", "one", "all", "ended", "other"];
 
 pub(crate) fn run(toolchain: &Toolchain, tally: &mut Tally) {
     let outcome = header_text(toolchain).and_then(|header| {
-        let source = toolchain.write("every.c", &program(&prototypes(&header)))?;
+        let source = toolchain.write("every.c", &program(&prototypes(&header), &opaque_types(&header)))?;
         let program = toolchain.program(&[source], "every", &[toolchain.sanitizers, &["-Wno-error"]].concat())?;
         let mut command = Command::new(program);
         succeeded(command.current_dir(toolchain.scratch.path()).env("ASAN_OPTIONS", "detect_leaks=0"))
@@ -29,7 +29,7 @@ pub(crate) fn run(toolchain: &Toolchain, tally: &mut Tally) {
     tally.count("every function refuses what cannot be", outcome);
 }
 
-fn program(functions: &[Prototype]) -> String {
+fn program(functions: &[Prototype], opaque: &[String]) -> String {
     let mut text = String::from(
         "#include \"waxseal.h\"\n#include <stdio.h>\n\nint main(void) {\n\
          int failed = 0;\n\
@@ -45,7 +45,7 @@ fn program(functions: &[Prototype]) -> String {
                 continue; // there it is no other kind
             }
             for number in ["0", "1", "-1"] {
-                call(&mut text, function, object, number);
+                call(&mut text, function, opaque, object, number);
             }
         }
     }
@@ -54,20 +54,20 @@ fn program(functions: &[Prototype]) -> String {
 }
 
 /// Adds one call: `object` for every handle, `number` for every number, no bytes and no place for anything.
-fn call(text: &mut String, function: &Prototype, object: &str, number: &str) {
+fn call(text: &mut String, function: &Prototype, opaque: &[String], object: &str, number: &str) {
     let Prototype { answer, name, parameters, .. } = function;
     let mut arguments: Vec<String> = Vec::new();
     for parameter in parameters {
         arguments.push(match parameter.as_str() {
             "bool" => format!("({number}) != 0"),
-            handle if handle.ends_with("_t *") && !handle.contains("int") && is_handle(handle) => object.to_owned(),
+            handle if is_handle(handle, opaque) => object.to_owned(),
             pointer if pointer.ends_with('*') => "NULL".to_owned(),
             structure if structure.starts_with("waxseal_") => format!("({structure}){{0}}"),
             kind => format!("({kind})({number})"),
         });
     }
     let call = format!("{name}({})", arguments.join(", "));
-    let needs_object = parameters.first().is_some_and(|first| is_handle(first));
+    let needs_object = parameters.first().is_some_and(|first| is_handle(first, opaque));
     let may_succeed = NEED_NOTHING.iter().any(|end| name.ends_with(end));
     let _ = match answer.as_str() {
         "int32_t" if needs_object && !may_succeed => writeln!(
@@ -79,8 +79,7 @@ fn call(text: &mut String, function: &Prototype, object: &str, number: &str) {
 }
 
 /// True for a pointer to a type that only the library knows.
-fn is_handle(parameter: &str) -> bool {
-    const SEEN: &[&str] = &["waxseal_slice_t", "waxseal_range_t", "waxseal_row_t", "waxseal_rows_t", "waxseal_bound_t"];
-    let kind = parameter.trim_start_matches("const ").trim_end_matches('*').trim();
-    kind.starts_with("waxseal_") && kind.ends_with("_t") && !parameter.ends_with("**") && !SEEN.contains(&kind)
+fn is_handle(parameter: &str, opaque: &[String]) -> bool {
+    let kind = parameter.strip_prefix("const ").unwrap_or(parameter).strip_suffix(" *");
+    kind.is_some_and(|kind| opaque.iter().any(|name| name == kind))
 }

@@ -37,6 +37,15 @@ pub(crate) fn prototypes(header: &str) -> Vec<Prototype> {
     found
 }
 
+/// The types that only the library knows: `typedef struct x x;`.
+pub(crate) fn opaque_types(header: &str) -> Vec<String> {
+    let known = |line: &str| {
+        let (first, second) = line.strip_prefix("typedef struct ")?.strip_suffix(';')?.split_once(' ')?;
+        (first == second).then(|| first.to_owned())
+    };
+    header.lines().filter_map(known).collect()
+}
+
 /// True for a line that begins a function: it stands at the margin and opens a list of parameters right behind a name of ours.
 fn is_declaration(line: &str) -> bool {
     let Some((before, _)) = line.split_once('(') else { return false };
