@@ -61,6 +61,7 @@ mod cursor;
 mod db;
 pub mod exchange;
 mod family;
+mod identity;
 mod range;
 pub mod registry;
 mod sealed;
@@ -79,7 +80,8 @@ pub use care::{
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
-pub use range::{KeyRange, Keys, Range};
+pub use identity::StoreId;
+pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::Identity;
 pub use sealed::Sealed;
 pub use session::Session;

@@ -114,6 +114,7 @@ impl Db {
     /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
     /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
     /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
+    #[inline]
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         loop {
             if let Some(last) = self.commit_unheard(batch, durability, self.rules())? {
@@ -122,8 +123,8 @@ impl Db {
         }
     }
 
-    /// `commit_under`, with nobody to hear when it is ordered.
-    #[inline]
+    /// `commit_under`, with nobody to hear when it is ordered. One way for all who write so, never a copy in each of them.
+    #[inline(never)]
     pub fn commit_unheard(&self, batch: &mut Batch, durability: Durability, rules: u64) -> Result<Option<Seqno>> {
         self.commit_as(batch, durability, &under(rules), |_| {})
     }

@@ -14,7 +14,7 @@
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
-//! replace.rs     tables for what is left of them; fences, bars
+//! replace.rs     tables for what is left of them; fences, bars; quarantine.rs: a row of each
 //! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
@@ -43,6 +43,7 @@ mod lookup;
 mod mend;
 mod metrics;
 mod open;
+mod quarantine;
 mod reads;
 mod recover;
 mod redo;
