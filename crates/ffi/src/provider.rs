@@ -277,7 +277,7 @@ impl MetadataProvider for KeepingOf {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_provider_create(
     id: u16,
-    name: *const c_void,
+    name: *const u8,
     name_len: usize,
     context: *mut c_void,
     destroy: waxseal_destroy_fn,
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn waxseal_provider_create(
 ) -> i32 {
     let context = Arc::new(Context::new(context, destroy));
     // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (name, provider, error) = unsafe { (lent(name.cast(), name_len), out(provider), out(error)) };
+    let (name, provider, error) = unsafe { (lent(name, name_len), out(provider), out(error)) };
     answer(error, || {
         let provider = provider.needed("provider")?;
         let descriptor = Descriptor::new(id, name.text("name")?);
