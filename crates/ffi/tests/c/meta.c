@@ -80,7 +80,7 @@ static waxseal_db_t *provided_store(asked_t *asked, waxseal_family_t **family) {
     CHECK_OK(waxseal_provider_set_sealed(provider, false));
     CHECK_OK(waxseal_provider_set_dropped_if_unknown(provider, true));
     CHECK_OK(waxseal_provider_set_on_write(provider, on_write, false));
-    CHECK_OK(waxseal_provider_set_on_build(provider, on_build, false));
+    CHECK_OK(waxseal_provider_set_on_build(provider, on_build));
     CHECK_OK(waxseal_provider_set_on_drop(provider, on_drop));
     CHECK_OK(waxseal_provider_set_on_verify(provider, on_verify));
     CHECK_OK(waxseal_provider_set_on_fold(provider, on_fold));
