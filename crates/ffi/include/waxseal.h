@@ -2820,7 +2820,7 @@ int32_t waxseal_options_set_listener(waxseal_options_t *options,
  * Thread-safe.
  */
 int32_t waxseal_provider_create(uint16_t id,
-                                const void *name,
+                                const uint8_t *name,
                                 size_t name_len,
                                 void *context,
                                 waxseal_destroy_fn destroy,
@@ -2829,27 +2829,37 @@ int32_t waxseal_provider_create(uint16_t id,
 
 /**
  * The form of the entries that it writes, any number. Default 0.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_version(waxseal_provider_t *provider, uint8_t version);
 
 /**
  * Whether its entries belong to this store alone, and are not exported. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_local(waxseal_provider_t *provider, bool local);
 
 /**
  * The longest entry, in bytes. Default 1024.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_max_len(waxseal_provider_t *provider, size_t bytes);
 
 /**
  * Whether the seal covers its entries: then they never change after the write. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_sealed(waxseal_provider_t *provider, bool sealed);
 
 /**
  * Whether a store that does not know this provider leaves its entries out when it writes a table, instead of carrying them. Default
  * false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider,
                                                 bool dropped);
@@ -2857,31 +2867,40 @@ int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider,
 /**
  * The function that makes the entry of an operation; null: what the writer gives is the entry. With `every` it is also asked about
  * operations for which nothing was given.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_write(waxseal_provider_t *provider,
                                       waxseal_on_write_fn on_write,
                                       bool every);
 
 /**
- * The function that is asked when a record with an entry enters a table; null: it goes on as it is. With `every` it is also asked about
- * records without one, which is not for entries that the seal covers.
+ * The function that is asked about every record that enters a table, with an entry or without; null: entries go on as they are. Not for
+ * entries that the seal covers.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_build(waxseal_provider_t *provider,
-                                      waxseal_on_build_fn on_build,
-                                      bool every);
+                                      waxseal_on_build_fn on_build);
 
 /**
  * The function that hears of records with an entry that are left out of a table; null: none.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_drop(waxseal_provider_t *provider, waxseal_on_drop_fn on_drop);
 
 /**
  * The function that knows which entries can be; null: any can.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_verify(waxseal_provider_t *provider, waxseal_on_verify_fn on_verify);
 
 /**
  * The function that reads numbers in entries, of which each table keeps count, least, greatest and sum; null: nothing is kept.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_fold(waxseal_provider_t *provider,
                                      waxseal_on_fold_fn on_fold);
@@ -3341,26 +3360,36 @@ int32_t waxseal_register_options_destroy(waxseal_register_options_t *options);
 
 /**
  * Which targets are meant: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_scope(waxseal_register_options_t *options, int32_t scope);
 
 /**
  * When log rows are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_mode(waxseal_register_options_t *options, int32_t mode);
 
 /**
  * What they keep of values: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_values(waxseal_register_options_t *options, int32_t values);
 
 /**
  * After how many microseconds they may be dropped; `WAXSEAL_FOREVER`: never, which is the default.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_retention(waxseal_register_options_t *options, uint64_t micros);
 
 /**
  * Whether old versions of what is registered move into the log instead of being dropped. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_history(waxseal_register_options_t *options, bool history);
 
