@@ -219,6 +219,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_ABI_VERSION 1
 
 /**
+ * What a comparator answers if it cannot compare.
+ */
+#define WAXSEAL_COMPARE_FAILED INT32_MIN
+
+/**
  * The store's default: what `waxseal_options_set_durability` said, else as `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_DEFAULT 0
@@ -895,6 +900,21 @@ typedef struct {
 } waxseal_slice_t;
 
 /**
+ * Compares two keys: negative if `a` comes before `b`, 0 if they are equal, positive if `a` comes behind `b`. Both are lent for the call.
+ * The order must be total and the same for all time: the store is laid out by it. It is not asked about keys of the same bytes, which are
+ * equal. Called on any thread, and by several at once; it must not call the store whose keys it compares.
+ *
+ * `WAXSEAL_COMPARE_FAILED`: it cannot compare. Every call to this store, the one that is going on among them, answers
+ * `WAXSEAL_CALLBACK` from then on; what was acknowledged is there when it is closed and opened again.
+ */
+typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len);
+
+/**
+ * Ends a context; called once, after its last use, on whatever thread that was.
+ */
+typedef void (*waxseal_destroy_fn)(void *context);
+
+/**
  * One end of a range. All zeros: no bound.
  */
 typedef struct {
@@ -1071,11 +1091,6 @@ typedef struct {
  * of: that would answer `WAXSEAL_INVALID`.
  */
 typedef void (*waxseal_listener_fn)(void *context, const waxseal_engine_event_t *event);
-
-/**
- * Ends a context; called once, after its last use, on whatever thread that was.
- */
-typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
  * A record, lent for a call.
@@ -1791,6 +1806,49 @@ waxseal_slice_t waxseal_bytes_slice(const waxseal_bytes_t *bytes);
  * Thread-safe.
  */
 int32_t waxseal_bytes_destroy(waxseal_bytes_t *bytes);
+
+/**
+ * An order that families of the stores have that are opened with these options, looked up by its name, UTF-8, which the store keeps. A store
+ * with a family in another order than bytewise cannot be opened without it. `equal_means_same_bytes` false: keys of other bytes may be equal,
+ * and filters are off. `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or no UTF-8, and for a null function.
+ */
+int32_t waxseal_options_add_comparator(waxseal_options_t *options,
+                                       const uint8_t *name,
+                                       size_t name_len,
+                                       waxseal_compare_fn compare,
+                                       bool equal_means_same_bytes,
+                                       void *context,
+                                       waxseal_destroy_fn destroy,
+                                       waxseal_error_t **error);
+
+/**
+ * The order of a family, as of `waxseal_options_add_comparator`, for families that are made with these options. When the store is opened
+ * again, its options need it too.
+ *
+ * One thread at a time. Errors: as of `waxseal_options_add_comparator`.
+ */
+int32_t waxseal_family_options_set_comparator(waxseal_family_options_t *options,
+                                              const uint8_t *name,
+                                              size_t name_len,
+                                              waxseal_compare_fn compare,
+                                              bool equal_means_same_bytes,
+                                              void *context,
+                                              waxseal_destroy_fn destroy,
+                                              waxseal_error_t **error);
+
+/**
+ * The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
+ * null, and is copied as it is now.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8.
+ */
+int32_t waxseal_options_add_family(waxseal_options_t *options,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   const waxseal_family_options_t *family_options,
+                                   waxseal_error_t **error);
 
 /**
  * New family options: defaults.
