@@ -88,5 +88,6 @@ pub mod events;
 pub mod fields;
 pub mod known;
 pub mod log;
+pub mod ring;
 
 pub mod arrow;
