@@ -1912,9 +1912,11 @@ int32_t waxseal_options_add_family(waxseal_options_t *options,
 /**
  * New family options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_family_options_create(waxseal_family_options_t **options, waxseal_error_t **error);
+int32_t waxseal_family_options_create(waxseal_family_options_t **options,
+                                      waxseal_error_t **error);
 
 /**
  * Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
@@ -1985,9 +1987,11 @@ int32_t waxseal_family_options_destroy(waxseal_family_options_t *options);
 /**
  * New options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_options_create(waxseal_options_t **options, waxseal_error_t **error);
+int32_t waxseal_options_create(waxseal_options_t **options,
+                               waxseal_error_t **error);
 
 /**
  * Blocks of tables kept in memory, in bytes. Default 256 MiB.
@@ -2106,9 +2110,11 @@ int32_t waxseal_options_destroy(waxseal_options_t *options);
 /**
  * New write options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_write_options_create(waxseal_write_options_t **options, waxseal_error_t **error);
+int32_t waxseal_write_options_create(waxseal_write_options_t **options,
+                                     waxseal_error_t **error);
 
 /**
  * When the write, once it has returned, can still be lost: one of `WAXSEAL_DURABILITY_..`.
