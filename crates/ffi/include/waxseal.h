@@ -930,6 +930,28 @@ typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_
 typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
+ * What the open of a store found in its log.
+ */
+typedef struct {
+    /**
+     * Commits that were replayed.
+     */
+    uint64_t commits;
+    /**
+     * Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
+     */
+    uint64_t cut_bytes;
+    /**
+     * Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
+     */
+    uint64_t cut_at;
+    /**
+     * Bytes of commits that had returned and are missing. 0 unless the machine failed.
+     */
+    uint64_t acknowledged_bytes_missing;
+} waxseal_recovery_t;
+
+/**
  * One end of a range. All zeros: no bound.
  */
 typedef struct {
@@ -1890,9 +1912,11 @@ int32_t waxseal_options_add_family(waxseal_options_t *options,
 /**
  * New family options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_family_options_create(waxseal_family_options_t **options, waxseal_error_t **error);
+int32_t waxseal_family_options_create(waxseal_family_options_t **options,
+                                      waxseal_error_t **error);
 
 /**
  * Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
@@ -1963,9 +1987,11 @@ int32_t waxseal_family_options_destroy(waxseal_family_options_t *options);
 /**
  * New options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_options_create(waxseal_options_t **options, waxseal_error_t **error);
+int32_t waxseal_options_create(waxseal_options_t **options,
+                               waxseal_error_t **error);
 
 /**
  * Blocks of tables kept in memory, in bytes. Default 256 MiB.
@@ -2084,9 +2110,11 @@ int32_t waxseal_options_destroy(waxseal_options_t *options);
 /**
  * New write options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_write_options_create(waxseal_write_options_t **options, waxseal_error_t **error);
+int32_t waxseal_write_options_create(waxseal_write_options_t **options,
+                                     waxseal_error_t **error);
 
 /**
  * When the write, once it has returned, can still be lost: one of `WAXSEAL_DURABILITY_..`.
@@ -2218,11 +2246,43 @@ int32_t waxseal_refresh(waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Counters and sizes, as text for people.
+ * One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
+ * `family.default.level.0.tables`, ..; `waxseal_metrics_json` names them all. `WAXSEAL_NOT_FOUND` for a name that stands for none.
+ *
+ * Thread-safe. Costs as much as all of them. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_metric(const waxseal_db_t *db,
+                       const uint8_t *name,
+                       size_t name_len,
+                       uint64_t *number,
+                       waxseal_error_t **error);
+
+/**
+ * All numbers of a store, as one JSON object: names as of `waxseal_metric`, numbers that are whole. Counters start at the open.
+ *
+ * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_metrics_json(const waxseal_db_t *db,
+                             waxseal_bytes_t **text,
+                             waxseal_error_t **error);
+
+/**
+ * The same as text for people.
  *
  * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metrics_text(const waxseal_db_t *db, waxseal_bytes_t **text, waxseal_error_t **error);
+
+/**
+ * What the open of this store found in its log: what came back, and what was cut from its torn end. `set_aside` may be null; else it is
+ * the name of the file in the store's directory that keeps what was cut, empty if nothing was.
+ *
+ * Thread-safe. On success `*set_aside` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_recovery(const waxseal_db_t *db,
+                         waxseal_recovery_t *recovery,
+                         waxseal_bytes_t **set_aside,
+                         waxseal_error_t **error);
 
 /**
  * The column family of this name, made if there is none; `default` always exists. In a store opened for reading an unknown name is
