@@ -149,6 +149,21 @@ pub enum Verify {
     Always,
 }
 
+/// How one read is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What it checks.
+    pub verify: Verify,
+    /// Whether blocks that it loads stay in the cache. False is for reads that come by once.
+    pub fill_cache: bool,
+}
+
+impl From<Verify> for Reading {
+    fn from(verify: Verify) -> Reading {
+        Reading { verify, fill_cache: true }
+    }
+}
+
 /// Settings of one column family.
 #[derive(Clone, Debug)]
 pub struct CfOptions {

@@ -28,7 +28,7 @@ use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
-use crate::options::Verify;
+use crate::options::Reading;
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
@@ -226,7 +226,7 @@ impl Table {
                 }
                 None => {
                     drop(cached);
-                    self.look_up(number, &wanted, checks.loaded, visit)
+                    self.look_up(number, &wanted, checks, visit)
                 }
             };
             match outcome {
@@ -256,10 +256,10 @@ impl Table {
         TableCursor::new(self.clone(), fill_cache)
     }
 
-    /// A cursor for a user: it checks what it passes as `verify` says, and where something is lost it shows a record of kind `Fence`
+    /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`
     /// (see `fence`) and goes on.
-    pub fn cursor_checked(self: &Arc<Self>, verify: Verify) -> TableCursor {
-        TableCursor::checked(self.clone(), verify)
+    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
+        TableCursor::checked(self.clone(), reading.into())
     }
 
     /// About how many bytes of the file stand before a key.
