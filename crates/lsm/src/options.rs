@@ -61,6 +61,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
+    /// Whether a store that is there already is refused. Default false.
+    pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
     pub accept_loss: bool,
     /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
@@ -82,6 +84,7 @@ impl Default for Settings {
             background_threads: 1,
             durability: Durability::Os,
             create_if_missing: true,
+            error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,
             chronicle_lines: 4096,
