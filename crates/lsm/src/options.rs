@@ -1,8 +1,11 @@
 //! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
+use crate::policy::FilterPolicy;
 
 /// 1,024 bytes.
 pub const KIB: usize = 1024;
@@ -178,6 +181,9 @@ pub struct CfOptions {
     pub restart_interval: usize,
     /// Filter bits per key, 0 (no filter) to 32. Default 10: about one false positive in a hundred.
     pub filter_bits: usize,
+    /// Makes and asks the filters of new tables in the place of the engine's own. Not kept in the store; its name is kept in each
+    /// table, and a table whose name is another is read without. Default none.
+    pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
     pub compression: Compression,
     /// Target size of a table, in bytes. Default 64 MiB.
@@ -210,6 +216,7 @@ impl Default for CfOptions {
             block_bytes: 4 * KIB,
             restart_interval: 16,
             filter_bits: 10,
+            filter_policy: None,
             compression: Compression::default(),
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,

@@ -748,6 +748,7 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
         block_bytes: options.block_bytes,
         restart_interval: options.restart_interval,
         filter_bits: options.filter_bits,
+        filter_policy: None,
         compression: options.compression,
         base_seqno: meta.least_seqno,
         seal_column: options.seals.is_column(options.compression),

@@ -383,7 +383,8 @@ pub(super) fn shelf(
     dead: &Arc<DeadFiles>,
     (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
-    let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
+    let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
     Shelf::new(family, dead.clone(), move |meta| {
         let name = Name::Table(meta.number).to_string();
@@ -396,7 +397,8 @@ pub(super) fn shelf(
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        Table::open_watched(name, file, (expected, order.clone()), cache.clone(), keeper.clone(), watch.clone())
+        let read_by = (expected, order.clone(), policy.clone());
+        Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
     })
 }
 

@@ -241,7 +241,7 @@ impl Table {
             return Ok(&self.index);
         }
         if self.spare.get().is_none() {
-            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order);
+            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order, None);
             let parts = parts.map_err(|error| error.in_family(self.watch.family(), None))?;
             if self.spare.set(parts.index).is_ok() {
                 self.watch.healed(&self.name, 0, Remedy::ReadAgain);

@@ -249,6 +249,7 @@ pub(crate) fn write_table(sim: &SimFs, dir: &str, records: &[(Vec<u8>, Seqno, Ki
         block_bytes: 4096,
         restart_interval: 16,
         filter_bits: 10,
+        filter_policy: None,
         compression: Compression::None,
         base_seqno: 0,
         seal_column: false,
