@@ -49,6 +49,7 @@ fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
         families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
         orders: Vec::new(),
         chronicle: None,
+        cache: None,
     }
 }
 

@@ -182,6 +182,7 @@ impl Run {
             families: FAMILIES.map(|name| (name.to_owned(), options.clone())).to_vec(),
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         }
     }
 

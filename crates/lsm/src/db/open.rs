@@ -86,6 +86,7 @@ impl Db {
             families: inner.given.0.clone(),
             orders: inner.given.1.clone(),
             chronicle: None,
+            cache: None,
         };
         let cache = Some(inner.cache.clone());
         let (dir, integrity) = (&*inner.dir, &inner.integrity);

@@ -348,7 +348,8 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.settings.cache_bytes)));
+        let own = || Arc::new(Cache::new(self.settings.cache_bytes));
+        let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();

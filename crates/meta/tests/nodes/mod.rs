@@ -66,8 +66,15 @@ impl Node {
         };
         let families = vec![("default".to_owned(), options)];
         let env = sim.env(sim.steps() + 1);
-        let parts =
-            Parts { env, companions, listener: Arc::new(Silent), families, orders: Vec::new(), chronicle: None };
+        let parts = Parts {
+            env,
+            companions,
+            listener: Arc::new(Silent),
+            families,
+            orders: Vec::new(),
+            chronicle: None,
+            cache: None,
+        };
         Db::open(dir, settings, parts).unwrap()
     }
 
