@@ -331,6 +331,12 @@ impl ColumnFamily {
         self.inner.engine.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded))
     }
 
+    /// Flushes, then rewrites the tables that hold keys of a range until nothing that is deleted or overwritten there takes space.
+    pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
+        self.inner.check(&self.family)?;
+        self.inner.engine.compact(&self.family, &range.into_bounds())
+    }
+
     /// About how many bytes of the store's files hold records of a range. Memtables are not counted.
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         self.inner.check(&self.family)?;
