@@ -303,6 +303,7 @@ impl World {
             families,
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
+            cache: None,
         };
         if self.config.watched {
             parts.companions = Arc::new(Retaining(parts.companions));
