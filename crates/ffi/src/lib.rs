@@ -43,6 +43,7 @@ pub mod version;
 
 pub mod bytes;
 
+pub mod comparator;
 pub mod family_options;
 pub mod options;
 pub mod write_options;
@@ -86,5 +87,6 @@ pub mod events;
 pub mod fields;
 pub mod known;
 pub mod log;
+pub mod ring;
 
 pub mod arrow;

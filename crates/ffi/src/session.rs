@@ -62,7 +62,7 @@ pub unsafe extern "C" fn waxseal_session_open(
 
 /// The name of a session; `-` for nobody in particular.
 ///
-/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`.
+/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_name(
     session: *const waxseal_session_t,
@@ -111,8 +111,10 @@ pub unsafe extern "C" fn waxseal_session_family_create(
     let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
     answer(error, || {
         let family = family.needed("column family")?;
-        let settings = family_settings(options)?;
-        let made = asked(session, |session| Ok(session.create_column_family(name.text("name")?, settings)?))?;
+        let made = asked(session, |session| {
+            let settings = family_settings(options, session.store())?;
+            Ok(session.create_column_family(name.text("name")?, settings)?)
+        })?;
         family.set(issue(made)?);
         Ok(())
     })
