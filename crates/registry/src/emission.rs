@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::key::LogKey;
 use crate::operation::Operation;
 use crate::payload::{Field, Image, Payload};
-use crate::registration::{Options, Registration, Values};
+use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
 use crate::target::{MAX_PATH_BYTES, Target};
 
@@ -39,11 +39,20 @@ pub(crate) fn operation_of(verb: Verb) -> Operation {
     }
 }
 
-/// The stamp of an operation that a registration watches.
-pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool, time: Time, session: u64) -> Stamp {
-    let Options { values, retention, history, .. } = registration.options;
-    Stamp {
-        verb,
+/// What a registration means for a write, made ready.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) mode: Mode,
+    /// The old value is read before.
+    pub(crate) reads: bool,
+    /// The stamp, but for verb, time and session.
+    pub(crate) stamp: Stamp,
+}
+
+/// What a registration means for the writes that it watches.
+pub(crate) fn plan_of(registration: &Registration) -> Plan {
+    let Options { mode, values, retention, history, .. } = registration.options;
+    let stamp = Stamp {
         values: match values {
             Values::None => stamp::Values::None,
             Values::New => stamp::Values::New,
@@ -55,12 +64,12 @@ pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool,
             Target::Family(_) => Via::Family,
             _ => Via::Key,
         },
-        elsewhere,
+        elsewhere: mode != Mode::Deferred,
         history,
-        time: time.0,
-        session,
         retention: retention.map(micros),
-    }
+        ..Stamp::new(Verb::Update, 0, 0)
+    };
+    Plan { mode, reads: reads_before(&registration.options), stamp }
 }
 
 fn micros(retention: Duration) -> u64 {
@@ -183,7 +192,7 @@ mod tests {
             let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
             let options = Options { values: all[values], history, ..Options::default() };
             let registration = Registration::new(Target::family(&family), None).with(options);
-            let stamp = stamp_of(&registration, Verb::Update, false, Time(7), 0);
+            let stamp = Stamp { time: 7, ..plan_of(&registration).stamp };
             let record = Record { key: &key, seqno: 9, kind: Kind::Put, value: &value, companion: &[] };
             let done = Done::of(&family, &record);
             let event = event_of(&done, &stamp, &Session::ANONYMOUS, None);

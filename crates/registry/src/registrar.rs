@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::families::{
     REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
 };
-use crate::hooks::{Hooks, is_forked};
+use crate::hooks::{Hooks, is_forked, next_number};
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
 use crate::matching::{Matching, Snapshot};
@@ -105,6 +105,7 @@ impl Prepared {
         let mut registrations = Vec::new();
         each_row(&db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
         let hooks = Hooks {
+            number: next_number(),
             db,
             sealer,
             witness,
@@ -125,7 +126,7 @@ impl Prepared {
             clock: setup.clock,
             thread: Mutex::default(),
         };
-        let registrar = Registrar { shared: Arc::new(shared) };
+        let registrar = Registrar { db: shared.hooks.db.clone(), shared: Arc::new(shared) };
         if any_async {
             registrar.start_thread()?;
         }
@@ -153,6 +154,8 @@ fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
 /// `who` is the session in whose name something is done; none: nobody in particular. It is the caller who vouches for it.
 #[derive(Clone)]
 pub struct Registrar {
+    /// That of `shared` once more: a write that nobody watches asks nothing else.
+    db: Db,
     shared: Arc<Shared>,
 }
 
@@ -185,14 +188,13 @@ impl Registrar {
         who: Option<&Session>,
         verbs: &[Verb],
     ) -> Result<Seqno> {
-        let hooks = &self.shared.hooks;
-        let rules = hooks.db.rules();
+        let rules = self.db.rules();
         if rules & 1 == 0
-            && let Some(last) = hooks.db.commit_unheard(batch, durability, rules)?
+            && let Some(last) = self.db.commit_unheard(batch, durability, rules)?
         {
             return Ok(last);
         }
-        hooks.commit(batch, durability, who, verbs)
+        self.shared.hooks.commit(batch, durability, who, verbs)
     }
 
     /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
@@ -200,7 +202,7 @@ impl Registrar {
     #[inline]
     pub fn commit_one(
         &self,
-        draft: &Draft<'_>,
+        draft: Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
         who: Option<&Session>,
