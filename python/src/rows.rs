@@ -59,7 +59,7 @@ struct Window {
     way: Way,
     /// Rows before the iterator's place.
     at: usize,
-    /// A window of one row, if the row came alone.
+    /// A row that came alone, and where its parts begin; the rows have no offsets then.
     own: Vec<u8>,
     offsets: [usize; 3],
 }
@@ -76,11 +76,12 @@ impl Window {
     #[inline]
     fn row(&self, index: usize) -> (&[u8], &[u8]) {
         debug_assert!(index < self.rows.count, "a row outside the window");
+        let offsets = if self.rows.offsets.is_null() { self.offsets.as_ptr() } else { self.rows.offsets };
         // SAFETY: there are 2 * count + 1 ascending offsets into the data, and index is less than count.
         unsafe {
-            let begin = *self.rows.offsets.add(2 * index);
-            let middle = *self.rows.offsets.add(2 * index + 1);
-            let end = *self.rows.offsets.add(2 * index + 2);
+            let begin = *offsets.add(2 * index);
+            let middle = *offsets.add(2 * index + 1);
+            let end = *offsets.add(2 * index + 2);
             let slice = |from: usize, to: usize| c::Slice { data: self.rows.data.add(from), len: to - from };
             (bytes_at(slice(begin, middle)), bytes_at(slice(middle, end)))
         }
@@ -100,14 +101,6 @@ impl Window {
         self.own.extend_from_slice(value);
         self.offsets = [0, key.len(), key.len() + value.len()];
         self.lend(c::Rows { data: self.own.as_ptr(), offsets: std::ptr::null(), count: 1 }, way);
-    }
-
-    /// Points a window of one row at its offsets: they move with the window.
-    #[inline]
-    fn aim(&mut self) {
-        if self.rows.offsets.is_null() {
-            self.rows.offsets = self.offsets.as_ptr();
-        }
     }
 }
 
@@ -137,6 +130,19 @@ impl State {
         }
         window.at = window.at.checked_sub(1)?;
         Some(window.at)
+    }
+
+    /// Steps over all rows of the window, and says how many there were.
+    fn leap(&mut self, way: Way) -> usize {
+        let window = &mut self.window;
+        let left = if way == window.way { window.rows.count - window.at } else { window.at };
+        window.at = if way == window.way { window.rows.count } else { 0 };
+        left
+    }
+
+    /// True if the next step in this direction leads out of the window.
+    fn is_at_edge(&self, way: Way) -> bool {
+        self.window.at == if way == self.window.way { self.window.rows.count } else { 0 }
     }
 
     /// Fetches rows that lie in this direction. The window was left at its edge.
@@ -356,14 +362,9 @@ impl Rows {
         let mut count = 0;
         loop {
             let mut state = self.open(py)?;
-            let window = &mut state.window;
-            if window.way == way {
-                count += window.rows.count - window.at;
-                window.at = window.rows.count;
-            }
-            if state.step(way).is_some() || self.fetched(py, state, way)?.step(way).is_some() {
-                count += 1;
-            } else {
+            count += state.leap(way);
+            drop(state);
+            if !self.fetched(py, way)? {
                 return Ok(count);
             }
         }
@@ -390,47 +391,36 @@ impl Rows {
     /// Takes one step. The row that was stepped over, if there is one.
     #[inline]
     fn moved<'py>(&self, py: Python<'py>, way: Way) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut state = self.open(py)?;
-        let mut row = state.step(way);
-        if row.is_none() {
-            state = self.fetched(py, state, way)?;
-            row = state.step(way);
+        loop {
+            let mut state = self.open(py)?;
+            if let Some(row) = state.step(way) {
+                let (key, value) = state.window.row(row);
+                let key = self.include_key.then(|| PyBytes::new(py, key.get(self.skip..).unwrap_or_default()));
+                let value = self.include_value.then(|| PyBytes::new(py, value));
+                // A tuple may start the collection of garbage, and with it any code: nothing is locked then.
+                drop(state);
+                return Ok(Some(match (key, value) {
+                    (Some(key), Some(value)) => PyTuple::new(py, [key, value])?.into_any(),
+                    (Some(one), None) | (None, Some(one)) => one.into_any(),
+                    (None, None) => py.None().into_bound(py),
+                }));
+            }
+            drop(state);
+            if !self.fetched(py, way)? {
+                return Ok(None);
+            }
         }
-        let Some(row) = row else { return Ok(None) };
-        state.window.aim();
-        self.object(py, state.window.row(row)).map(Some)
     }
 
-    /// Fetches rows with the interpreter's lock released.
+    /// Fetches rows with the interpreter's lock released. False if there are none in this direction.
     #[cold]
-    fn fetched<'s>(&'s self, py: Python<'_>, state: MutexGuard<'s, State>, way: Way) -> PyResult<MutexGuard<'s, State>> {
-        // A guard stays in its thread, so the lock is taken anew: whoever was quicker has moved the iterator, as threads do that share one.
-        drop(state);
-        let fetched = py.detach(|| {
+    fn fetched(&self, py: Python<'_>, way: Way) -> PyResult<bool> {
+        let moved = py.detach(|| {
             let mut state = self.lock();
-            state.window.aim();
-            let is_at_edge = match state.window.way == way {
-                true => state.window.at == state.window.rows.count,
-                false => state.window.at == 0,
-            };
-            if is_at_edge && !state.closed { state.fetch(way).map(drop) } else { Ok(()) }
+            // Threads may share an iterator: another one may have been quicker.
+            if state.closed || !state.is_at_edge(way) { Ok(true) } else { state.fetch(way) }
         });
-        match fetched {
-            Ok(()) => self.open(py),
-            Err((status, error)) => Err(self.shared.failure(py, status, error)),
-        }
-    }
-
-    /// The parts of a row that are wanted.
-    #[inline]
-    fn object<'py>(&self, py: Python<'py>, (key, value): (&[u8], &[u8])) -> PyResult<Bound<'py, PyAny>> {
-        let key = || PyBytes::new(py, key.get(self.skip..).unwrap_or_default());
-        Ok(match (self.include_key, self.include_value) {
-            (true, true) => PyTuple::new(py, [key(), PyBytes::new(py, value)])?.into_any(),
-            (true, false) => key().into_any(),
-            (false, true) => PyBytes::new(py, value).into_any(),
-            (false, false) => py.None().into_bound(py),
-        })
+        moved.map_err(|(status, error)| self.shared.failure(py, status, error))
     }
 
     /// The state of an iterator that can be moved.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _abi
-from ._errors import MakeError, VERDICTS, make_error
+from ._errors import MakeError, make_error
 
 FOLDER = Path(__file__).resolve().parent / "_lib"
 LIBRARY = os.environ.get("WAXSEAL_LIB") or str(FOLDER / "libwaxseal.so.0")
@@ -57,10 +57,10 @@ def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> Exc
 def _story(
     error: C.c_void_p,
 ) -> Tuple[
-    str, Optional[str], Optional[int], Optional[str], Optional[Tuple[bytes, bytes]], Optional[str]
+    str, Optional[str], Optional[int], Optional[str], Optional[Tuple[bytes, bytes]], Optional[int]
 ]:
     message = _text(function("waxseal_error_message")(error)) or ""
-    verdict = VERDICTS.get(function("waxseal_error_verdict")(error))
+    verdict = function("waxseal_error_verdict")(error) or None
     file = _text(function("waxseal_error_file")(error)) or None
     offset = function("waxseal_error_offset")(error) if file is not None else None
     family = _text(function("waxseal_error_family")(error)) or None

@@ -107,7 +107,7 @@ VERDICTS: Dict[int, str] = {
 
 #: Makes an exception of a status: code, message, file, offset, family, key range, verdict.
 MakeError = Callable[
-    [int, str, Optional[str], Optional[int], Optional[str], Optional[KeyRange], Optional[str]], Exception
+    [int, str, Optional[str], Optional[int], Optional[str], Optional[KeyRange], Optional[int]], Exception
 ]
 
 
@@ -118,11 +118,11 @@ def make_error(
     offset: Optional[int] = None,
     family: Optional[str] = None,
     key_range: Optional[KeyRange] = None,
-    verdict: Optional[str] = None,
+    verdict: Optional[int] = None,
 ) -> Exception:
     """The exception that a status stands for."""
     error = CLASSES.get(code, InternalError)(message)
     error.code = code
     error.file, error.offset, error.family = file, offset, family
-    error.key_range, error.verdict = key_range, verdict
+    error.key_range, error.verdict = key_range, VERDICTS.get(verdict or 0)
     return error

@@ -57,11 +57,12 @@ def _make_error(
     message: str,
     file: Optional[str],
     offset: Optional[int],
+    family: Optional[str],
     key_range: Optional[Tuple[bytes, bytes]],
-    verdict: Optional[str],
+    verdict: Optional[int],
 ) -> Exception:
     """The exception that plyvel has for a status."""
-    kind = _store.kind_of(code)
+    kind = _errors.CLASSES.get(code, _errors.InternalError)
     if kind is _errors.ClosedError:
         return RuntimeError("Database, iterator or snapshot is closed")
     if kind is _errors.CorruptionError:

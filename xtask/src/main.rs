@@ -8,6 +8,7 @@
     reason = "chores read the tree and start programs; they are no part of the engine"
 )]
 
+mod header;
 mod plain_node;
 mod source;
 mod test;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
 cargo xtask plain-node DIR                   builds a node of an older make, from history, into DIR
+cargo xtask header [--check]                 makes crates/ffi/include/waxseal.h, or says whether it is current
 cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
 
 fn main() -> ExitCode {
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
             Some(choice) => test::run(&root(), choice),
             None => usage(),
         },
+        Some((&"header", [])) => header::run(&root(), false),
+        Some((&"header", ["--check"])) => header::run(&root(), true),
         Some((&"plain-node", [into])) => plain_node::run(&root(), Path::new(into)),
         Some((&"tidy", [])) => tidy::run(&root()),
         _ => usage(),

@@ -325,6 +325,16 @@ impl Batch {
         Ok(())
     }
 
+    /// The error of the write that was refused, if one was: what `commit` would answer.
+    pub fn check(&self) -> Result<()> {
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// The durability of the store's writes that do not say.
+    pub fn durability(&self) -> Durability {
+        self.inner.engine.settings().durability
+    }
+
     /// Forgets all writes, and a refused one.
     pub fn clear(&mut self) {
         self.operations.clear();

@@ -1,12 +1,11 @@
 //! Cursors: positions that lend what they stand on.
 
 use std::fmt;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::read::UserCursor;
+use waxseal_lsm::read::{Bounds, UserCursor};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -63,13 +62,18 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>) -> Cursor {
-        let at = cf.inner.scan(cf, at, (Bound::Unbounded, Bound::Unbounded));
+    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Cursor {
+        let at = cf.inner.scan(cf, at, bounds);
         Cursor { inner: Arc::clone(&cf.inner), at }
     }
 
     pub(crate) fn failed(inner: &Arc<Inner>, error: Error) -> Cursor {
         Cursor { inner: Arc::clone(inner), at: Err(error) }
+    }
+
+    /// Why the cursor could not be made, if it could not.
+    pub fn check(&self) -> Result<()> {
+        self.at.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
     /// To the first record at or after `key`.

@@ -251,7 +251,25 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self, At::Latest)
+        self.cursor_in(..)
+    }
+
+    /// A cursor over the records with keys in a range: it stands on no other, wherever it is moved.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # for key in ["a", "b", "c"] { cf.put(key, key)?; }
+    /// let mut cursor = cf.cursor_in("b"..);
+    /// cursor.seek("a")?;
+    /// assert_eq!(cursor.key(), b"b");
+    /// cursor.prev()?;
+    /// assert!(!cursor.valid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cursor_in(&self, range: impl KeyRange) -> Cursor {
+        Cursor::new(self, At::Latest, range.into_bounds())
     }
 
     /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.

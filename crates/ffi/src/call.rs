@@ -1,0 +1,70 @@
+//! The boundary: every fallible function runs through `answer`.
+//!
+//! In: what a call does, as a closure, and where its error goes. Out: a status. A panic ends here: it becomes `WAXSEAL_INTERNAL`
+//! with its message, and the objects that the call had to itself answer so from then on.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK, fail, waxseal_error_t};
+use crate::lent::Out;
+
+/// What a call that did not fail answers.
+pub(crate) trait Answer {
+    fn status(self) -> i32;
+}
+
+impl Answer for () {
+    fn status(self) -> i32 {
+        WAXSEAL_OK
+    }
+}
+
+/// True if what was asked for is there.
+impl Answer for bool {
+    fn status(self) -> i32 {
+        if self { WAXSEAL_OK } else { WAXSEAL_NOT_FOUND }
+    }
+}
+
+/// A status as it is.
+impl Answer for i32 {
+    fn status(self) -> i32 {
+        self
+    }
+}
+
+/// Runs a call. On failure its error is written to `error`, unless that is null.
+#[inline]
+pub(crate) fn answer<A: Answer>(error: Out<'_, *mut waxseal_error_t>, call: impl FnOnce() -> Result<A>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(answer)) => answer.status(),
+        Ok(Err(failure)) => fail(error, &failure),
+        Err(panic) => fail(error, &panicked(panic)),
+    }
+}
+
+/// Runs a call that has no error to write: the status is all there is.
+#[inline]
+pub(crate) fn status_of<A: Answer>(call: impl FnOnce() -> Result<A>) -> i32 {
+    answer(Out::nowhere(), call)
+}
+
+/// Runs a call that answers a value, and `otherwise` if it failed.
+#[inline]
+pub(crate) fn value_of<T>(otherwise: T, call: impl FnOnce() -> Result<T>) -> T {
+    catch_unwind(AssertUnwindSafe(call)).ok().and_then(Result::ok).unwrap_or(otherwise)
+}
+
+#[cold]
+fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+    let said = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text.as_str(),
+        _ => "no reason given",
+    };
+    let failure = Failure::internal(format!("a call panicked: {said}"));
+    // What the panic carried may panic again when it is dropped.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
+    failure
+}

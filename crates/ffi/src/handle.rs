@@ -1,0 +1,261 @@
+//! Handles: numbers that look like pointers, and the tables that know what they stand for.
+//!
+//! In: an object. Out: a handle, that finds the object from any thread until it is ended, by whichever thread ends it first; from
+//! then on it finds nothing, for good. No lock and no counter that threads share is touched to find one.
+//!
+//! ```text
+//! bit 63 .. 59    kind, 1 to 30: the address is none that a process can have, so a handle that is followed faults at once
+//! bit 58 .. 28    generation: how often the place was used before; a place that used up its generations rests
+//! bit 27 .. 0     place in the table of its kind
+//! ```
+//!
+//! Places are never given back to the system, so that a stale handle can be looked up. An entry goes when it is ended and the last
+//! call that uses it has returned.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+
+use arc_swap::ArcSwapOption;
+
+use crate::error::{Failure, Result};
+
+const PLACE_BITS: u32 = 28;
+const GENERATION_BITS: u32 = 31;
+const KIND_SHIFT: u32 = PLACE_BITS + GENERATION_BITS;
+const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
+
+/// Places of the first chunk; each further chunk doubles the table.
+const FIRST_CHUNK: u32 = 64;
+/// Chunks that hold all places.
+const CHUNKS: usize = (PLACE_BITS - FIRST_CHUNK.trailing_zeros() + 1) as usize;
+
+/// Handles that were made and not ended, of all kinds.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The kinds of handles, by the number that stands in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Error = 1,
+    Bytes,
+    Options,
+    FamilyOptions,
+    WriteOptions,
+    Store,
+    Family,
+    Snapshot,
+    Batch,
+    Iterator,
+    Values,
+}
+
+/// A C type whose pointers are handles.
+pub(crate) trait Handle: Sized + 'static {
+    /// What they stand for.
+    type Object: Send + Sync + 'static;
+    /// What people call it.
+    const NAME: &'static str;
+    /// The table of its objects.
+    fn table() -> &'static Table<Self::Object>;
+}
+
+/// Makes a C type a handle: `handle!(waxseal_db_t => Db, Kind::Store, "store")`.
+macro_rules! handle {
+    ($type:ty => $object:ty, $kind:expr, $name:literal) => {
+        impl $crate::handle::Handle for $type {
+            type Object = $object;
+            const NAME: &'static str = $name;
+            fn table() -> &'static $crate::handle::Table<$object> {
+                static TABLE: $crate::handle::Table<$object> = $crate::handle::Table::new($kind);
+                &TABLE
+            }
+        }
+    };
+}
+pub(crate) use handle;
+
+/// Gives an object a handle.
+pub(crate) fn issue<H: Handle>(object: H::Object) -> Result<*mut H> {
+    let bits = H::table().insert(object).ok_or_else(|| Failure::out_of_memory(H::NAME))?;
+    LIVE.fetch_add(1, Ordering::Relaxed);
+    Ok(ptr::without_provenance_mut(bits as usize))
+}
+
+/// Lends the object of a handle to `call`.
+#[inline]
+pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
+    let bits = handle.addr() as u64;
+    let table = H::table();
+    if let Some(slot) = table.slot_of(bits)
+        && let Some(entry) = &*slot.entry.load()
+        && entry.handle == bits
+    {
+        return call(&entry.object);
+    }
+    Err(not_alive::<H>(bits))
+}
+
+/// Lends the object of a handle that one thread at a time may use.
+#[inline]
+pub(crate) fn with_mut<H, T, R>(handle: *const H, call: impl FnOnce(&mut T) -> Result<R>) -> Result<R>
+where
+    H: Handle<Object = Mutex<T>>,
+{
+    with(handle, |object| match object.try_lock() {
+        Ok(mut object) => call(&mut object),
+        Err(TryLockError::WouldBlock) => Err(Failure::busy(H::NAME)),
+        Err(TryLockError::Poisoned(_)) => {
+            Err(Failure::internal(format!("an earlier call with this {} panicked", H::NAME)))
+        }
+    })
+}
+
+/// Ends a handle. Calls that use the object go on with it. Null is no error: there is nothing to end.
+pub(crate) fn end<H: Handle>(handle: *const H) -> Result<()> {
+    if handle.is_null() { Ok(()) } else { take(handle).map(drop) }
+}
+
+/// Ends a handle and gives back its object, perhaps still in use by other threads.
+pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<Entry<H::Object>>> {
+    let bits = handle.addr() as u64;
+    let entry = H::table().remove(bits).ok_or_else(|| not_alive::<H>(bits))?;
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    Ok(entry)
+}
+
+/// Why a handle finds nothing.
+#[cold]
+fn not_alive<H: Handle>(bits: u64) -> Failure {
+    let name = H::NAME;
+    if bits == 0 {
+        return Failure::invalid(format!("the {name} is a null pointer"));
+    }
+    if bits >> KIND_SHIFT != H::table().kind as u64 {
+        return Failure::invalid(format!("this pointer is no {name}"));
+    }
+    Failure::closed(format!("the {name} was ended"))
+}
+
+/// How many handles were made and not ended yet, of all kinds together. A program that ends everything it makes finds 0 at its end.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_live_handles() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// An object with its handle, by which a look-up knows that it found what was asked for.
+pub(crate) struct Entry<T> {
+    handle: u64,
+    pub(crate) object: T,
+}
+
+/// A place of a table.
+struct Slot<T> {
+    entry: ArcSwapOption<Entry<T>>,
+    generation: AtomicU64,
+    /// The free place below this one on the stack of free places, plus one.
+    below: AtomicU32,
+}
+
+/// All objects of one kind.
+pub(crate) struct Table<T> {
+    kind: Kind,
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    /// Places that were never used begin here.
+    fresh: AtomicU32,
+    /// The top of the stack of free places: low half its place plus one, high half how often the top was changed.
+    free: AtomicU64,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(kind: Kind) -> Table<T> {
+        Table { kind, chunks: [const { OnceLock::new() }; CHUNKS], fresh: AtomicU32::new(0), free: AtomicU64::new(0) }
+    }
+
+    /// None if all places are used.
+    fn insert(&self, object: T) -> Option<u64> {
+        let place = self.pop().or_else(|| self.next_fresh())?;
+        let slot = self.slot(place)?;
+        let generation = slot.generation.load(Ordering::Acquire);
+        let handle = (self.kind as u64) << KIND_SHIFT | generation << PLACE_BITS | u64::from(place);
+        slot.entry.store(Some(Arc::new(Entry { handle, object })));
+        Some(handle)
+    }
+
+    /// None if there is nothing under this handle, or another thread took it.
+    fn remove(&self, handle: u64) -> Option<Arc<Entry<T>>> {
+        let slot = self.slot_of(handle)?;
+        let entry = slot.entry.load_full().filter(|entry| entry.handle == handle)?;
+        let before = slot.entry.compare_and_swap(&entry, None);
+        before.as_ref().filter(|before| Arc::ptr_eq(before, &entry))?;
+        // The place is ours alone until it is pushed.
+        if slot.generation.fetch_add(1, Ordering::AcqRel) < LAST_GENERATION {
+            self.push((handle & ((1 << PLACE_BITS) - 1)) as u32, slot);
+        }
+        Some(entry)
+    }
+
+    /// The place that a handle names, if it is a handle of this kind and the place was used.
+    #[inline]
+    fn slot_of(&self, handle: u64) -> Option<&Slot<T>> {
+        if handle >> KIND_SHIFT != self.kind as u64 {
+            return None;
+        }
+        let (chunk, offset) = split((handle & ((1 << PLACE_BITS) - 1)) as u32);
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    /// A place, made if need be.
+    fn slot(&self, place: u32) -> Option<&Slot<T>> {
+        let (chunk, offset) = split(place);
+        let slots = self.chunks.get(chunk)?.get_or_init(|| {
+            let new =
+                |_| Slot { entry: ArcSwapOption::empty(), generation: AtomicU64::new(0), below: AtomicU32::new(0) };
+            (0..FIRST_CHUNK << chunk).map(new).collect()
+        });
+        slots.get(offset)
+    }
+
+    fn next_fresh(&self) -> Option<u32> {
+        let next = |place: u32| (place < (1 << PLACE_BITS) - 1).then_some(place + 1);
+        self.fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+    }
+
+    fn push(&self, place: u32, slot: &Slot<T>) {
+        let mut top = self.free.load(Ordering::Relaxed);
+        loop {
+            slot.below.store(top as u32, Ordering::Relaxed);
+            let new = changed(top, place + 1);
+            match self.free.compare_exchange_weak(top, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    fn pop(&self) -> Option<u32> {
+        let mut top = self.free.load(Ordering::Acquire);
+        loop {
+            let place = (top as u32).checked_sub(1)?;
+            let new = changed(top, self.slot(place)?.below.load(Ordering::Relaxed));
+            match self.free.compare_exchange_weak(top, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(place),
+                Err(now) => top = now,
+            }
+        }
+    }
+}
+
+/// The top of the stack with another place: the count of changes keeps a thread from taking it for one it saw before.
+fn changed(top: u64, place: u32) -> u64 {
+    ((top >> 32).wrapping_add(1)) << 32 | u64::from(place)
+}
+
+/// Chunk and offset of a place: chunk `n` begins at `64 * (2^n - 1)` and has `64 * 2^n` places.
+#[inline]
+fn split(place: u32) -> (usize, usize) {
+    let chunk = (place / FIRST_CHUNK + 1).ilog2();
+    (chunk as usize, (place - FIRST_CHUNK * ((1 << chunk) - 1)) as usize)
+}
