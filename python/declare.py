@@ -92,7 +92,7 @@ def _statements(text: str) -> List[str]:
 def _take(header: Header, statement: str) -> None:
     if match := re.fullmatch(r"typedef struct (\w+) (\w+)", statement):
         header.opaque.append(match[2])
-    elif match := re.fullmatch(r"(?:typedef )?struct (\w+) \{(.*)\} ?(\w*)", statement):
+    elif match := re.fullmatch(r"(?:typedef )?struct ?(\w*) ?\{(.*)\} ?(\w*)", statement):
         fields = [_parameter(field.strip()) for field in _fields(match[2])]
         header.structs.append((match[3] or match[1], fields))
     elif match := re.fullmatch(r"typedef (.+?) ?\(\*(\w+)\)\((.*)\)", statement):
@@ -158,14 +158,14 @@ class Types:
             inner = self._named(base)
         return "C.POINTER(" * stars + inner + ")" * stars
 
-    def result(self, text: str) -> str:
-        """The ctypes expression of a result."""
-        return self.of(text)
+    def lent(self, text: str) -> str:
+        """The same where the library lends bytes: they come as an address, since their length stands beside them."""
+        kind = self.of(text)
+        return "C.c_void_p" if kind == "C.c_char_p" else kind
 
     def function(self, result: str, parameters: List[Parameter]) -> str:
-        """The ctypes expression of a function type. Bytes come in as addresses: their length stands beside them."""
-        types = [self.result(result)] + [self.of(parameter.type) for parameter in parameters]
-        types = types[:1] + ["C.c_void_p" if kind == "C.c_char_p" else kind for kind in types[1:]]
+        """The ctypes expression of a function type."""
+        types = [self.of(result)] + [self.lent(parameter.type) for parameter in parameters]
         return f"C.CFUNCTYPE({', '.join(types)})"
 
     def _named(self, name: str) -> str:
@@ -199,7 +199,7 @@ def write(header: Header) -> str:
             "",
             f"class {name}(C.Structure):",
             "    _fields_ = [",
-            *[f'        ("{field.name}", {types.of(field.type)}),' for field in fields],
+            *[f'        ("{field.name}", {types.lent(field.type)}),' for field in fields],
             "    ]",
             "",
         ]
@@ -208,7 +208,7 @@ def write(header: Header) -> str:
     lines += ["", "#: Result and parameters of each function.", "FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {"]
     for function in header.functions:
         parameters = ", ".join(types.of(parameter.type) for parameter in function.parameters)
-        lines.append(f'    "{function.name}": ({types.result(function.result)}, [{parameters}]),')
+        lines.append(f'    "{function.name}": ({types.of(function.result)}, [{parameters}]),')
     lines += ["}", ""]
     return re.sub(r"\n{3,}", "\n\n\n", "\n".join(lines))
 

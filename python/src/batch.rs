@@ -75,6 +75,8 @@ impl Drop for Handled {
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Batch {
     handled: Handled,
+    /// The keyspace that it writes to; it keeps the store open.
+    _keyspace: Py<Reader>,
     family: Handle,
     durability: i32,
 }
@@ -93,7 +95,8 @@ impl Batch {
         let shared = &store.get().shared;
         let durability = durability_of(durability)?;
         shared.check(py)?;
-        Ok(Batch { handled: Handled::create(shared, py, db)?, family: keyspace.get().family, durability })
+        let (family, kept) = (keyspace.get().family, keyspace.clone().unbind());
+        Ok(Batch { handled: Handled::create(shared, py, db)?, _keyspace: kept, family, durability })
     }
 
     /// Adds: sets a key to a value, in `family` or in the one that the batch was made for.

@@ -9,7 +9,6 @@ use std::ptr;
 pub(crate) const WAXSEAL_OK: i32 = 0;
 pub(crate) const WAXSEAL_NOT_FOUND: i32 = 1;
 pub(crate) const WAXSEAL_TOO_SMALL: i32 = 2;
-pub(crate) const WAXSEAL_INVALID: i32 = -4;
 pub(crate) const WAXSEAL_CLOSED: i32 = -9;
 
 pub(crate) const WAXSEAL_VERDICT_NONE: i32 = 0;

@@ -262,6 +262,8 @@ fn answered(status: i32, error: Handle) -> Moved {
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Rows {
     shared: Arc<Shared>,
+    /// What the rows are of; it keeps the store open.
+    _reader: Py<Reader>,
     state: Mutex<State>,
     reverse: bool,
     include_key: bool,
@@ -275,8 +277,7 @@ impl Rows {
     #[pyo3(signature = (reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true, include_value=true, skip=0))]
     #[expect(clippy::too_many_arguments, reason = "they are plyvel's keywords, in its order")]
     fn new(
-        py: Python<'_>,
-        reader: &Reader,
+        reader: &Bound<'_, Reader>,
         start: Option<&Bound<'_, PyAny>>,
         stop: Option<&Bound<'_, PyAny>>,
         include_start: bool,
@@ -288,6 +289,8 @@ impl Rows {
     ) -> PyResult<Rows> {
         let start = start.map(|key| bytes_of(key, "start")).transpose()?;
         let stop = stop.map(|key| bytes_of(key, "stop")).transpose()?;
+        let (py, kept) = (reader.py(), reader.clone().unbind());
+        let reader = reader.get();
         reader.shared.check(py)?;
         let (family, snapshot) = (reader.family, reader.snapshot);
         let (start, stop) = (start.as_deref(), stop.as_deref());
@@ -304,7 +307,7 @@ impl Rows {
         let place = if reverse { Place::End } else { Place::Start };
         let state = State { iter, window: Window::empty(), place, portion: FIRST_ROWS, closed: false };
         let shared = Arc::clone(&reader.shared);
-        Ok(Rows { shared, state: Mutex::new(state), reverse, include_key, include_value, skip })
+        Ok(Rows { shared, _reader: kept, state: Mutex::new(state), reverse, include_key, include_value, skip })
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {

@@ -76,7 +76,7 @@ def _text(value: Optional[bytes]) -> Optional[str]:
 
 def bytes_of(lent: Any) -> bytes:
     """A copy of a slice that the library lent."""
-    return bytes_at(C.cast(lent.data, C.c_void_p).value, lent.len)
+    return bytes_at(lent.data, lent.len)
 
 
 def bytes_at(address: Optional[int], length: int) -> bytes:
@@ -106,19 +106,30 @@ def taken(handle: C.c_void_p) -> bytes:
         function("waxseal_bytes_destroy")(handle)
 
 
+#: How many forks lie between this process and the first one that loaded the package.
+_forks = 0
+
+
+def forked() -> None:
+    """Tells this module that the process is the child of a fork: handles of the parent are not touched any more."""
+    global _forks
+    _forks += 1
+
+
 class Owned:
     """A handle that is ended with this object, and at most once."""
 
-    __slots__ = ("handle", "_destroy", "__weakref__")
+    __slots__ = ("handle", "_born", "_destroy", "__weakref__")
 
     def __init__(self, handle: Optional[int], destroy: str) -> None:
         self.handle = handle or 0
+        self._born = _forks
         self._destroy: Callable[[int], int] = function(destroy)
 
     def end(self) -> None:
         """Ends it now."""
         handle, self.handle = self.handle, 0
-        if handle:
+        if handle and self._born == _forks:
             self._destroy(handle)
 
     def __del__(self) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 from typing import Any, Callable, Dict, Iterator as Iterates, List, Optional, Tuple, Union
 
-from . import _backend, _errors, _options, _store
+from . import _backend, _errors, _map, _options, _store
 
 __version__ = "1.5.1"
 __leveldb_version__ = "1.23"
@@ -189,7 +190,7 @@ class DB:
         # The settings name how big memory may grow; LevelDB takes sizes below Waxseal's least.
         settings = _options.within_limits(settings)
         self._db = _store.open_store(
-            path, create=create, error_if_exists=fresh, make_error=_make_error, **settings
+            path, create_if_missing=create, error_if_exists=fresh, make_error=_make_error, **settings
         )
 
     @property
@@ -273,7 +274,7 @@ class DB:
         """`leveldb.stats`, `leveldb.sstables`, `leveldb.approximate-memory-usage`, `leveldb.num-files-at-level<N>`; None for others."""
         _bytes(name, "name")
         self._check()
-        return self._db._property(name)
+        return _property(name, self._db.metrics())
 
     def compact_range(self, *, start: Optional[bytes] = None, stop: Optional[bytes] = None) -> None:
         """Rewrites the tables until nothing that is deleted or overwritten takes space; the whole store, whatever the range."""
@@ -304,6 +305,44 @@ class DB:
     def _check(self) -> None:
         if self.closed:
             raise RuntimeError("Database is closed")
+
+
+#: Levels that LevelDB has.
+_LEVELS = 7
+_MEGABYTE = 1 << 20
+
+
+def _property(name: bytes, metrics: str) -> Optional[bytes]:
+    """A property of LevelDB's, made of what Waxseal counts."""
+    memory, levels = _counts(metrics)
+    count = re.fullmatch(rb"leveldb\.num-files-at-level([0-9]+)", name)
+    if count:
+        level = int(count[1])
+        return b"%d" % levels.get(level, (0, 0))[0] if level < _LEVELS else None
+    if name == b"leveldb.approximate-memory-usage":
+        return b"%d" % memory
+    if name == b"leveldb.sstables":
+        lines = [f"--- level {level} ---\n {tables} tables: {size}" for level, (tables, size) in levels.items()]
+        return "".join(line + "\n" for line in lines).encode()
+    if name == b"leveldb.stats":
+        head = "Level  Files Size(MB)\n---------------------\n"
+        rows = [f"{level:3} {tables:8} {size / _MEGABYTE:8.0f}\n" for level, (tables, size) in levels.items()]
+        return (head + "".join(rows) + metrics).encode()
+    return None
+
+
+def _counts(metrics: str) -> Tuple[int, Dict[int, Tuple[int, int]]]:
+    """Bytes in memory, and tables and bytes of each level, of the family `default`, which the metrics tell of first."""
+    memory, levels = 0, {}
+    for at, line in enumerate(metrics.splitlines()):
+        words = line.split()
+        if at == 0 and (found := re.search(r"memtable (\d+) B", line)):
+            memory = int(found[1])
+        elif at > 0 and line.startswith("family"):
+            break
+        elif len(words) >= 3 and words[0].isdigit():
+            levels[int(words[0])] = (int(words[1]), int(words[2]))
+    return memory, levels
 
 
 class PrefixedDB:
@@ -509,11 +548,11 @@ def _iterate(
             include_start = True if start is None else include_start
             start = db_prefix + (start or b"")
             if stop is None:
-                stop, include_stop = _store.prefix_end(db_prefix), False
+                stop, include_stop = _map.prefix_end(db_prefix), False
             else:
                 stop = db_prefix + stop
     if prefix is not None:
-        start, stop, include_start, include_stop = prefix, _store.prefix_end(prefix), True, False
+        start, stop, include_start, include_stop = prefix, _map.prefix_end(prefix), True, False
     kind = Iterator if db_prefix is None else _PrefixedIterator
     rows = space._rows(
         kind,
@@ -707,7 +746,7 @@ def repair_db(
         comparator_name=comparator_name,
     )
     settings = _options.within_limits(settings)
-    db = _store.open_store(path, create=False, accept_loss=True, make_error=_make_error, **settings)
+    db = _store.open_store(path, create_if_missing=False, accept_loss=True, make_error=_make_error, **settings)
     try:
         db.repair()
     finally:
