@@ -9,6 +9,7 @@
 )]
 
 mod header;
+mod install;
 mod plain_node;
 mod source;
 mod test;
@@ -21,6 +22,8 @@ const USAGE: &str = "\
 cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
 cargo xtask plain-node DIR                   builds a node of an older make, from history, into DIR
 cargo xtask header [--check]                 makes crates/ffi/include/waxseal.h, or says whether it is current
+cargo xtask install --prefix DIR [--destdir DIR] [--profile NAME]
+                                             puts the C library, its header and its pkg-config file below DIR
 cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
 
 fn main() -> ExitCode {
@@ -33,6 +36,10 @@ fn main() -> ExitCode {
         },
         Some((&"header", [])) => header::run(&root(), false),
         Some((&"header", ["--check"])) => header::run(&root(), true),
+        Some((&"install", rest)) => match install::Place::parse(rest) {
+            Some(place) => install::run(&root(), &place),
+            None => usage(),
+        },
         Some((&"plain-node", [into])) => plain_node::run(&root(), Path::new(into)),
         Some((&"tidy", [])) => tidy::run(&root()),
         _ => usage(),

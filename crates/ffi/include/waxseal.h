@@ -1162,6 +1162,19 @@ int32_t waxseal_iter_create(const waxseal_family_t *family,
                             waxseal_error_t **error);
 
 /**
+ * An iterator over the records whose keys begin with `prefix`. `snapshot` null: as they are now.
+ *
+ * Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: as of `waxseal_iter_create`;
+ * `WAXSEAL_INVALID` for a family with a comparator, in whose order such keys need not stand together.
+ */
+int32_t waxseal_iter_create_prefix(const waxseal_family_t *family,
+                                   const waxseal_snapshot_t *snapshot,
+                                   const uint8_t *prefix,
+                                   size_t prefix_len,
+                                   waxseal_iter_t **iter,
+                                   waxseal_error_t **error);
+
+/**
  * To the first record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
  *
  * One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
@@ -1231,6 +1244,14 @@ int32_t waxseal_iter_next_rows(waxseal_iter_t *iter,
                                size_t max_bytes,
                                waxseal_rows_t *rows,
                                waxseal_error_t **error);
+
+/**
+ * Whether batches of rows hold keys alone, with empty values. Default false. Rows of single steps have their values in any case.
+ *
+ * One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle.
+ */
+int32_t waxseal_iter_set_keys_only(waxseal_iter_t *iter,
+                                   bool keys_only);
 
 /**
  * As `waxseal_iter_next_rows`, backwards: the rows that as many calls of `waxseal_iter_prev` would give, in their order.

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use face::{ColumnFamily, Cursor, Snapshot};
+use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
 
 use crate::call::{answer, status_of, value_of};
 use crate::error::{Failure, Result, waxseal_error_t};
@@ -57,6 +57,8 @@ pub(crate) struct Iter {
     waiting: Option<Failure>,
     data: Vec<u8>,
     offsets: Vec<usize>,
+    /// True if values are left out of batches.
+    keys_only: bool,
 }
 
 handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator");
@@ -70,7 +72,7 @@ enum Way {
 
 impl Iter {
     fn new(cursor: Cursor) -> Iter {
-        Iter { cursor, is_new: true, waiting: None, data: Vec::new(), offsets: Vec::new() }
+        Iter { cursor, is_new: true, waiting: None, data: Vec::new(), offsets: Vec::new(), keys_only: false }
     }
 
     /// Moves to a place of its own. True if there is a record.
@@ -119,7 +121,8 @@ impl Iter {
 
     /// Packs the row under the cursor.
     fn push(&mut self) -> Result<()> {
-        let (key, value) = (self.cursor.key(), self.cursor.value());
+        let value = if self.keys_only { &[] } else { self.cursor.value() };
+        let key = self.cursor.key();
         self.data.try_reserve(key.len() + value.len()).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
         self.offsets.try_reserve(2).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
         self.data.extend_from_slice(key);
@@ -169,13 +172,14 @@ fn moved(
     row: Out<'_, waxseal_row_t>,
     to: impl FnOnce(&mut Iter) -> Result<bool>,
 ) -> Result<bool> {
-    with_mut(iter.cast_const(), |iter: &mut Iter| {
-        let there = to(iter)?;
-        if there {
-            row.set(iter.row());
-        }
-        Ok(there)
-    })
+    let there = with_mut(iter.cast_const(), |iter: &mut Iter| Ok(to(iter)?.then(|| iter.row())))?;
+    Ok(given(row, there))
+}
+
+/// Gives the caller what there is. True if there is anything.
+#[inline]
+fn given<T>(place: Out<'_, T>, there: Option<T>) -> bool {
+    there.map(|there| place.set(there)).is_some()
 }
 
 fn sought(
@@ -203,6 +207,30 @@ pub unsafe extern "C" fn waxseal_iter_create(
     // SAFETY: the header asks that inputs be readable and outputs null or writable.
     let (range, iter, error) = unsafe { (bounds(range), out(iter), out(error)) };
     answer(error, || create(family, snapshot, range?, iter))
+}
+
+/// An iterator over the records whose keys begin with `prefix`. `snapshot` null: as they are now.
+///
+/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: as of `waxseal_iter_create`;
+/// `WAXSEAL_INVALID` for a family with a comparator, in whose order such keys need not stand together.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_create_prefix(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    prefix: *const u8,
+    prefix_len: usize,
+    iter: *mut *mut waxseal_iter_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (prefix, iter, error) = unsafe { (lent(prefix, prefix_len), out(iter), out(error)) };
+    answer(error, || {
+        let prefix = prefix.key()?;
+        if !with(family, |family| Ok(family.options().order.is_bytewise()))? {
+            return Err(Failure::invalid("a family with a comparator has no range of keys with one prefix"));
+        }
+        create(family, snapshot, Prefix(prefix).into_bounds(), iter)
+    })
 }
 
 /// To the first record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
@@ -315,6 +343,19 @@ pub unsafe extern "C" fn waxseal_iter_next_rows(
     answer(error, || packed(iter, Way::On, max_rows, max_bytes, rows))
 }
 
+/// Whether batches of rows hold keys alone, with empty values. Default false. Rows of single steps have their values in any case.
+///
+/// One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) -> i32 {
+    status_of(|| {
+        with_mut(iter.cast_const(), |iter| {
+            iter.keys_only = keys_only;
+            Ok(())
+        })
+    })
+}
+
 /// As `waxseal_iter_next_rows`, backwards: the rows that as many calls of `waxseal_iter_prev` would give, in their order.
 ///
 /// One thread at a time. Errors: as of `waxseal_iter_next_rows`.
@@ -342,13 +383,9 @@ fn packed(
     if max_rows == 0 {
         return Err(Failure::invalid("a batch of no rows"));
     }
-    with_mut(iter.cast_const(), |iter: &mut Iter| {
-        let there = iter.pack(way, max_rows, max_bytes)?;
-        if there {
-            rows.set(iter.rows());
-        }
-        Ok(there)
-    })
+    let pack = |iter: &mut Iter| Ok(iter.pack(way, max_rows, max_bytes)?.then(|| iter.rows()));
+    let there = with_mut(iter.cast_const(), pack)?;
+    Ok(given(rows, there))
 }
 
 /// True if the iterator stands on a record; false for null, for an iterator that was ended and for one that another thread is using.

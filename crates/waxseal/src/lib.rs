@@ -74,7 +74,7 @@ pub use care::{
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
-pub use range::{KeyRange, Keys, Range};
+pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::Identity;
 pub use sealed::Sealed;
 pub use session::Session;
