@@ -90,6 +90,8 @@ def _statements(text: str) -> List[str]:
 
 
 def _take(header: Header, statement: str) -> None:
+    if re.match(r"(typedef )?struct Arrow", statement):
+        return  # Arrow's own, which the package declares by hand
     if match := re.fullmatch(r"typedef struct (\w+) (\w+)", statement):
         header.opaque.append(match[2])
     elif match := re.fullmatch(r"(?:typedef )?struct ?(\w*) ?\{(.*)\} ?(\w*)", statement):
@@ -124,6 +126,8 @@ def _parameters(text: str) -> List[Parameter]:
 def _parameter(text: str) -> Parameter:
     if match := re.fullmatch(r"(.+?) ?\(\*(\w+)\)\((.*)\)", text):
         return Parameter(f"{match[1]} (*)({match[3]})", match[2])
+    if match := re.fullmatch(r"(\w+) (\w+)\[(\w+)\]", text):
+        return Parameter(f"{match[1]}[{match[3]}]", match[2])
     match = re.fullmatch(r"(.*?[\s*])(\w+)", text)
     if match is None:
         return Parameter(text, "")
@@ -142,6 +146,10 @@ class Types:
         """The ctypes expression of a type."""
         if match := re.fullmatch(r"(.+?) ?\(\*\)\((.*)\)", text):
             return self.function(match[1], _parameters(match[2]))
+        if match := re.fullmatch(r"(\w+)\[(\w+)\]", text):
+            return f"{self._named(match[1])} * {match[2]}"
+        if "Arrow" in text:
+            return "C.c_void_p"
         words = text.replace("*", " * ").split()
         words = [word for word in words if word not in ("const", "struct")]
         base, stars = words[0], len(words) - 1

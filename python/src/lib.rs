@@ -13,6 +13,7 @@
 #![allow(unsafe_code, reason = "the C library is called through pointers")]
 
 mod arguments;
+mod arrow;
 mod batch;
 mod c;
 mod reader;
@@ -25,6 +26,8 @@ use pyo3::prelude::*;
 /// Calls of the C library that are made a million times a second.
 #[pymodule(gil_used = true)]
 mod _native {
+    #[pymodule_export]
+    use crate::arrow::stream_capsule;
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]

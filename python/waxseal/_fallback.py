@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes as C
 import threading
-from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
 
 from . import _abi, _c, _options
 from ._errors import CLOSED, MakeError
@@ -32,6 +32,36 @@ def forked() -> None:
     """Tells the module that this process is the child of a fork."""
     global _forks
     _forks += 1
+
+
+#: Streams of capsules that were not collected yet, by the address that the capsule points to.
+_streams: Dict[int, Any] = {}
+
+_RELEASE = C.CFUNCTYPE(None, C.c_void_p)
+_STREAM = b"arrow_array_stream"
+
+
+@C.PYFUNCTYPE(None, C.c_void_p)
+def _end_capsule(capsule: int) -> None:
+    """Releases the stream of a capsule, unless somebody has moved it out."""
+    pointer = C.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = C.c_void_p, [C.c_void_p, C.c_char_p]
+    stream = _streams.pop(pointer(capsule, _STREAM), None)
+    if stream is not None and stream.release:
+        _RELEASE(stream.release)(C.addressof(stream))
+
+
+def stream_capsule(address: int) -> object:
+    """Moves the Arrow stream at an address into a capsule."""
+    from ._arrow import ArrowArrayStream
+
+    stream = ArrowArrayStream.from_buffer_copy(C.string_at(address, C.sizeof(ArrowArrayStream)))
+    ArrowArrayStream.from_address(address).release = None
+    _streams[C.addressof(stream)] = stream
+    new = C.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = C.py_object, [C.c_void_p, C.c_char_p, C.c_void_p]
+    capsule: object = new(C.addressof(stream), _STREAM, C.cast(_end_capsule, C.c_void_p))
+    return capsule
 
 
 class Store:
@@ -297,7 +327,19 @@ class Rows:
     leads back to where it stands whenever the window is empty.
     """
 
-    _iter: Optional[_c.Owned] = None
+    _store: Store
+    _reader: Reader
+    _lock: threading.RLock
+    _iter: Optional[_c.Owned]
+    _reverse: bool
+    _include_key: bool
+    _include_value: bool
+    _skip: int
+    _window: List[Tuple[bytes, bytes]]
+    _way: bool
+    _at: int
+    _place: Tuple[int, bytes]
+    _portion: int
 
     def __new__(
         cls,
@@ -388,7 +430,7 @@ class Rows:
 
     def _stand(self, place: Tuple[int, bytes]) -> None:
         """Forgets the window: the iterator stands at this place."""
-        self._window: List[Tuple[bytes, bytes]] = []
+        self._window = []
         self._way = True
         self._at = 0
         self._place = place

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes as C
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._backend import backend
@@ -15,7 +15,6 @@ from ._backend import backend
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ._arrow import Scan
     from ._native import Rows
 
     _ReaderMapping = Mapping[bytes, bytes]
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 else:
     _ReaderMapping = Mapping
     _KeyspaceMapping = MutableMapping
-
-R = TypeVar("R", bound="Rows")
 
 
 def prefix_end(prefix: bytes) -> Optional[bytes]:
@@ -100,7 +97,7 @@ class Items(ItemsView[bytes, bytes]):
         return self._mapping.iterator(reverse=True)
 
 
-class Readable(backend.Reader, _ReaderMapping):  # type: ignore[misc]
+class Readable(backend.Reader, _ReaderMapping):
     """A mapping from bytes to bytes, sorted by key."""
 
     def iterator(
@@ -125,10 +122,6 @@ class Readable(backend.Reader, _ReaderMapping):  # type: ignore[misc]
         return backend.Rows(
             self, first, last, with_first, with_last, bool(reverse), bool(include_key), bool(include_value)
         )
-
-    def _rows(self, kind: Type[R], **settings: Any) -> R:
-        """An iterator of a class of its own."""
-        return kind(self, **settings)
 
     def __iter__(self) -> Iterator[bytes]:
         return self.iterator(include_value=False)
@@ -165,7 +158,7 @@ class Readable(backend.Reader, _ReaderMapping):  # type: ignore[misc]
         return Items(self)
 
 
-class Writable(Readable, backend.Keyspace, _KeyspaceMapping):  # type: ignore[misc]
+class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
     """A mapping that can be written."""
 
     def update(self, other: Union[Mapping[Any, Any], Iterable[Tuple[Any, Any]]] = (), /, **nothing: Any) -> None:  # type: ignore[override]

@@ -500,19 +500,13 @@ def _durability(sync: object) -> Optional[str]:
 class Iterator(backend.Rows):
     """Goes over entries in both directions: it stands between two, `next` gives the one behind, `prev` the one before."""
 
-    def seek(self, target: bytes) -> None:
+    def seek(self, target: bytes) -> None:  # type: ignore[override]
         """Moves before the first key that is not less than `target`, within the bounds."""
         super().seek(self._prefixed(_bytes(target, "target")))
 
     def _prefixed(self, target: bytes) -> bytes:
         return target
 
-    def __enter__(self) -> Iterator:
-        return self
-
-    def __exit__(self, *exc: object) -> bool:
-        self.close()
-        return False
 
 
 class _PrefixedIterator(Iterator):
@@ -554,8 +548,8 @@ def _iterate(
     if prefix is not None:
         start, stop, include_start, include_stop = prefix, _map.prefix_end(prefix), True, False
     kind = Iterator if db_prefix is None else _PrefixedIterator
-    rows = space._rows(
-        kind,
+    rows = kind(
+        space,
         start=start,
         stop=stop,
         include_start=bool(include_start),
@@ -565,7 +559,7 @@ def _iterate(
         include_value=bool(include_value),
         skip=len(db_prefix or b""),
     )
-    if db_prefix is not None:
+    if db_prefix is not None and isinstance(rows, _PrefixedIterator):
         rows._prefix = db_prefix
     return rows
 
@@ -584,9 +578,8 @@ class RawIterator:
     def __enter__(self) -> RawIterator:
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> None:
         self.close()
-        return False
 
     def valid(self) -> bool:
         """True if it stands on an entry."""
@@ -669,9 +662,8 @@ class Snapshot:
     def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> None:
         self.close()
-        return False
 
     def get(
         self, key: bytes, default: Any = None, *, verify_checksums: bool = False, fill_cache: bool = True
