@@ -20,7 +20,7 @@ pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_batch_t => Mutex<Batch>, Kind::Batch, "batch");
+handle!(waxseal_batch_t => Mutex<Batch>, Kind::Batch, "batch", |batch| batch.try_lock().ok().map(|batch| batch.store()));
 
 /// Adds a write; its refusal is told at once.
 pub(crate) fn add(

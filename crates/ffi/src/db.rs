@@ -14,7 +14,7 @@ pub struct waxseal_db_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_db_t => Db, Kind::Store, "store");
+handle!(waxseal_db_t => Db, Kind::Store, "store", |db| Some(db.store()));
 
 /// Opens what `builder` describes and gives it to the caller.
 fn open_by(
@@ -24,7 +24,9 @@ fn open_by(
     open: impl FnOnce(Builder) -> face::Result<Db>,
 ) -> Result<()> {
     let db = db.needed("store")?;
-    let opened = open(configured(options, builder()?)?)?;
+    let (builder, caller) = configured(options, builder()?)?;
+    let opened = open(builder)?;
+    caller.is(opened.store());
     db.set(issue(opened)?);
     Ok(())
 }
@@ -92,7 +94,13 @@ pub unsafe extern "C" fn waxseal_open_memory(
 pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let error = unsafe { out(error) };
-    answer(error, || if db.is_null() { Ok(()) } else { Ok(take(db.cast_const())?.object.close()?) })
+    answer(error, || {
+        if db.is_null() {
+            return Ok(());
+        }
+        with(db.cast_const(), |_| Ok(()))?; // not inside a function that the store calls
+        Ok(take(db.cast_const())?.object.close()?)
+    })
 }
 
 /// Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.

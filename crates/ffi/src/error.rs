@@ -10,8 +10,9 @@ use std::fmt;
 use face::{Damage, Error, ErrorKind, Verdict};
 
 use crate::call::{status_of, value_of};
-use crate::handle::{Kind, end, handle, issue, with};
-use crate::lent::{Out, out, waxseal_slice_t};
+use crate::callback::has_failed;
+use crate::handle::{Kind, end, handle, issue, take, with};
+use crate::lent::{Out, lent, out, waxseal_slice_t};
 
 /// The call did what it says.
 pub const WAXSEAL_OK: i32 = 0;
@@ -121,6 +122,7 @@ impl Failure {
         };
         match error.kind() {
             ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
+            ErrorKind::Io(_) if has_failed(error) => WAXSEAL_CALLBACK,
             ErrorKind::Io(_) => WAXSEAL_IO,
             ErrorKind::Locked => WAXSEAL_LOCKED,
             ErrorKind::Invalid => WAXSEAL_INVALID,
@@ -199,6 +201,30 @@ pub(crate) fn fail(error: Out<'_, *mut waxseal_error_t>, failure: &Failure) -> i
         }
     }
     failure.status()
+}
+
+/// Ends the error that a function of the caller left, and gives its message; none if it left none.
+pub(crate) fn taken_message(error: *mut waxseal_error_t) -> Option<String> {
+    let story = take(error.cast_const()).ok()?;
+    Some(story.object.message.to_string_lossy().into_owned())
+}
+
+/// An error of the caller's own, UTF-8 or not, for a callback that fails: it is put where the callback was told to, and the library ends it.
+/// `code` is what `waxseal_error_code` answers. Null if there is no room for it.
+///
+/// Thread-safe. The error is the caller's, to be handed on or ended by `waxseal_error_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_error_create(
+    code: i32,
+    message: *const u8,
+    message_len: usize,
+) -> *mut waxseal_error_t {
+    // SAFETY: the header asks that inputs be readable.
+    let message = unsafe { lent(message, message_len) };
+    value_of(std::ptr::null_mut(), || {
+        let message = String::from_utf8_lossy(message.bytes("message")?).into_owned();
+        issue(Story::of(&Failure::Call(code, message.into())))
+    })
 }
 
 /// The status that the call answered; `WAXSEAL_OK` for null and for an error that was ended.

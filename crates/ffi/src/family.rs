@@ -18,7 +18,7 @@ pub struct waxseal_family_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_family_t => ColumnFamily, Kind::Family, "column family");
+handle!(waxseal_family_t => ColumnFamily, Kind::Family, "column family", |family| Some(family.store()));
 
 /// The column family of this name, made if there is none; `default` always exists. In a store opened for reading an unknown name is
 /// `WAXSEAL_INVALID`.

@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use arc_swap::ArcSwapOption;
 
+use face::StoreId;
+
+use crate::callback::{is_inside, refuse_reentry};
 use crate::error::{Failure, Result};
 
 const PLACE_BITS: u32 = 28;
@@ -48,6 +51,17 @@ pub(crate) enum Kind {
     Batch,
     Iterator,
     Values,
+    Session,
+    Report,
+    Events,
+    Registrations,
+    Explanation,
+    CareOptions,
+    ExportOptions,
+    RegisterOptions,
+    Query,
+    Provider,
+    MetaIter,
 }
 
 /// A C type whose pointers are handles.
@@ -58,11 +72,16 @@ pub(crate) trait Handle: Sized + 'static {
     const NAME: &'static str;
     /// The table of its objects.
     fn table() -> &'static Table<Self::Object>;
+    /// The store that an object belongs to, if it does: inside a function that this store calls it may not be used.
+    fn store(_object: &Self::Object) -> Option<StoreId> {
+        None
+    }
 }
 
-/// Makes a C type a handle: `handle!(waxseal_db_t => Db, Kind::Store, "store")`.
+/// Makes a C type a handle: `handle!(waxseal_error_t => Story, Kind::Error, "error")`, and one of a store's with a fourth part, which
+/// says how its object knows the store.
 macro_rules! handle {
-    ($type:ty => $object:ty, $kind:expr, $name:literal) => {
+    ($type:ty => $object:ty, $kind:expr, $name:literal $(, $store:expr)?) => {
         impl $crate::handle::Handle for $type {
             type Object = $object;
             const NAME: &'static str = $name;
@@ -70,6 +89,12 @@ macro_rules! handle {
                 static TABLE: $crate::handle::Table<$object> = $crate::handle::Table::new($kind);
                 &TABLE
             }
+            $(
+                fn store(object: &Self::Object) -> Option<face::StoreId> {
+                    let of: fn(&Self::Object) -> Option<face::StoreId> = $store;
+                    of(object)
+                }
+            )?
         }
     };
 }
@@ -91,6 +116,9 @@ pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object)
         && let Some(entry) = &*slot.entry.load()
         && entry.handle == bits
     {
+        if is_inside() {
+            refuse_reentry(H::store(&entry.object))?;
+        }
         return call(&entry.object);
     }
     Err(not_alive::<H>(bits))

@@ -61,7 +61,7 @@ pub(crate) struct Iter {
     keys_only: bool,
 }
 
-handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator");
+handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| iter.try_lock().ok().map(|iter| iter.cursor.store()));
 
 /// Which way a step goes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -136,6 +136,24 @@ pub(crate) unsafe fn lent_slices<'a>(slices: *const waxseal_slice_t, count: usiz
     Ok(taken)
 }
 
+/// Takes a caller's array of structs.
+///
+/// # Safety
+/// If `items` is not null, `count` of them are readable there for `'a`, and nobody writes them.
+pub(crate) unsafe fn lent_array<'a, T>(items: *const T, count: usize) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if items.is_null() {
+        return Err(Failure::invalid(format!("an array is a null pointer with length {count}")));
+    }
+    if count > isize::MAX as usize / size_of::<T>() {
+        return Err(Failure::invalid(format!("an array of {count} does not fit into memory")));
+    }
+    // SAFETY: not null and not longer than memory; the rest is the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(items, count) })
+}
+
 /// A place of the caller's that a result is written to.
 pub(crate) struct Out<'a, T> {
     place: *mut T,

@@ -32,6 +32,7 @@
 compile_error!("handles need pointers of 64 bits");
 
 mod call;
+pub mod callback;
 
 // In the order of the header.
 
@@ -60,3 +61,30 @@ pub mod batch;
 pub mod get;
 
 pub mod iter;
+
+pub mod seal;
+
+pub mod meta;
+
+pub mod listener;
+
+pub mod provider;
+
+pub mod care;
+pub mod care_options;
+pub mod repair_source;
+pub mod report;
+
+pub mod exchange;
+
+pub mod session;
+
+pub mod authorizer;
+pub mod registry;
+
+pub mod events;
+pub mod fields;
+pub mod known;
+pub mod log;
+
+pub mod arrow;

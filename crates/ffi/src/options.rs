@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use face::{Builder, Compression, Durability, Verify};
 
 use crate::call::{answer, status_of};
+use crate::callback::Caller;
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::out;
@@ -40,8 +41,8 @@ pub struct waxseal_options_t {
 
 handle!(waxseal_options_t => Mutex<Options>, Kind::Options, "options object");
 
-/// One thing that was set: what it does to a builder.
-type Step = Box<dyn Fn(Builder) -> Builder + Send>;
+/// One thing that was set: what it does to the builder of a store, which may call functions of the caller.
+type Step = Box<dyn Fn(Builder, &Caller) -> Builder + Send>;
 
 /// Everything that was set, in order.
 #[derive(Default)]
@@ -52,18 +53,28 @@ pub(crate) struct Options {
 impl Options {
     /// Sets one thing more.
     pub(crate) fn then(&mut self, step: impl Fn(Builder) -> Builder + Send + 'static) {
+        self.then_calling(move |builder, _| step(builder));
+    }
+
+    /// Sets one thing more, for which the store calls functions of the caller.
+    pub(crate) fn then_calling(&mut self, step: impl Fn(Builder, &Caller) -> Builder + Send + 'static) {
         self.steps.push(Box::new(step));
     }
 
     /// Does to a builder all that was set.
-    pub(crate) fn apply(&self, builder: Builder) -> Builder {
-        self.steps.iter().fold(builder, |builder, step| step(builder))
+    fn apply(&self, builder: Builder, caller: &Caller) -> Builder {
+        self.steps.iter().fold(builder, |builder, step| step(builder, caller))
     }
 }
 
-/// A builder with what was set; null options set nothing.
-pub(crate) fn configured(options: *const waxseal_options_t, builder: Builder) -> Result<Builder> {
-    if options.is_null() { Ok(builder) } else { with_mut(options, |options| Ok(options.apply(builder))) }
+/// A builder with what was set, null options set nothing; and who calls functions of the caller, to be told of its store.
+pub(crate) fn configured(options: *const waxseal_options_t, builder: Builder) -> Result<(Builder, Caller)> {
+    let caller = Caller::default();
+    if options.is_null() {
+        return Ok((builder, caller));
+    }
+    let builder = with_mut(options, |options| Ok(options.apply(builder, &caller)))?;
+    Ok((builder, caller))
 }
 
 /// The durability with this number; none: the store's default.
@@ -95,8 +106,19 @@ pub(crate) fn verify(number: i32, one_in: u32) -> Result<Verify> {
     }
 }
 
+/// Sets one thing, for which the store calls functions of the caller.
+pub(crate) fn set_calling(
+    options: *mut waxseal_options_t,
+    step: impl Fn(Builder, &Caller) -> Builder + Send + 'static,
+) -> Result<()> {
+    with_mut(options.cast_const(), |options| {
+        options.then_calling(step);
+        Ok(())
+    })
+}
+
 /// Sets one thing that cannot be wrong by itself.
-fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Builder + Send + 'static) -> i32 {
+pub(crate) fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Builder + Send + 'static) -> i32 {
     status_of(|| {
         with_mut(options.cast_const(), |options| {
             options.then(step);

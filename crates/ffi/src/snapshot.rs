@@ -14,7 +14,7 @@ pub struct waxseal_snapshot_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_snapshot_t => Snapshot, Kind::Snapshot, "snapshot");
+handle!(waxseal_snapshot_t => Snapshot, Kind::Snapshot, "snapshot", |snapshot| Some(snapshot.store()));
 
 fn take_one(
     db: *const waxseal_db_t,

@@ -233,7 +233,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
 /// A batch is written in the name of the [`Session`](crate::Session) that it was taken from. One of [`Db`](crate::Db) takes the name of
 /// the first handle of a session that it is given, for all its writes; handles of two sessions in one batch are a refused write.
 pub struct Batch {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     operations: Operations,
     /// In whose name it was made, and in whose it will commit.
     made_by: Who,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::read::{Bounds, UserCursor};
+use waxseal_lsm::record::Seqno;
+use waxseal_meta::{Seal, Sealer};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -56,7 +58,7 @@ use crate::family::ColumnFamily;
 /// # }
 /// ```
 pub struct Cursor {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The engine's cursor, or why there is none.
     at: Result<UserCursor>,
 }
@@ -127,6 +129,30 @@ impl Cursor {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.standing().map_or(&[], UserCursor::value)
+    }
+
+    /// Its place in the order of commits; 0 once no snapshot can tell, and if the cursor stands nowhere.
+    pub fn seqno(&self) -> Seqno {
+        self.standing().map_or(0, |cursor| cursor.record().seqno)
+    }
+
+    /// The seal that stands beside the record under the cursor; none if it has none. Whether the two were checked against each other
+    /// is said by the [policy](crate::Builder::verify_scans) of the handle. Errors: `Corruption` if what stands there cannot be decoded.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::{Seal, Verify};
+    ///
+    /// cf.put("key", "value")?;
+    /// let mut cursor = cf.with_verify(Verify::Always).cursor();
+    /// cursor.first()?;
+    /// assert_eq!(cursor.seal()?, Some(Seal::of("key", "value")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn seal(&self) -> Result<Option<Seal>> {
+        self.standing().map_or(Ok(None), |cursor| Sealer::seal_of(&cursor.record()))
     }
 
     #[inline]

@@ -147,6 +147,11 @@ impl ColumnFamily {
         self.inner.read_sealed(self, key.as_ref(), At::Latest)
     }
 
+    /// `Closed` once its store was closed, `Invalid` once it was dropped: what every call on it would answer.
+    pub fn check(&self) -> Result<()> {
+        self.inner.check(&self.family)
+    }
+
     /// What point reads through this handle check.
     #[inline]
     pub(crate) fn verify_reads(&self) -> Verify {

@@ -58,6 +58,7 @@ mod cursor;
 mod db;
 pub mod exchange;
 mod family;
+mod identity;
 mod range;
 pub mod registry;
 mod sealed;
@@ -74,6 +75,7 @@ pub use care::{
 pub use cursor::Cursor;
 pub use db::Db;
 pub use family::ColumnFamily;
+pub use identity::StoreId;
 pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::Identity;
 pub use sealed::Sealed;
