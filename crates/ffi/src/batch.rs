@@ -6,7 +6,7 @@ use face::{Batch, ColumnFamily};
 
 use crate::call::{answer, status_of, value_of};
 use crate::db::waxseal_db_t;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, end, handle, issue, with, with_mut};
 use crate::lent::{lent, out};
@@ -20,19 +20,36 @@ pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_batch_t => Mutex<Batch>, Kind::Batch, "batch", |batch| batch.try_lock().ok().map(|batch| batch.store()));
+handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| Some(writes.try_lock().ok()?.batch.store()));
 
-/// Adds a write; its refusal is told at once.
+/// A batch, and why it may not commit although it was not the batch that refused the write.
+pub(crate) struct Writes {
+    batch: Batch,
+    refused: Option<Failure>,
+}
+
+impl From<Batch> for Writes {
+    fn from(batch: Batch) -> Writes {
+        Writes { batch, refused: None }
+    }
+}
+
+/// Adds a write; its refusal is told at once, and kept.
 pub(crate) fn add(
     batch: *mut waxseal_batch_t,
     family: *mut waxseal_family_t,
     write: impl FnOnce(&mut Batch, &ColumnFamily) -> Result<()>,
 ) -> Result<()> {
-    with_mut(batch.cast_const(), |batch| {
-        with(family.cast_const(), |family| {
+    with_mut(batch.cast_const(), |writes: &mut Writes| {
+        if let Some(failure) = &writes.refused {
+            return Err(failure.clone());
+        }
+        let batch = &mut writes.batch;
+        let added = with(family.cast_const(), |family| {
             write(batch, family)?;
             Ok(batch.check()?)
-        })
+        });
+        added.inspect_err(|failure| writes.refused = Some(failure.clone()))
     })
 }
 
@@ -49,7 +66,8 @@ pub unsafe extern "C" fn waxseal_batch_create(
     let (batch, error) = unsafe { (out(batch), out(error)) };
     answer(error, || {
         let batch = batch.needed("batch")?;
-        batch.set(issue(Mutex::new(with(db.cast_const(), |db| Ok(db.batch()))?))?);
+        let empty = with(db.cast_const(), |db| Ok(db.batch()))?;
+        batch.set(issue(Mutex::new(empty.into()))?);
         Ok(())
     })
 }
@@ -137,9 +155,9 @@ pub unsafe extern "C" fn waxseal_batch_commit(
     let error = unsafe { out(error) };
     answer(error, || {
         let durability = self::durability(durability)?;
-        with_mut(batch.cast_const(), |batch: &mut Batch| match durability {
-            Some(durability) => Ok(batch.commit(durability)?),
-            None => Ok(batch.commit(batch.durability())?),
+        with_mut(batch.cast_const(), |Writes { batch, refused }: &mut Writes| match refused {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(batch.commit(durability.unwrap_or(batch.durability()))?),
         })
     })
 }
@@ -150,8 +168,9 @@ pub unsafe extern "C" fn waxseal_batch_commit(
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_batch_clear(batch: *mut waxseal_batch_t) -> i32 {
     status_of(|| {
-        with_mut(batch.cast_const(), |batch| {
-            batch.clear();
+        with_mut(batch.cast_const(), |writes| {
+            writes.batch.clear();
+            writes.refused = None;
             Ok(())
         })
     })
@@ -162,7 +181,7 @@ pub extern "C" fn waxseal_batch_clear(batch: *mut waxseal_batch_t) -> i32 {
 /// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_batch_count(batch: *const waxseal_batch_t) -> usize {
-    value_of(0, || with_mut(batch, |batch| Ok(batch.len())))
+    value_of(0, || with_mut(batch, |writes| Ok(writes.batch.len())))
 }
 
 /// About how many bytes the commit will take in the log; 0 where `waxseal_batch_count` is 0 for want of a batch.
@@ -170,7 +189,7 @@ pub extern "C" fn waxseal_batch_count(batch: *const waxseal_batch_t) -> usize {
 /// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_batch_bytes(batch: *const waxseal_batch_t) -> usize {
-    value_of(0, || with_mut(batch, |batch| Ok(batch.bytes())))
+    value_of(0, || with_mut(batch, |writes| Ok(writes.batch.bytes())))
 }
 
 /// Ends a batch and forgets what was not committed. Null is no error; a batch that was ended is `WAXSEAL_CLOSED`.

@@ -74,7 +74,7 @@ handle!(waxseal_error_t => Story, Kind::Error, "error");
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// Why a call failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// The engine says so.
     Engine(Error),

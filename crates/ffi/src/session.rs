@@ -1,5 +1,7 @@
 //! Sessions: what is written and asked in somebody's name.
 
+use std::sync::Mutex;
+
 use face::{Identity, Session};
 
 use crate::batch::waxseal_batch_t;
@@ -144,7 +146,7 @@ pub unsafe extern "C" fn waxseal_session_batch_create(
     let (batch, error) = unsafe { (out(batch), out(error)) };
     answer(error, || {
         let batch = batch.needed("batch")?;
-        batch.set(issue(asked(session, |session| Ok(session.batch()))?.into())?);
+        batch.set(issue(Mutex::new(asked(session, |session| Ok(session.batch()))?.into()))?);
         Ok(())
     })
 }
