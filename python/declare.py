@@ -222,7 +222,7 @@ def write(header: Header) -> str:
 
 
 def _constant(value: str) -> str:
-    value = value.strip("() ")
+    value = value.strip("() ").replace("UINT64_MAX", "0xFFFFFFFFFFFFFFFF")
     return re.sub(r"(?<=\d)[uUlL]+$", "", value)
 
 

@@ -123,13 +123,17 @@ def test_options_are_checked(path):
         assert db[b"a"] == b"1"
 
 
-def damage(path):
-    """Overwrites bytes in the middle of the largest table: more than its sums can set right."""
+def damage(path, inside=None):
+    """Overwrites bytes in the middle of the largest table, or of a value in it: more than its sums can set right."""
     tables = [os.path.join(path, name) for name in os.listdir(path) if name.endswith(".tbl")]
     table = max(tables, key=os.path.getsize)
     with open(table, "r+b") as file:
-        file.seek(os.path.getsize(table) // 2)
-        file.write(b"damage" * 10)
+        if inside is None:
+            file.seek(os.path.getsize(table) // 2)
+            file.write(b"damage" * 10)
+        else:
+            file.seek(file.read().index(inside) + len(inside) // 2)
+            file.write(b"damage")
     return os.path.basename(table)
 
 

@@ -20,7 +20,7 @@ so does every call in a child of a fork. The interpreter's lock is released whil
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Optional
+from typing import Optional
 
 from . import _c
 from ._backend import name as backend
@@ -39,13 +39,18 @@ from ._errors import (
     OutOfMemoryError,
     ReadOnlyError,
 )
+from ._arrow import Scan
+from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
 from ._options import Verify
+from ._registry import Event, Explanation, Place, Provenance, Registration
+from ._sealed import Entry, Record, seal_of
 from ._store import (
     DB,
     MODES,
     Batch,
     Family,
     Path,
+    Session,
     Snapshot,
     SnapshotFamily,
     destroy_store,
@@ -63,22 +68,38 @@ __all__ = [
     "ConflictError",
     "CorruptionError",
     "DB",
+    "Damage",
+    "Digest",
+    "Entry",
     "Error",
+    "Event",
+    "Explanation",
     "Family",
     "FormatTooNewError",
     "HaltedError",
     "InternalError",
     "InvalidArgument",
     "LockedError",
+    "Loss",
     "OutOfMemoryError",
+    "Place",
+    "Provenance",
     "ReadOnlyError",
+    "Record",
+    "Registration",
+    "Report",
+    "Scan",
+    "Session",
     "Snapshot",
     "SnapshotFamily",
+    "Wanted",
     "__version__",
     "backend",
     "destroy",
     "memory",
     "open",
+    "salvage",
+    "seal_of",
 ]
 
 
@@ -138,3 +159,17 @@ def memory(
 def destroy(path: Path) -> None:
     """Removes a store and everything in it. Refuses a directory that holds no store, and one that is open."""
     destroy_store(os.fsdecode(path))
+
+
+def salvage(
+    source: Path,
+    target: Path,
+    *,
+    progress: Optional[ProgressFunction] = None,
+    accept_loss: Optional[bool] = None,
+) -> Report:
+    """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
+    fenced in the new store."""
+    there, here = os.fsencode(source), os.fsencode(target)
+    look = Pass(progress=progress, accept_loss=accept_loss)
+    return look.run("waxseal_salvage", there, len(there), here, len(here), None)

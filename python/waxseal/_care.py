@@ -96,7 +96,7 @@ class Report:
     structural: int
     repaired: int
     lost: int
-    bytes: int
+    bytes_read: int
     files: int
     nanos: int
     is_clean: bool
@@ -120,7 +120,8 @@ class Report:
         return found
 
 
-class Digest(NamedTuple):
+@dataclass(frozen=True)
+class Digest:
     """A count and a sum of records: equal for equal content, on every replica."""
 
     count: int
@@ -132,14 +133,15 @@ def report_of(handle: C.c_void_p) -> Report:
     try:
         counts = _abi.waxseal_counts_t()
         _c.function("waxseal_report_counts")(handle, C.byref(counts))
-        numbers = {name: getattr(counts, name) for name, _ in counts._fields_ if name != "damage"}
+        numbers = {field[0]: getattr(counts, field[0]) for field in counts._fields_}
+        places, numbers["bytes_read"] = numbers.pop("damage"), numbers.pop("bytes")
         place = _abi.waxseal_resume_t()
         stopped = _c.function("waxseal_report_resume")(handle, C.byref(place)) == _abi.WAXSEAL_OK
         text = _c.function("waxseal_report_text")(handle) or b""
         found = _c.function("waxseal_report_json")(handle) or b""
         return Report(
             **numbers,
-            damage=tuple(_damage(handle, at) for at in range(counts.damage)),
+            damage=tuple(_damage(handle, at) for at in range(places)),
             resume=bytes(place.bytes) if stopped else None,
             text=text.decode("utf-8", "replace"),
             json=found.decode("utf-8", "replace"),
@@ -185,7 +187,7 @@ class Pass:
         source: Optional[SourceFunction] = None,
         handler: Optional[HandlerFunction] = None,
         max_retries: Optional[int] = None,
-        trash: Optional[Union[str, bytes, os.PathLike[str]]] = None,
+        trash: Optional[Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]] = None,
     ) -> None:
         self._make = make
         self._options = _c.made("waxseal_care_options_create", destroy="waxseal_care_options_destroy", make=make)

@@ -7,8 +7,9 @@ test of the C library's interface by a second route.
 from __future__ import annotations
 
 import ctypes as C
+import sys
 import threading
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple
 
 from . import _abi, _c, _options
 from ._errors import CLOSED, MakeError
@@ -34,21 +35,25 @@ def forked() -> None:
     _forks += 1
 
 
-#: Streams of capsules that were not collected yet, by the address that the capsule points to.
-_streams: Dict[int, Any] = {}
+#: Capsules that were given away, each with its stream. A destructor in Python cannot run where an exception is on its way, so capsules that
+#: nobody has any more are swept when the next one is made, and when a store is closed.
+_given: List[Tuple[object, Any]] = []
 
 _RELEASE = C.CFUNCTYPE(None, C.c_void_p)
 _STREAM = b"arrow_array_stream"
+#: References to a capsule that is in the list alone: the pair's, and that of the call that counts.
+_OURS = 2
 
 
-@C.PYFUNCTYPE(None, C.c_void_p)
-def _end_capsule(capsule: int) -> None:
-    """Releases the stream of a capsule, unless somebody has moved it out."""
-    pointer = C.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = C.c_void_p, [C.c_void_p, C.c_char_p]
-    stream = _streams.pop(pointer(capsule, _STREAM), None)
-    if stream is not None and stream.release:
-        _RELEASE(stream.release)(C.addressof(stream))
+def _sweep() -> None:
+    """Releases the streams of capsules that nobody has any more, unless somebody has moved them out."""
+    for pair in list(_given):
+        stream = pair[1]
+        if not stream.release:
+            _given.remove(pair)
+        elif sys.getrefcount(pair[0]) <= _OURS:
+            _given.remove(pair)
+            _RELEASE(stream.release)(C.addressof(stream))
 
 
 def stream_capsule(address: int) -> object:
@@ -57,10 +62,11 @@ def stream_capsule(address: int) -> object:
 
     stream = ArrowArrayStream.from_buffer_copy(C.string_at(address, C.sizeof(ArrowArrayStream)))
     ArrowArrayStream.from_address(address).release = None
-    _streams[C.addressof(stream)] = stream
     new = C.pythonapi.PyCapsule_New
     new.restype, new.argtypes = C.py_object, [C.c_void_p, C.c_char_p, C.c_void_p]
-    capsule: object = new(C.addressof(stream), _STREAM, C.cast(_end_capsule, C.c_void_p))
+    capsule: object = new(C.addressof(stream), _STREAM, None)
+    _sweep()
+    _given.append((capsule, stream))
     return capsule
 
 
@@ -87,6 +93,7 @@ class Store:
         """Marks the store as closed. False if it was."""
         with self._lock:
             before, self._closed = self._closed, True
+        _sweep()
         return not before
 
     def check(self) -> None:

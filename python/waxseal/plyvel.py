@@ -747,4 +747,6 @@ def repair_db(
 
 def destroy_db(name: Name) -> None:
     """Removes the store and everything in it; no error if there is none."""
-    _store.destroy_store(_path(name), make_error=_make_error)
+    path = _path(name)
+    if _store.exists(path):
+        _store.destroy_store(path, make_error=_make_error)
