@@ -219,6 +219,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_ABI_VERSION 1
 
 /**
+ * What a comparator answers if it cannot compare.
+ */
+#define WAXSEAL_COMPARE_FAILED INT32_MIN
+
+/**
  * The store's default: what `waxseal_options_set_durability` said, else as `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_DEFAULT 0
@@ -895,6 +900,21 @@ typedef struct {
 } waxseal_slice_t;
 
 /**
+ * Compares two keys: negative if `a` comes before `b`, 0 if they are equal, positive if `a` comes behind `b`. Both are lent for the call.
+ * The order must be total and the same for all time: the store is laid out by it. It is not asked about keys of the same bytes, which are
+ * equal. Called on any thread, and by several at once; it must not call the store whose keys it compares.
+ *
+ * `WAXSEAL_COMPARE_FAILED`: it cannot compare. Every call to this store, the one that is going on among them, answers
+ * `WAXSEAL_CALLBACK` from then on; what was acknowledged is there when it is closed and opened again.
+ */
+typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len);
+
+/**
+ * Ends a context; called once, after its last use, on whatever thread that was.
+ */
+typedef void (*waxseal_destroy_fn)(void *context);
+
+/**
  * One end of a range. All zeros: no bound.
  */
 typedef struct {
@@ -1071,11 +1091,6 @@ typedef struct {
  * of: that would answer `WAXSEAL_INVALID`.
  */
 typedef void (*waxseal_listener_fn)(void *context, const waxseal_engine_event_t *event);
-
-/**
- * Ends a context; called once, after its last use, on whatever thread that was.
- */
-typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
  * A record, lent for a call.
@@ -1791,6 +1806,49 @@ waxseal_slice_t waxseal_bytes_slice(const waxseal_bytes_t *bytes);
  * Thread-safe.
  */
 int32_t waxseal_bytes_destroy(waxseal_bytes_t *bytes);
+
+/**
+ * An order that families of the stores have that are opened with these options, looked up by its name, UTF-8, which the store keeps. A store
+ * with a family in another order than bytewise cannot be opened without it. `equal_means_same_bytes` false: keys of other bytes may be equal,
+ * and filters are off. `destroy`, unless null, ends `context` once the options and all these stores are gone, or if this call fails.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or no UTF-8, and for a null function.
+ */
+int32_t waxseal_options_add_comparator(waxseal_options_t *options,
+                                       const uint8_t *name,
+                                       size_t name_len,
+                                       waxseal_compare_fn compare,
+                                       bool equal_means_same_bytes,
+                                       void *context,
+                                       waxseal_destroy_fn destroy,
+                                       waxseal_error_t **error);
+
+/**
+ * The order of a family, as of `waxseal_options_add_comparator`, for families that are made with these options. When the store is opened
+ * again, its options need it too.
+ *
+ * One thread at a time. Errors: as of `waxseal_options_add_comparator`.
+ */
+int32_t waxseal_family_options_set_comparator(waxseal_family_options_t *options,
+                                              const uint8_t *name,
+                                              size_t name_len,
+                                              waxseal_compare_fn compare,
+                                              bool equal_means_same_bytes,
+                                              void *context,
+                                              waxseal_destroy_fn destroy,
+                                              waxseal_error_t **error);
+
+/**
+ * The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
+ * null, and is copied as it is now.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8.
+ */
+int32_t waxseal_options_add_family(waxseal_options_t *options,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   const waxseal_family_options_t *family_options,
+                                   waxseal_error_t **error);
 
 /**
  * New family options: defaults.
@@ -2762,7 +2820,7 @@ int32_t waxseal_options_set_listener(waxseal_options_t *options,
  * Thread-safe.
  */
 int32_t waxseal_provider_create(uint16_t id,
-                                const void *name,
+                                const uint8_t *name,
                                 size_t name_len,
                                 void *context,
                                 waxseal_destroy_fn destroy,
@@ -2771,27 +2829,37 @@ int32_t waxseal_provider_create(uint16_t id,
 
 /**
  * The form of the entries that it writes, any number. Default 0.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_version(waxseal_provider_t *provider, uint8_t version);
 
 /**
  * Whether its entries belong to this store alone, and are not exported. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_local(waxseal_provider_t *provider, bool local);
 
 /**
  * The longest entry, in bytes. Default 1024.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_max_len(waxseal_provider_t *provider, size_t bytes);
 
 /**
  * Whether the seal covers its entries: then they never change after the write. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_sealed(waxseal_provider_t *provider, bool sealed);
 
 /**
  * Whether a store that does not know this provider leaves its entries out when it writes a table, instead of carrying them. Default
  * false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider,
                                                 bool dropped);
@@ -2799,31 +2867,40 @@ int32_t waxseal_provider_set_dropped_if_unknown(waxseal_provider_t *provider,
 /**
  * The function that makes the entry of an operation; null: what the writer gives is the entry. With `every` it is also asked about
  * operations for which nothing was given.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_write(waxseal_provider_t *provider,
                                       waxseal_on_write_fn on_write,
                                       bool every);
 
 /**
- * The function that is asked when a record with an entry enters a table; null: it goes on as it is. With `every` it is also asked about
- * records without one, which is not for entries that the seal covers.
+ * The function that is asked about every record that enters a table, with an entry or without; null: entries go on as they are. Not for
+ * entries that the seal covers.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_build(waxseal_provider_t *provider,
-                                      waxseal_on_build_fn on_build,
-                                      bool every);
+                                      waxseal_on_build_fn on_build);
 
 /**
  * The function that hears of records with an entry that are left out of a table; null: none.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_drop(waxseal_provider_t *provider, waxseal_on_drop_fn on_drop);
 
 /**
  * The function that knows which entries can be; null: any can.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_verify(waxseal_provider_t *provider, waxseal_on_verify_fn on_verify);
 
 /**
  * The function that reads numbers in entries, of which each table keeps count, least, greatest and sum; null: nothing is kept.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_provider_set_on_fold(waxseal_provider_t *provider,
                                      waxseal_on_fold_fn on_fold);
@@ -3283,26 +3360,36 @@ int32_t waxseal_register_options_destroy(waxseal_register_options_t *options);
 
 /**
  * Which targets are meant: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_scope(waxseal_register_options_t *options, int32_t scope);
 
 /**
  * When log rows are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_mode(waxseal_register_options_t *options, int32_t mode);
 
 /**
  * What they keep of values: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_values(waxseal_register_options_t *options, int32_t values);
 
 /**
  * After how many microseconds they may be dropped; `WAXSEAL_FOREVER`: never, which is the default.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_retention(waxseal_register_options_t *options, uint64_t micros);
 
 /**
  * Whether old versions of what is registered move into the log instead of being dropped. Default false.
+ *
+ * One thread at a time.
  */
 int32_t waxseal_register_options_set_history(waxseal_register_options_t *options, bool history);
 

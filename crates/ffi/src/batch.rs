@@ -8,7 +8,7 @@ use crate::call::{answer, status_of, value_of};
 use crate::db::waxseal_db_t;
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
+use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, out};
 use crate::options::durability;
 
@@ -20,7 +20,7 @@ pub struct waxseal_batch_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| Some(writes.try_lock().ok()?.batch.store()));
+handle!(waxseal_batch_t => Mutex<Writes>, Kind::Batch, "batch", |writes| peek(writes, |writes| writes.batch.store()));
 
 /// A batch, and why it may not commit although it was not the batch that refused the write.
 pub(crate) struct Writes {

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::comparator::unwound;
 use crate::error::{Failure, Result, WAXSEAL_NOT_FOUND, WAXSEAL_OK, fail, waxseal_error_t};
 use crate::lent::Out;
 
@@ -63,7 +64,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
         (_, Some(text)) => text.as_str(),
         _ => "no reason given",
     };
-    let failure = Failure::internal(format!("a call panicked: {said}"));
+    let failure = unwound().unwrap_or_else(|| Failure::internal(format!("a call panicked: {said}")));
     // What the panic carried may panic again when it is dropped.
     let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
     failure

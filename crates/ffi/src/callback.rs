@@ -19,7 +19,14 @@ use crate::error::{Failure, taken_message, waxseal_error_t};
 
 /// The store that calls functions of the caller. While it is being opened it has no handles, and nobody to protect it from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Caller(Arc<OnceLock<StoreId>>);
+pub(crate) struct Caller(Arc<Calling>);
+
+#[derive(Debug, Default)]
+struct Calling {
+    store: OnceLock<StoreId>,
+    /// The comparator that failed while the store was opened.
+    failed: OnceLock<String>,
+}
 
 impl Caller {
     /// This store.
@@ -31,12 +38,27 @@ impl Caller {
 
     /// The store was opened.
     pub(crate) fn is(&self, store: StoreId) {
-        let _ = self.0.set(store); // once
+        let _ = self.0.store.set(store); // once
+    }
+
+    /// The store, once it was opened.
+    pub(crate) fn store(&self) -> Option<StoreId> {
+        self.0.store.get().copied()
+    }
+
+    /// Notes that a comparator failed.
+    pub(crate) fn fail(&self, comparator: &str) {
+        let _ = self.0.failed.set(comparator.to_owned()); // the first one counts
+    }
+
+    /// The comparator that failed.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        self.0.failed.get().map(String::as_str)
     }
 
     /// Calls a function, with the store busy for this thread.
     pub(crate) fn calls<T>(&self, function: impl FnOnce() -> T) -> T {
-        let _busy = self.0.get().map(|store| Busy::enter(*store));
+        let _busy = self.0.store.get().map(|store| Busy::enter(*store));
         function()
     }
 }

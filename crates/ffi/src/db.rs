@@ -4,8 +4,9 @@ use face::{Builder, Db};
 
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::call::answer;
+use crate::comparator::check_opening;
 use crate::error::{Result, waxseal_error_t};
-use crate::handle::{Kind, handle, issue, take, with};
+use crate::handle::{Kind, handle, issue, take, with, with_failed};
 use crate::lent::{Lent, Out, lent, out};
 use crate::options::{configured, waxseal_options_t};
 
@@ -25,8 +26,10 @@ fn open_by(
 ) -> Result<()> {
     let db = db.needed("store")?;
     let (builder, caller) = configured(options, builder()?)?;
-    let opened = open(builder)?;
-    caller.is(opened.store());
+    let opened = open(builder);
+    check_opening(&caller)?; // what it answers is not to be trusted then
+    let opened = opened?;
+    crate::comparator::opened(&caller, opened.store())?;
     db.set(issue(opened)?);
     Ok(())
 }
@@ -98,7 +101,7 @@ pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut w
         if db.is_null() {
             return Ok(());
         }
-        with(db.cast_const(), |_| Ok(()))?; // not inside a function that the store calls
+        with_failed(db.cast_const(), |_| Ok(()))?; // not inside a function that the store calls
         Ok(take(db.cast_const())?.object.close()?)
     })
 }

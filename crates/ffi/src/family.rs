@@ -60,8 +60,10 @@ pub unsafe extern "C" fn waxseal_family_create(
     let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
     answer(error, || {
         let family = family.needed("column family")?;
-        let settings = family_settings(options)?;
-        let made = with(db.cast_const(), |db| Ok(db.create_column_family(name.text("name")?, settings)?))?;
+        let made = with(db.cast_const(), |db| {
+            let settings = family_settings(options, db.store())?;
+            Ok(db.create_column_family(name.text("name")?, settings)?)
+        })?;
         family.set(issue(made)?);
         Ok(())
     })

@@ -1,14 +1,16 @@
 //! How a column family of its own kind is made.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use face::CfOptions;
+use face::{CfOptions, StoreId};
 
 use crate::call::{answer, status_of};
+use crate::callback::Caller;
+use crate::comparator::Given;
 use crate::error::{Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with_mut};
-use crate::lent::out;
-use crate::options::{compression, verify};
+use crate::lent::{lent, out};
+use crate::options::{compression, set_calling, verify, waxseal_options_t};
 
 /// Settings of one column family. Whatever is not set keeps its default; a null pointer stands for nothing but defaults. May be used
 /// for any number of families, by one thread at a time, and is ended by `waxseal_family_options_destroy`, any time after.
@@ -16,17 +18,69 @@ pub struct waxseal_family_options_t {
     _opaque: [u8; 0],
 }
 
-handle!(waxseal_family_options_t => Mutex<CfOptions>, Kind::FamilyOptions, "family options object");
+handle!(waxseal_family_options_t => Mutex<FamilyOptions>, Kind::FamilyOptions, "family options object");
 
-/// What was set; null sets nothing.
-pub(crate) fn family_settings(options: *const waxseal_family_options_t) -> Result<CfOptions> {
-    if options.is_null() { Ok(CfOptions::default()) } else { with_mut(options, |options| Ok(options.clone())) }
+/// What was set, and whose order the family has, if not bytewise.
+#[derive(Clone, Default)]
+pub(crate) struct FamilyOptions {
+    options: CfOptions,
+    order: Option<Arc<Given>>,
+}
+
+impl FamilyOptions {
+    fn of(&self, caller: &Caller) -> CfOptions {
+        let mut options = self.options.clone();
+        if let Some(given) = &self.order {
+            options.order = given.order_of(caller);
+        }
+        options
+    }
+}
+
+/// What was set, for a family of this store; null sets nothing.
+pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: StoreId) -> Result<CfOptions> {
+    if options.is_null() {
+        return Ok(CfOptions::default());
+    }
+    with_mut(options, |options: &mut FamilyOptions| Ok(options.of(&Caller::of(store))))
+}
+
+/// The options of a family, in the place of those that the store keeps; one of this name is made if there is none. `family_options` may be
+/// null, and is copied as it is now.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_options_add_family(
+    options: *mut waxseal_options_t,
+    name: *const u8,
+    name_len: usize,
+    family_options: *const waxseal_family_options_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
+    answer(error, || {
+        let name = name.text("name")?.to_owned();
+        let family = match family_options.is_null() {
+            true => FamilyOptions::default(),
+            false => with_mut(family_options, |options: &mut FamilyOptions| Ok(options.clone()))?,
+        };
+        set_calling(options, move |builder, caller| builder.column_family(name.clone(), family.of(caller)))
+    })
+}
+
+/// Sets whose order the family has.
+pub(crate) fn set_order(options: *mut waxseal_family_options_t, order: Arc<Given>) -> Result<()> {
+    with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+        options.order = Some(order);
+        Ok(())
+    })
 }
 
 fn set(options: *mut waxseal_family_options_t, turn: impl FnOnce(&mut CfOptions)) -> i32 {
     status_of(|| {
-        with_mut(options.cast_const(), |options| {
-            turn(options);
+        with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+            turn(&mut options.options);
             Ok(())
         })
     })

@@ -21,6 +21,7 @@ use arc_swap::ArcSwapOption;
 use face::StoreId;
 
 use crate::callback::{is_inside, refuse_reentry};
+use crate::comparator::{Watch, check};
 use crate::error::{Failure, Result};
 
 const PLACE_BITS: u32 = 28;
@@ -107,9 +108,21 @@ pub(crate) fn issue<H: Handle>(object: H::Object) -> Result<*mut H> {
     Ok(ptr::without_provenance_mut(bits as usize))
 }
 
-/// Lends the object of a handle to `call`.
+/// Lends the object of a handle to `call`. One of a store whose comparator failed is not lent, nor is what was made of it since.
 #[inline]
 pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
+    with_failed(handle, |object| {
+        let watch = Watch(|| H::store(object));
+        check(&watch.0)?;
+        let outcome = call(object);
+        check(&watch.0)?;
+        outcome
+    })
+}
+
+/// Lends the object of a handle to `call`, whatever became of its store.
+#[inline]
+pub(crate) fn with_failed<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     let bits = handle.addr() as u64;
     let table = H::table();
     if let Some(slot) = table.slot_of(bits)
@@ -137,6 +150,15 @@ where
             Err(Failure::internal(format!("an earlier call with this {} panicked", H::NAME)))
         }
     })
+}
+
+/// Looks at what one thread at a time may use, unless another one does. A panic that passed it is no matter here.
+pub(crate) fn peek<T, R>(object: &Mutex<T>, look: impl FnOnce(&T) -> R) -> Option<R> {
+    match object.try_lock() {
+        Ok(object) => Some(look(&object)),
+        Err(TryLockError::Poisoned(object)) => Some(look(&object.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Ends a handle. Calls that use the object go on with it. Null is no error: there is nothing to end.

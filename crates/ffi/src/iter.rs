@@ -10,7 +10,7 @@ use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
 use crate::call::{answer, status_of, value_of};
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
+use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::waxseal_snapshot_t;
@@ -61,7 +61,7 @@ pub(crate) struct Iter {
     keys_only: bool,
 }
 
-handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| iter.try_lock().ok().map(|iter| iter.cursor.store()));
+handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| peek(iter, |iter| iter.cursor.store()));
 
 /// Which way a step goes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -43,6 +43,7 @@ pub mod version;
 
 pub mod bytes;
 
+pub mod comparator;
 pub mod family_options;
 pub mod options;
 pub mod write_options;

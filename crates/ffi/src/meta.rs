@@ -11,7 +11,7 @@ use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::{answer, status_of};
 use crate::error::{Failure, waxseal_error_t};
 use crate::family::waxseal_family_t;
-use crate::handle::{Kind, end, handle, issue, with, with_mut};
+use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
 use crate::range::{bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
@@ -147,7 +147,7 @@ pub struct waxseal_meta_iter_t {
 }
 
 handle!(waxseal_meta_iter_t => Mutex<Entries>, Kind::MetaIter, "iterator of entries", |entries| {
-    entries.try_lock().ok().map(|entries| entries.family.store())
+    peek(entries, |entries| entries.family.store())
 });
 
 /// An iterator of entries, and what it lends.

@@ -277,7 +277,7 @@ impl MetadataProvider for KeepingOf {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_provider_create(
     id: u16,
-    name: *const c_void,
+    name: *const u8,
     name_len: usize,
     context: *mut c_void,
     destroy: waxseal_destroy_fn,
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn waxseal_provider_create(
 ) -> i32 {
     let context = Arc::new(Context::new(context, destroy));
     // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (name, provider, error) = unsafe { (lent(name.cast(), name_len), out(provider), out(error)) };
+    let (name, provider, error) = unsafe { (lent(name, name_len), out(provider), out(error)) };
     answer(error, || {
         let provider = provider.needed("provider")?;
         let descriptor = Descriptor::new(id, name.text("name")?);
@@ -317,12 +317,16 @@ fn set(provider: *mut waxseal_provider_t, change: impl FnOnce(&mut Keeping)) -> 
 }
 
 /// The form of the entries that it writes, any number. Default 0.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_version(provider: *mut waxseal_provider_t, version: u8) -> i32 {
     set(provider, |keeping| keeping.descriptor.version = version)
 }
 
 /// Whether its entries belong to this store alone, and are not exported. Default false.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_local(provider: *mut waxseal_provider_t, local: bool) -> i32 {
     set(provider, |keeping| {
@@ -331,12 +335,16 @@ pub extern "C" fn waxseal_provider_set_local(provider: *mut waxseal_provider_t, 
 }
 
 /// The longest entry, in bytes. Default 1024.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_max_len(provider: *mut waxseal_provider_t, bytes: usize) -> i32 {
     set(provider, |keeping| keeping.descriptor.max_len = bytes)
 }
 
 /// Whether the seal covers its entries: then they never change after the write. Default false.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_sealed(provider: *mut waxseal_provider_t, sealed: bool) -> i32 {
     set(provider, |keeping| keeping.descriptor.in_checksum = sealed)
@@ -344,6 +352,8 @@ pub extern "C" fn waxseal_provider_set_sealed(provider: *mut waxseal_provider_t,
 
 /// Whether a store that does not know this provider leaves its entries out when it writes a table, instead of carrying them. Default
 /// false.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_dropped_if_unknown(provider: *mut waxseal_provider_t, dropped: bool) -> i32 {
     set(provider, |keeping| {
@@ -353,6 +363,8 @@ pub extern "C" fn waxseal_provider_set_dropped_if_unknown(provider: *mut waxseal
 
 /// The function that makes the entry of an operation; null: what the writer gives is the entry. With `every` it is also asked about
 /// operations for which nothing was given.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_on_write(
     provider: *mut waxseal_provider_t,
@@ -365,27 +377,32 @@ pub extern "C" fn waxseal_provider_set_on_write(
     })
 }
 
-/// The function that is asked when a record with an entry enters a table; null: it goes on as it is. With `every` it is also asked about
-/// records without one, which is not for entries that the seal covers.
+/// The function that is asked about every record that enters a table, with an entry or without; null: entries go on as they are. Not for
+/// entries that the seal covers.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_on_build(
     provider: *mut waxseal_provider_t,
     on_build: waxseal_on_build_fn,
-    every: bool,
 ) -> i32 {
     set(provider, |keeping| {
         keeping.on_build = on_build;
-        keeping.wants.every_build = every && on_build.is_some();
+        keeping.wants.every_build = on_build.is_some();
     })
 }
 
 /// The function that hears of records with an entry that are left out of a table; null: none.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_on_drop(provider: *mut waxseal_provider_t, on_drop: waxseal_on_drop_fn) -> i32 {
     set(provider, |keeping| keeping.on_drop = on_drop)
 }
 
 /// The function that knows which entries can be; null: any can.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_on_verify(
     provider: *mut waxseal_provider_t,
@@ -395,6 +412,8 @@ pub extern "C" fn waxseal_provider_set_on_verify(
 }
 
 /// The function that reads numbers in entries, of which each table keeps count, least, greatest and sum; null: nothing is kept.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_provider_set_on_fold(provider: *mut waxseal_provider_t, on_fold: waxseal_on_fold_fn) -> i32 {
     set(provider, |keeping| {

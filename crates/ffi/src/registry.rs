@@ -109,6 +109,8 @@ const MODES: [Mode; 3] = [Mode::Sync, Mode::Async, Mode::Deferred];
 const VALUES: [Values; 4] = [Values::None, Values::New, Values::OldNew, Values::Hash];
 
 /// Which targets are meant: `WAXSEAL_SCOPE_..`, or `WAXSEAL_SUITED`.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_register_options_set_scope(options: *mut waxseal_register_options_t, scope: i32) -> i32 {
     choose(options, |chosen| {
@@ -118,6 +120,8 @@ pub extern "C" fn waxseal_register_options_set_scope(options: *mut waxseal_regis
 }
 
 /// When log rows are written: `WAXSEAL_MODE_..`, or `WAXSEAL_SUITED`.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_register_options_set_mode(options: *mut waxseal_register_options_t, mode: i32) -> i32 {
     choose(options, |chosen| {
@@ -127,6 +131,8 @@ pub extern "C" fn waxseal_register_options_set_mode(options: *mut waxseal_regist
 }
 
 /// What they keep of values: `WAXSEAL_VALUES_..`, or `WAXSEAL_SUITED`.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_register_options_set_values(options: *mut waxseal_register_options_t, values: i32) -> i32 {
     choose(options, |chosen| {
@@ -136,6 +142,8 @@ pub extern "C" fn waxseal_register_options_set_values(options: *mut waxseal_regi
 }
 
 /// After how many microseconds they may be dropped; `WAXSEAL_FOREVER`: never, which is the default.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_register_options_set_retention(options: *mut waxseal_register_options_t, micros: u64) -> i32 {
     let retention = (micros != WAXSEAL_FOREVER).then(|| Duration::from_micros(micros));
@@ -146,6 +154,8 @@ pub extern "C" fn waxseal_register_options_set_retention(options: *mut waxseal_r
 }
 
 /// Whether old versions of what is registered move into the log instead of being dropped. Default false.
+///
+/// One thread at a time.
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_register_options_set_history(options: *mut waxseal_register_options_t, history: bool) -> i32 {
     choose(options, |chosen| {

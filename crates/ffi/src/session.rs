@@ -111,8 +111,10 @@ pub unsafe extern "C" fn waxseal_session_family_create(
     let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
     answer(error, || {
         let family = family.needed("column family")?;
-        let settings = family_settings(options)?;
-        let made = asked(session, |session| Ok(session.create_column_family(name.text("name")?, settings)?))?;
+        let made = asked(session, |session| {
+            let settings = family_settings(options, session.store())?;
+            Ok(session.create_column_family(name.text("name")?, settings)?)
+        })?;
         family.set(issue(made)?);
         Ok(())
     })

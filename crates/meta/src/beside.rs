@@ -190,6 +190,34 @@ impl<'a> Beside<'a> {
         put_list(list, out);
         out.extend_from_slice(&companions[to..]);
     }
+
+    /// The companions with those of their entries that are `kept`, and without their stamp unless `stamped`. Everything else goes on
+    /// byte by byte.
+    pub(crate) fn with_parts(
+        &self,
+        companions: &[u8],
+        entries: &[Entry<'_>],
+        kept: &dyn Fn(&Entry<'_>) -> bool,
+        stamped: bool,
+    ) -> Vec<u8> {
+        let mut list = Vec::new();
+        entries.iter().filter(|entry| kept(entry)).for_each(|entry| entry.put(&mut list));
+        let mut out = Vec::with_capacity(companions.len());
+        let mut at = 0;
+        let mut parts = [(self.list_at, true), (self.stamp_at, false)];
+        parts.sort_unstable();
+        for ((from, to), is_list) in parts {
+            out.extend_from_slice(&companions[at..from]);
+            match is_list {
+                true => put_list(&list, &mut out),
+                false if stamped => out.extend_from_slice(&companions[from..to]),
+                false => {}
+            }
+            at = to;
+        }
+        out.extend_from_slice(&companions[at..]);
+        out
+    }
 }
 
 /// Appends companions without their stamp; everything else goes on byte by byte. Errors: `Corruption` if they are not whole.

@@ -453,7 +453,7 @@ pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
 }
 
 /// The seal that a record with these parts asks for. Errors: `Corruption` if its list cannot be decoded.
-fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
+pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
     let seal = Seal::of_hashed_key(kind, key_hash, value);
     Ok(match beside.attributes()? {
         None => seal,

@@ -9,6 +9,7 @@
 //! collect    synopses of entries, per table                              synopsis   count, least, greatest, sum
 //! hits       words found damaged, for the next pass to mend              counts     what a keeper has done
 //! care       verify, scrub, repair, salvage, digest
+//! mend       a right record's companions, without what was hit beside it
 //! verdict    pure: what a seal and its record say together
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
 //! beside     pure: what stands beside a record, taken apart
@@ -36,6 +37,7 @@ pub mod faults;
 pub mod fuzzing;
 mod hits;
 pub mod keeper;
+pub mod mend;
 pub mod paper;
 pub mod provider;
 pub mod reading;

@@ -263,7 +263,7 @@ fn history_keeps_the_version_below() {
 
 /// A stamp that is hit in a table under sums that fit, as by damage in memory before they were taken.
 #[test]
-fn a_stamp_hit_in_a_table_is_reported_and_costs_no_value() {
+fn a_stamp_hit_in_a_table_is_reported_and_a_repair_leaves_out_it_alone() {
     let sim = SimFs::new(1);
     let striker = Arc::new(Striker::new(b"key 7"));
     let world = Watched::open_by(&sim, striker.clone(), sealer());
@@ -273,6 +273,7 @@ fn a_stamp_hit_in_a_table_is_reported_and_costs_no_value() {
     world.db.flush().unwrap();
     assert!(striker.has_struck());
     world.db.close().unwrap();
+    let before = sim.fork();
     let world = Watched::open(&sim);
     assert_eq!(world.get(b"key 7").unwrap().value, b"value");
     let is_told = |report: &waxseal_meta::care::Report| {
@@ -286,26 +287,52 @@ fn a_stamp_hit_in_a_table_is_reported_and_costs_no_value() {
     is_told(&scrub(&world.db, ScrubOptions::default()).unwrap());
     assert!(get_meta(&world.db, &world.family, b"key 7", At::Latest, PROVENANCE).unwrap_err().is_corruption());
     assert!(get_meta(&world.db, &world.family, b"key 8", At::Latest, PROVENANCE).unwrap().is_some());
-    // A repair finds no other copy of it. The value stays what it is.
+    // Nobody can have it again. A repair leaves it out, says so, and the table is one like any other from then on.
     let report = repair(&world.db, RepairOptions::default()).unwrap();
-    assert_eq!((report.damage[0].outcome, report.lost), (Outcome::Barred, 0), "{report}");
-    assert_eq!(world.scan(&world.family).len(), 20);
-    // A salvage leaves it behind, and nothing else.
+    let [finding] = &report.damage[..] else { panic!("{report}") };
+    assert!(finding.message.starts_with("the stamp beside a record was hit and is left out"), "{finding}");
+    assert_eq!((finding.outcome, report.lost, report.lost_beside), (Outcome::LeftOut, 0, 1));
+    assert!(!report.is_clean() && world.db.barred_tables(&world.family).is_empty());
+    has_all_but_the_stamp(&world);
+    world.compact();
+    has_all_but_the_stamp(&world);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(report.damage.is_empty(), "{report}");
     world.db.close().unwrap();
-    let to = Path::new("/salvaged");
-    salvage(
-        DIR.as_ref(),
-        to,
-        watched::settings(),
-        watched::parts(&sim, world.sealer.clone()),
-        SalvageOptions::default(),
-    )
-    .unwrap();
+    // Who accepts losses is told too, and need do nothing more.
+    let world = Watched::open(&before);
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..RepairOptions::default() }).unwrap();
+    assert_eq!((report.damage[0].outcome, report.lost_beside), (Outcome::Accepted, 1), "{report}");
+    has_all_but_the_stamp(&world);
+}
+
+/// Twenty values, of which one has no stamp any more; and nothing is wrong.
+fn has_all_but_the_stamp(world: &Watched) {
+    let report = verify(&world.db, VerifyOptions::default()).unwrap();
+    assert!(report.damage.is_empty(), "{report}");
+    assert_eq!(world.scan(&world.family).len(), 20);
+    for found in world.scan(&world.family) {
+        assert_eq!(world.sealer.verify(&found.record(), hash(&found.key), Protection::Complete), Check::Validated);
+        assert_eq!(Stamp::of(&found.companion, hash(&found.key)).unwrap().is_none(), found.key == b"key 7");
+    }
+}
+
+#[test]
+fn a_salvage_leaves_behind_a_stamp_that_was_hit_and_nothing_else() {
+    let sim = SimFs::new(1);
+    let world = Watched::open_by(&sim, Arc::new(Striker::new(b"key 7")), sealer());
+    for n in 0..20u64 {
+        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
+    }
+    world.db.flush().unwrap();
+    world.db.close().unwrap();
+    let (to, parts) = (Path::new("/salvaged"), watched::parts(&sim, Arc::new(sealer())));
+    let report = salvage(DIR.as_ref(), to, watched::settings(), parts, SalvageOptions::default()).unwrap();
+    assert_eq!((report.lost, report.lost_beside, report.damage[0].outcome), (0, 1, Outcome::LeftOut), "{report}");
     let world = Watched::open_at(&sim, "/salvaged");
-    let (hit, other) = (world.get(b"key 7").unwrap(), world.get(b"key 8").unwrap());
-    assert_eq!(world.sealer.verify(&hit.record(), hash(&hit.key), Protection::Complete), Check::Validated);
-    assert_eq!(Stamp::of(&hit.companion, hash(&hit.key)).unwrap(), None);
+    let other = world.get(b"key 8").unwrap();
     assert_eq!(Stamp::of(&other.companion, hash(&other.key)).unwrap(), Some(elsewhere(8)));
+    has_all_but_the_stamp(&world);
 }
 
 #[test]

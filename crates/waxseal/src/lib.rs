@@ -44,12 +44,15 @@
 //! [`Batch`] may move between threads. Everything that came from a store keeps it open; [`Db::close`] ends it for all of them:
 //! every later call answers [`ErrorKind::Closed`].
 //!
-//! The engine is synchronous and owns its background threads; it never touches an async runtime of yours.
+//! The engine is synchronous and owns its background threads; it never touches an async runtime of yours. `AsyncDb` (feature
+//! `tokio`) is the same store for async code.
 //!
 //! # Errors
 //!
 //! There is one [`Error`]; [`Error::kind`] says what you can do about it. A refused call has changed nothing.
 
+#[cfg(feature = "tokio")]
+mod async_db;
 mod attach;
 mod batch;
 mod builder;
@@ -67,6 +70,8 @@ mod slice;
 mod snapshot;
 mod verify;
 
+#[cfg(feature = "tokio")]
+pub use async_db::{AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, KeyStream, RangeStream};
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
 pub use care::{
@@ -145,7 +150,7 @@ pub mod meta {
 }
 
 /// The pages of the repository, so that their examples are compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "tokio"))]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Readme;

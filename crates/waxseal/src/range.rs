@@ -154,9 +154,19 @@ enum State {
 
 /// Which end of the range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Front,
     Back,
+}
+
+#[cfg(feature = "tokio")]
+impl End {
+    pub(crate) fn other(self) -> End {
+        match self {
+            End::Front => End::Back,
+            End::Back => End::Front,
+        }
+    }
 }
 
 /// One end of the range, and what was said there.
@@ -190,6 +200,13 @@ impl Range {
     /// The keys alone; values are not copied.
     pub fn keys(self) -> Keys {
         Keys(self)
+    }
+
+    /// The next record at an end; with its value, or without.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn row_at(&mut self, end: End, keys_only: bool) -> Option<Result<(Slice, Slice)>> {
+        let key = |cursor: &UserCursor| (cursor.key().into(), Slice::new());
+        Some(self.advance(end)?.map(if keys_only { key } else { record }))
     }
 
     /// Moves one end on; the cursor that now stands on its next record, damage in the place of records, or the end of all.

@@ -5,7 +5,8 @@ use std::fmt;
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::record::{Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_lsm::seam::{Check, Companions, Protection};
+use waxseal_meta::mend::mended;
 use waxseal_meta::{Seal, Sealer};
 
 use crate::slice::Slice;
@@ -46,7 +47,7 @@ impl Sealed {
     pub(crate) fn of(record: &Record<'_>, keeper: &Sealer) -> Result<Sealed> {
         let seal = match keeper.verify(record, hash_key(record.key), Protection::Partial) {
             Check::Validated => Sealer::seal_of(record)?,
-            Check::CompanionDamaged => mended(record, keeper)?,
+            Check::CompanionDamaged => whole(record, keeper)?,
             Check::Unverified => None,
             Check::Missing | Check::Corrupted => {
                 let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
@@ -58,13 +59,12 @@ impl Sealed {
     }
 }
 
-/// The seal as it was before it was hit.
+/// The seal as it was before it, or something beside it, was hit.
 #[cold]
-fn mended(record: &Record<'_>, keeper: &Sealer) -> Result<Option<Seal>> {
-    let mut companion = Vec::new();
-    match keeper.on_build(record, Protection::Complete, &mut companion) {
-        Build::Mend => Sealer::seal_of(&Record { companion: &companion, ..*record }),
-        _ => Ok(Some(Seal::of_record(record))),
+fn whole(record: &Record<'_>, keeper: &Sealer) -> Result<Option<Seal>> {
+    match mended(keeper, record) {
+        Some(mended) => Sealer::seal_of(&Record { companion: &mended.companions, ..*record }),
+        None => Sealer::seal_of(record),
     }
 }
 

@@ -171,31 +171,52 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let mut decide = |record: &Record<'_>| {
-            outcome = match record.kind {
-                Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
-                Kind::Put => {
-                    visit(record);
-                    Ok(true)
-                }
-                Kind::Delete => Ok(false),
-                kind => Err(unread(kind)),
-            };
-        };
-        self.version_in(of, key, seqno, checks, &mut decide)?;
+        self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(record, visit))?;
         outcome
+    }
+
+    /// Shows the version that decides, if it is a value.
+    #[inline]
+    pub(super) fn value_of(&self, record: &Record<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        match record.kind {
+            Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
+            Kind::Put => {
+                visit(record);
+                Ok(true)
+            }
+            Kind::Delete => Ok(false),
+            kind => Err(unread(kind)),
+        }
     }
 
     /// The newest version that is not above a seqno, be it a tombstone.
     #[inline]
     pub(super) fn version_in(
         &self,
+        of: (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        visit: impl FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        self.version_by(of, key, seqno, checks, visit, |table, key_hash, decide| {
+            let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
+            reader.get(key, key_hash, seqno, checks, decide)
+        })
+    }
+
+    /// The same, by another way to ask a table, which may answer less than an error: a table is told the key's hash, and what to show
+    /// its record to.
+    #[inline]
+    pub(super) fn version_by<E: From<Error>>(
+        &self,
         (family, view): (&Family, &View),
         key: &[u8],
         seqno: Seqno,
         checks: Checks,
         mut visit: impl FnMut(&Record<'_>),
-    ) -> Result<bool> {
+        ask: impl Fn(&TableHandle, u64, &mut dyn FnMut(&Record<'_>)) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<bool, E> {
         let order = family.order();
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
@@ -230,8 +251,8 @@ impl Inner {
                 }
             });
             match (found, damage) {
-                (true, Some(error)) => return Err(error),
-                (true, None) => return outcome,
+                (true, Some(error)) => return Err(error.into()),
+                (true, None) => return Ok(outcome?),
                 (false, _) => {}
             }
         }
@@ -241,17 +262,13 @@ impl Inner {
             }
             let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
             for table in view.levels.newest_holding(key).chain(deeper) {
-                let reader = match table.table() {
-                    Ok(reader) => reader,
-                    Err(error) => return Err(self.unopened(family, table, error)),
-                };
-                if reader.get(key, key_hash, seqno, checks, &mut decide)? {
-                    return outcome;
+                if ask(table, key_hash, &mut decide)? {
+                    return Ok(outcome?);
                 }
             }
         }
         match view.fences.iter().any(|fence| fence.may_hide(order, key, seqno)) {
-            true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno))),
+            true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno)).into()),
             false => Ok(false),
         }
     }

@@ -28,6 +28,7 @@ mod properties;
 mod prove;
 mod rebuild;
 mod remains;
+mod resident;
 #[cfg(test)]
 mod scripts;
 mod table;

@@ -4,41 +4,40 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Record, companion};
-use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_lsm::seam::{Check, Companions};
 
+use crate::mend::mended;
 use crate::seal::Seal;
 use crate::stamped::told;
 
 /// What a record counts for in a ledger: by the seal that it had.
 pub(super) fn term(keeper: &dyn Companions, record: &Record<'_>, check: Check) -> u64 {
-    let mut companion = Vec::new();
-    if check == Check::CompanionDamaged && keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep
-    {
-        return keeper.term(&Record { companion: &companion, ..*record });
+    match (check == Check::CompanionDamaged).then(|| mended(keeper, record)).flatten() {
+        Some(mended) => keeper.term(&Record { companion: &mended.companions, ..*record }),
+        None => keeper.term(record),
     }
-    keeper.term(record)
 }
 
-/// The companions, not bound to a seqno yet, with which a record goes into another store; none: they were hit, and are to be made
-/// anew. Unless its row is still untold, it takes a stamp along that says that the row stands elsewhere.
-pub(super) fn carried(
-    keeper: &dyn Companions,
-    record: &Record<'_>,
-    check: Check,
-    is_untold: bool,
-) -> Result<Option<Vec<u8>>> {
-    let key_hash = hash(record.key);
-    let unbound = unbound(record);
-    let companions = if is_untold { unbound } else { told(&unbound, key_hash)? };
-    if check != Check::CompanionDamaged {
-        return Ok(Some(companions));
-    }
-    // Perhaps what was hit is a stamp, which is left behind.
-    let mut bound = companions.clone();
-    keeper.bind(&mut bound, None, record.seqno);
-    let record = Record { companion: &bound, ..*record };
-    let is_right = keeper.verify(&record, key_hash, Protection::Partial) == Check::Validated;
-    Ok(is_right.then_some(companions))
+/// What goes with a record into another store.
+pub(super) struct Carried {
+    /// Its companions, not bound to a seqno yet; none: they are to be made anew.
+    pub(super) companions: Option<Vec<u8>>,
+    /// The parts of them that were hit and are left behind, each in a word.
+    pub(super) left_out: Vec<&'static str>,
+}
+
+/// What goes with a record. Unless its row is still untold, it takes a stamp along that says that the row stands elsewhere.
+pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check, is_untold: bool) -> Result<Carried> {
+    let (companions, left_out) = match check {
+        Check::CompanionDamaged => match mended(keeper, record) {
+            Some(mended) => (mended.companions, mended.left_out),
+            None => return Ok(Carried { companions: None, left_out: vec!["what stands"] }),
+        },
+        _ => (record.companion.to_vec(), Vec::new()),
+    };
+    let unbound = unbound(&Record { companion: &companions, ..*record });
+    let companions = if is_untold { unbound } else { told(&unbound, hash(record.key))? };
+    Ok(Carried { companions: Some(companions), left_out })
 }
 
 /// Companions as they were before their record had a seqno: the seal without its place. What cannot be read is left behind.

@@ -24,7 +24,7 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
 
 use super::options::{Candidate, Corrupted, Decision, Progress, RepairOptions, goes_on};
@@ -32,6 +32,7 @@ use super::plan::{self, Piece, Place};
 use super::report::{Finding, Outcome, Report, Rung, Step, rung_of};
 use super::verify::look_at;
 use crate::keeper::Sealer;
+use crate::mend::mended;
 
 /// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
 /// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
@@ -81,8 +82,11 @@ pub(super) fn repair_table(
     options: &RepairOptions<'_>,
     report: &mut Report,
 ) -> Result<bool> {
-    let (found, lost) = (report.damage.len(), report.lost);
+    let (found, lost, unread) = (report.damage.len(), report.lost, report.unread);
     look_at(db, table, report, &mut |_| Ok(()))?;
+    if report.unread > unread {
+        return Ok(false); // what the device does not give is neither right nor damaged
+    }
     let family = table.family();
     let number = table.meta().number;
     if report.damage.len() == found {
@@ -125,6 +129,8 @@ struct Mending<'a, 'o> {
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
     ledger: Ledger,
+    /// Entries and stamps that are left out.
+    lost_beside: u64,
 }
 
 impl<'a, 'o> Mending<'a, 'o> {
@@ -157,7 +163,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             Err(error) => return Err(error),
         };
         let (ledger, steps, pieces) = (Ledger::default(), Vec::new(), Vec::new());
-        let mut mending = Mending { db, keeper, table, open: open.clone(), options, pieces, findings, steps, ledger };
+        let mut mending =
+            Mending { db, keeper, table, open: open.clone(), options, pieces, findings, steps, ledger, lost_beside: 0 };
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => mending.take(record, check, source.offset),
@@ -193,24 +200,17 @@ impl<'a, 'o> Mending<'a, 'o> {
         Ok(mending)
     }
 
-    /// A record that may be given out; a seal that was hit is mended.
+    /// A record that may be given out; a seal that was hit is mended, and what else was hit beside it is left out.
     fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
         let mut owned = OwnedRecord::of(record);
-        if check == Check::CompanionDamaged {
-            let mut companion = Vec::new();
-            if self.keeper.on_build(record, Protection::Complete, &mut companion) != Build::Keep {
-                owned.companion = companion;
-                self.findings.push(Finding {
-                    file: self.table.name(),
-                    offset,
-                    family: Some(self.table.family().name().to_owned()),
-                    key_range: Some((record.key.to_vec(), record.key.to_vec())),
-                    verdict: Verdict::Seal,
-                    message: "the seal of a record was hit, its record is right".to_owned(),
-                    steps: vec![Step { rung: Rung::Correction, helped: true }],
-                    outcome: Outcome::Repaired(Rung::Correction),
-                });
-            }
+        if check == Check::CompanionDamaged
+            && let Some(mended) = mended(self.keeper, record)
+        {
+            owned.companion = mended.companions;
+            let family = self.table.family().name();
+            let finding = Finding::beside(family, record, &mended.left_out, self.options.accept_loss);
+            self.findings.push(Finding { file: self.table.name(), offset, ..finding });
+            self.lost_beside += mended.left_out.len() as u64;
         }
         self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
         self.pieces.push(Piece::Record(owned));
@@ -506,7 +506,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             return self.leave(held, report, decision);
         }
         let lost = self.deficit().map_or(0, |deficit| deficit.count());
-        if !gaps.is_empty() || lost > 0 {
+        if !gaps.is_empty() || lost > 0 || self.lost_beside > 0 {
             self.db.keep_damaged(self.table)?;
         }
         let records: Vec<OwnedRecord> = std::mem::take(&mut self.pieces)
@@ -532,6 +532,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 let repaired = self.findings.iter().filter(|finding| matches!(finding.outcome, Outcome::Repaired(_)));
                 report.repaired += repaired.count() as u64;
                 report.lost += lost;
+                report.lost_beside += self.lost_beside;
                 report.damage.append(&mut self.findings);
                 Ok(false)
             }

@@ -1,12 +1,14 @@
 //! What a pass over a store found, and what was done about it: for people (`Display`) and for programs (`json`).
 
 use std::fmt::{self, Write};
+use std::io;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::{Remedy, TableRef};
-use waxseal_lsm::error::{Damage, Error, Verdict};
+use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
 use waxseal_lsm::ledger::{Entry, Ledger};
+use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
 
 /// What `verify`, `scrub`, `repair` and `salvage` answer.
@@ -28,6 +30,10 @@ pub struct Report {
     pub repaired: u64,
     /// Records that cannot be had any more, as far as known: those that tables and log count and that nobody found.
     pub lost: u64,
+    /// Entries and stamps beside records that cannot be had any more; their records are right.
+    pub lost_beside: u64,
+    /// Files that could not be read, which is not to say that they are damaged.
+    pub unread: u64,
     /// Bytes looked at.
     pub bytes: u64,
     /// Files looked at.
@@ -142,6 +148,10 @@ pub enum Outcome {
     Barred,
     /// The loss was accepted: reads go on as if the records had never been.
     Accepted,
+    /// What was hit beside a record is gone; the record, and what else stands beside it, is right.
+    LeftOut,
+    /// It could not be looked at: the device, or the operating system, answered an error.
+    Unread,
 }
 
 /// Where a scrub goes on. It survives compactions: if the table is gone, so are its damages, and the next one in line is taken.
@@ -198,11 +208,13 @@ impl Report {
 
     /// What it came to, in a few words.
     pub fn outcome(&self) -> &'static str {
+        let is_unread = |finding: &Finding| finding.outcome == Outcome::Unread;
         match (self.cancelled, self.resume.is_some(), self.damage.is_empty(), self.is_clean()) {
             (true, ..) => "ended before it was through",
             (_, true, ..) => "to be continued",
             (_, _, true, _) => "no damage",
             (_, _, _, true) => "all damage was repaired",
+            _ if self.damage.iter().all(is_unread) => "not all of it could be read",
             _ => "damaged",
         }
     }
@@ -241,7 +253,7 @@ impl Report {
         out
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 10] {
+    fn numbers(&self) -> [(&'static str, u64); 12] {
         [
             ("records", self.records),
             ("validated", self.validated),
@@ -251,6 +263,8 @@ impl Report {
             ("structural", self.structural),
             ("repaired", self.repaired),
             ("lost", self.lost),
+            ("lost_beside", self.lost_beside),
+            ("unread", self.unread),
             ("bytes", self.bytes),
             ("files", self.files),
         ]
@@ -258,8 +272,9 @@ impl Report {
 }
 
 impl Finding {
-    /// What an error tells of damage; an error of another kind is a place that cannot be read.
+    /// What an error tells of damage; an error of another kind is a place that could not be looked at.
     pub(super) fn of(error: &Error, family: Option<&str>) -> Finding {
+        let outcome = if is_unread(error) { Outcome::Unread } else { Outcome::Reported };
         let unreadable = Damage { verdict: Verdict::Missing, ..Damage::default() };
         let damage = error.damage().cloned().unwrap_or(unreadable);
         Finding {
@@ -270,7 +285,41 @@ impl Finding {
             verdict: damage.verdict,
             message: error.to_string(),
             steps: Vec::new(),
-            outcome: Outcome::Reported,
+            outcome,
+        }
+    }
+
+    /// What is told of a right record beside which something was hit: its seal, which is as it was, or parts that are left out.
+    pub(super) fn beside(family: &str, record: &Record<'_>, left_out: &[&str], accepted: bool) -> Finding {
+        let message = match left_out {
+            [] => "the seal of a record was hit, its record is right".to_owned(),
+            parts => format!("{} beside a record was hit and is left out, its record is right", parts.join(" and ")),
+        };
+        Finding {
+            family: Some(family.to_owned()),
+            key_range: Some((record.key.to_vec(), record.key.to_vec())),
+            verdict: Verdict::Seal,
+            message,
+            steps: vec![Step { rung: Rung::Correction, helped: left_out.is_empty() }],
+            outcome: match (left_out.is_empty(), accepted) {
+                (true, _) => Outcome::Repaired(Rung::Correction),
+                (false, true) => Outcome::Accepted,
+                (false, false) => Outcome::LeftOut,
+            },
+            ..Finding::default()
+        }
+    }
+
+    /// What is wrong, in a word.
+    fn verdict_name(&self) -> &'static str {
+        match (self.outcome, self.verdict) {
+            (Outcome::Unread, _) => "io",
+            (_, Verdict::Checksum) => "checksum",
+            (_, Verdict::Missing) => "missing",
+            (_, Verdict::Misplaced) => "misplaced",
+            (_, Verdict::Seal) => "seal",
+            (_, Verdict::Ledger) => "ledger",
+            _ => "structural",
         }
     }
 
@@ -288,7 +337,7 @@ impl Finding {
             out.push_str(",\"to\":");
             put_bytes(out, to);
         }
-        let _ = write!(out, ",\"verdict\":\"{}\",\"message\":", verdict_name(self.verdict));
+        let _ = write!(out, ",\"verdict\":\"{}\",\"message\":", self.verdict_name());
         put_text(out, &self.message);
         out.push_str(",\"steps\":[");
         for (at, step) in self.steps.iter().enumerate() {
@@ -322,6 +371,8 @@ impl fmt::Display for Outcome {
             Outcome::Fenced => f.write_str("fenced"),
             Outcome::Barred => f.write_str("barred"),
             Outcome::Accepted => f.write_str("accepted as lost"),
+            Outcome::LeftOut => f.write_str("left out"),
+            Outcome::Unread => f.write_str("not read"),
         }
     }
 }
@@ -351,6 +402,8 @@ impl fmt::Display for Report {
             (self.structural, "places cannot be decoded"),
             (self.repaired, "were repaired"),
             (self.lost, "are lost"),
+            (self.lost_beside, "entries and stamps beside records are lost"),
+            (self.unread, "files could not be read"),
         ];
         for (count, what) in words.iter().filter(|(count, _)| *count > 0) {
             writeln!(f, "{count:>12} {what}")?;
@@ -362,6 +415,11 @@ impl fmt::Display for Report {
     }
 }
 
+/// True of an error that says nothing of what a file holds. One that is not there is lost.
+pub(super) fn is_unread(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(kind) if *kind != io::ErrorKind::NotFound)
+}
+
 /// What the engine calls a remedy, as a rung.
 pub(super) fn rung_of(remedy: Remedy) -> Rung {
     match remedy {
@@ -371,17 +429,6 @@ pub(super) fn rung_of(remedy: Remedy) -> Rung {
         Remedy::Trash => Rung::Trash,
         Remedy::Source => Rung::Source,
         _ => Rung::ReadAgain,
-    }
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Checksum => "checksum",
-        Verdict::Missing => "missing",
-        Verdict::Misplaced => "misplaced",
-        Verdict::Seal => "seal",
-        Verdict::Ledger => "ledger",
-        _ => "structural",
     }
 }
 
@@ -451,7 +498,7 @@ mod tests {
             report.json(),
             concat!(
                 "{\"ok\":true,\"records\":2,\"validated\":2,\"corrupted\":0,\"missing\":0,\"unverified\":0,\"structural\":0,",
-                "\"repaired\":1,\"lost\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"damage\":[{\"file\":\"000007.tbl\",",
+                "\"repaired\":1,\"lost\":0,\"lost_beside\":0,\"unread\":0,\"bytes\":0,\"files\":0,\"cancelled\":false,\"damage\":[{\"file\":\"000007.tbl\",",
                 "\"offset\":64,\"family\":\"a\\\"b\",\"from\":{\"text\":\"k\\u000a\"},\"to\":{\"hex\":\"ff\"},\"verdict\":",
                 "\"checksum\",\"message\":\"block checksum\",\"steps\":[{\"rung\":\"read again\",\"helped\":false},{\"rung\":",
                 "\"correction\",\"helped\":true}],\"outcome\":\"repaired by correction\"}]}"
@@ -460,6 +507,9 @@ mod tests {
         let text = report.to_string();
         assert!(text.contains("keys 0x6b0a to 0xff; read again did not help; correction helped"), "{text}");
         assert!(text.ends_with("all damage was repaired"), "{text}");
+        report.damage[0].outcome = Outcome::Unread;
+        assert!(!report.is_clean() && report.json().contains("\"verdict\":\"io\""));
+        assert!(report.to_string().ends_with("not read\nnot all of it could be read"), "{report}");
         report.damage[0].outcome = Outcome::Fenced;
         assert!(!report.is_clean() && report.json().starts_with("{\"ok\":false"));
     }

@@ -675,10 +675,13 @@ impl Salvage<'_> {
             *seen = record.seqno;
         }
         let keeper = &*self.parts.companions;
-        match carried(keeper, record, check, is_untold)? {
-            Some(companions) => {
-                self.batch.push_with(family.id(), record.kind, record.key, record.value, &companions)?;
-            }
+        let carried = carried(keeper, record, check, is_untold)?;
+        if !carried.left_out.is_empty() && !self.again {
+            self.report.lost_beside += carried.left_out.len() as u64;
+            self.report.damage.push(Finding::beside(family.name(), record, &carried.left_out, self.accepts));
+        }
+        match carried.companions {
+            Some(kept) => self.batch.push_with(family.id(), record.kind, record.key, record.value, &kept)?,
             // The record is right, so its seal made anew is the one it had.
             None => self.batch.push(family.id(), record.kind, record.key, record.value, keeper)?,
         }

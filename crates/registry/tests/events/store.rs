@@ -202,18 +202,34 @@ fn options(name: &str) -> CfOptions {
     }
 }
 
-pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
-    let env = Env { clock: wall.clone(), ..sim.env(sim.steps() + 1) };
-    let prepared = Registrar::prepare(Setup { ring: config.ring, ..Setup::new(&env) });
-    let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
-    let settings = Settings {
+fn settings(config: Config) -> Settings {
+    Settings {
         memtable_bytes: config.memtable_bytes,
         segment_bytes: 64 * 1024,
         ring_bytes: 16 * 1024,
         drain_bytes: 4096,
         chronicle_lines: 16,
         ..Settings::default()
+    }
+}
+
+/// The engine alone, with seals and nobody who keeps a chronicle.
+pub(crate) fn open_without_chronicle(sim: &SimFs) -> Result<Db> {
+    let parts = Parts {
+        env: sim.env(sim.steps() + 1),
+        companions: Arc::new(Sealer::new().with(waxseal_meta::builtin::standard())),
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), options("default"))],
+        orders: vec![Order::custom(Arc::new(Backwards))],
+        chronicle: None,
     };
+    Db::open(Path::new(DIR), settings(DEFERRED), parts)
+}
+
+pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
+    let env = Env { clock: wall.clone(), ..sim.env(sim.steps() + 1) };
+    let prepared = Registrar::prepare(Setup { ring: config.ring, ..Setup::new(&env) });
+    let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
     let mut families = prepared.families.clone();
     families.push(("default".to_owned(), options("default")));
     let parts = Parts {
@@ -224,7 +240,7 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         orders: vec![Order::custom(Arc::new(Backwards))],
         chronicle: Some(prepared.chronicle.clone()),
     };
-    let db = Db::open(Path::new(DIR), settings, parts)?;
+    let db = Db::open(Path::new(DIR), settings(config), parts)?;
     let registrar = prepared.attach(db.clone(), sealer)?;
     Ok((db, registrar))
 }
@@ -303,7 +319,7 @@ impl Store {
                     (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
                 let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
                 let draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
-                self.registrar.commit_one(&draft, None, Durability::Os, who, write.verb)?
+                self.registrar.commit_one(draft, None, Durability::Os, who, write.verb)?
             }
             (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
         };

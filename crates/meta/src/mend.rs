@@ -1,0 +1,161 @@
+//! Mend: the companions of a right record beside which something was hit.
+//!
+//! In:     a record that may be given out, of which its keeper says `CompanionDamaged`.
+//! Out:    its companions with the seal as it was, and without those parts that cannot be had again: a stamp, an entry outside of the
+//!         seal. How many those are, so that whoever takes them away can say so.
+//! Holds:  the keeper has found the record right by its seal, so what the seal must have been follows from it. A part stays only if
+//!         seal and part, with nothing else that may be hit, are what the keeper validates; so does the outcome, or there is none.
+
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::record::Record;
+use waxseal_lsm::seam::{Check, Companions, Protection};
+
+use crate::beside::{Beside, Entry};
+use crate::keeper::seal_of;
+
+/// Companions that were mended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// What stands beside the record from now on.
+    pub companions: Vec<u8>,
+    /// True if the seal itself was hit; it is as it was.
+    pub seal_was_hit: bool,
+    /// The parts that were left out, each in a word.
+    pub left_out: Vec<&'static str>,
+}
+
+/// Mends what stands beside a right record. None if that cannot be: something that the seal covers is not what its provider takes for
+/// its own, or there is no seal.
+pub fn mended(keeper: &dyn Companions, record: &Record<'_>) -> Option<Mended> {
+    let key_hash = hash(record.key);
+    let beside = Beside::read(record.companion).ok()?;
+    let (at, word) = beside.seal?;
+    let right = seal_of(record.kind, key_hash, record.value, &beside).ok()?.at(record.seqno);
+    let mut companions = record.companion.to_vec();
+    companions[at..at + 8].copy_from_slice(&right.to_le_bytes());
+    let is_right = |companion: &[u8]| {
+        keeper.verify(&Record { companion, ..*record }, key_hash, Protection::Complete) == Check::Validated
+    };
+    let seal_was_hit = word != right;
+    if is_right(&companions) {
+        return Some(Mended { companions, seal_was_hit, left_out: Vec::new() });
+    }
+    let beside = Beside::read(&companions).ok()?;
+    let entries: Vec<Entry<'_>> = beside.entries().collect::<Result<_, _>>().ok()?;
+    let with =
+        |kept: &dyn Fn(&Entry<'_>) -> bool, stamped: bool| beside.with_parts(&companions, &entries, kept, stamped);
+    if !is_right(&with(&|entry| entry.sealed, false)) {
+        return None;
+    }
+    let stays = |entry: &Entry<'_>| {
+        entry.sealed || is_right(&with(&|other| other.sealed || other.provider == entry.provider, false))
+    };
+    let stamped = beside.stamp.is_some() && is_right(&with(&|entry| entry.sealed, true));
+    let lost_entries = entries.iter().filter(|entry| !stays(entry)).count();
+    let mut left_out = vec!["an entry"; lost_entries];
+    if beside.stamp.is_some() && !stamped {
+        left_out.push("the stamp");
+    }
+    let companions = with(&stays, stamped);
+    is_right(&companions).then_some(Mended { companions, seal_was_hit, left_out })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sealer;
+    use crate::beside::{ADOPTED_BYTES, put_list, seal_bytes};
+    use crate::stamp::{Stamp, Verb};
+    use proptest::prelude::*;
+    use waxseal_lsm::record::Kind;
+
+    /// A record with two entries of each sort, a mark and a stamp, and where each part ends.
+    struct Sample {
+        companions: Vec<u8>,
+        seqno: u64,
+    }
+
+    const KEY: &[u8] = b"key";
+    const VALUE: &[u8] = b"value";
+
+    fn entry(provider: u16, bytes: &[u8]) -> Entry<'_> {
+        Entry::new(provider, 0, provider < 100, false, bytes, hash(KEY))
+    }
+
+    fn sample(seqno: u64, providers: &[u16], stamped: bool) -> Sample {
+        let mut list = Vec::new();
+        providers.iter().for_each(|provider| entry(*provider, b"some bytes").put(&mut list));
+        let seal = seal_of(Kind::Put, hash(KEY), VALUE, &Beside::of_list(&list)).unwrap();
+        let mut companions = seal_bytes(seal.at(seqno)).to_vec();
+        companions.extend_from_slice(&ADOPTED_BYTES);
+        put_list(&list, &mut companions);
+        if stamped {
+            Stamp::new(Verb::Update, 99 << 12, 3).put(hash(KEY), &mut companions);
+        }
+        Sample { companions, seqno }
+    }
+
+    fn record<'a>(companion: &'a [u8], seqno: u64) -> Record<'a> {
+        Record { key: KEY, seqno, kind: Kind::Put, value: VALUE, companion }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_hit_goes_and_nothing_else(seqno in 1u64..1 << 56, bits in proptest::collection::vec(any::<usize>(), 1..5)) {
+            let keeper = Sealer::new();
+            let Sample { companions, seqno } = sample(seqno, &[7, 8, 100, 101], true);
+            let mut hit = companions.clone();
+            for bit in bits {
+                let bit = bit % (hit.len() * 8);
+                hit[bit / 8] ^= 1 << (bit % 8);
+            }
+            let check = keeper.verify(&record(&hit, seqno), hash(KEY), Protection::Complete);
+            if check == Check::CompanionDamaged {
+                let mended = mended(&keeper, &record(&hit, seqno)).unwrap();
+                let lost = |provider| !mended.companions.windows(2).any(|two| two == [provider, 0]);
+                let expected: Vec<u16> = [7, 8, 100, 101].into_iter().filter(|provider| *provider < 100 || !lost(*provider as u8)).collect();
+                let stamped = !mended.left_out.contains(&"the stamp");
+                prop_assert_eq!(mended.left_out.len(), 4 - expected.len() + usize::from(!stamped));
+                prop_assert!(mended.seal_was_hit || !mended.left_out.is_empty());
+                // A hit mark is none of what is checked: it stays as it is.
+                let marks = |companions: &[u8]| Beside::read(companions).unwrap().marks;
+                if marks(&hit) == 1 {
+                    prop_assert_eq!(&mended.companions, &sample(seqno, &expected, stamped).companions);
+                }
+            }
+        }
+
+        #[test]
+        fn any_companions_are_mended_or_not(companions: Vec<u8>, seqno in 0u64..1 << 56) {
+            let keeper = Sealer::new();
+            let with_seal = [&seal_bytes(7)[..], &companions].concat();
+            for companions in [&companions, &with_seal] {
+                let _ = mended(&keeper, &record(companions, seqno));
+            }
+        }
+    }
+
+    #[test]
+    fn each_part_alone() {
+        let keeper = Sealer::new();
+        let whole = sample(5, &[7, 100], true).companions;
+        let after = |hit: &[u8]| mended(&keeper, &record(hit, 5)).unwrap();
+        let mut hit = whole.clone();
+        hit[3] ^= 5;
+        let seal = after(&hit);
+        assert_eq!((seal.companions == whole, seal.seal_was_hit, seal.left_out.len()), (true, true, 0));
+        let mut hit = whole.clone();
+        *hit.last_mut().unwrap() ^= 0xFF;
+        let stamp = after(&hit);
+        assert_eq!(stamp.companions, sample(5, &[7, 100], false).companions);
+        assert_eq!((stamp.seal_was_hit, stamp.left_out), (false, vec!["the stamp"]));
+        let text = whole.windows(10).rposition(|bytes| bytes == b"some bytes").unwrap();
+        let mut hit = whole.clone();
+        hit[text..text + 10].fill(b'!');
+        let label = after(&hit);
+        assert_eq!(label.companions, sample(5, &[7], true).companions);
+        assert_eq!(label.left_out, vec!["an entry"]);
+        hit[1] ^= 1;
+        assert!(after(&hit).seal_was_hit);
+    }
+}
