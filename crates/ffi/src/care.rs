@@ -155,8 +155,8 @@ pub unsafe extern "C" fn waxseal_scrub(
 /// answer `WAXSEAL_CORRUPTION` for good, everything around it is served. Nothing is repaired to an older version, and nothing is guessed.
 /// What was mended is durable when this answers. `options` may be null; of them it knows progress and those of repair.
 ///
-/// Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's, to be
-/// ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
+/// Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's,
+/// to be ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_repair(
     db: *mut waxseal_db_t,

@@ -12,7 +12,7 @@ use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{lent, out, waxseal_slice_t};
 use crate::registry::{Registrations, waxseal_registrations_t};
 use crate::seal::waxseal_seal_t;
-use crate::session::{asked, waxseal_session_t};
+use crate::session::waxseal_session_t;
 
 /// The key is nowhere.
 pub const WAXSEAL_LIES_NOWHERE: i32 = 0;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn waxseal_provenance(
     // SAFETY: the header asks that inputs be readable and outputs null or writable.
     let (key, watched_by, events, error) = unsafe { (lent(key, key_len), out(watched_by), out(events), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let known = with(family, |family| Ok(who.provenance(family, key.key()?)?))?;
             let rows = Registrations::of(who, &known.watched_by)?;
             let happened = Events::of(who, &known.events, None)?;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn waxseal_lineage(
     let (file, steps, error) = unsafe { (lent(file, file_len), out(steps), out(error)) };
     answer(error, || {
         let steps = steps.needed("steps")?;
-        asked(session, |who| {
+        with(session, |who| {
             let lineage = who.lineage(file.text("name of the file")?)?;
             Events::of_steps(who, &lineage.steps)?.give(steps)
         })
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn waxseal_explain(
     let (key, explanation, error) = unsafe { (lent(key, key_len), out(explanation), out(error)) };
     answer(error, || {
         let explanation = explanation.needed("explanation")?;
-        let explained: Explained = asked(session, |who| {
+        let explained: Explained = with(session, |who| {
             let known = with(family, |family| Ok(who.explain(family, key.key()?)?))?;
             Ok(Explained {
                 target: who.target_text(&known.target)?,

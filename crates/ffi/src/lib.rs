@@ -87,5 +87,6 @@ pub mod events;
 pub mod fields;
 pub mod known;
 pub mod log;
+pub mod ring;
 
 pub mod arrow;

@@ -13,7 +13,7 @@ use crate::handle::{Kind, end, handle, issue, with, with_mut};
 use crate::lent::{lent, out};
 use crate::range::{bounds, waxseal_range_t};
 use crate::registry::{named, pair};
-use crate::session::{asked, waxseal_session_t};
+use crate::session::waxseal_session_t;
 use crate::snapshot::waxseal_snapshot_t;
 
 /// A time before all others.
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn waxseal_query_all(
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
     answer(error, || {
         let events = events.needed("events")?;
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             Events::of(who, &who.query_all(target, operation)?, None)?.give(events)
         })
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn waxseal_query_latest(
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
     answer(error, || {
         let events = events.needed("events")?;
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let Some(event) = who.query_latest(target, operation)? else { return Ok(false) };
             Events::of(who, &[event], None)?.give(events)?;
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn waxseal_log_add(
         (lent(target, target_len), lent(operation, operation_len), lent(value, value_len), out(seqno), out(error))
     };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let time = (time != WAXSEAL_TIME_LAST).then(|| Time::from_micros(time));
             let payload = match value.bytes("value")? {
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn waxseal_log_query(
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
     answer(error, || {
         let events = events.needed("events")?;
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let query = Query { operation, from: Time::from_micros(start), to: end_of(end), ..Query::of(target) };
             let page = who.log_query(&query, &Paging::ALL)?;
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn waxseal_log_delete(
     let (target, operation, deleted, error) =
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(deleted), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let query = Query { operation, from: Time::from_micros(start), to: end_of(end), ..Query::of(target) };
             deleted.set(who.log_delete(&query)?);
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn waxseal_query_run(
     let (events, error) = unsafe { (out(events), out(error)) };
     answer(error, || {
         let events = events.needed("events")?;
-        asked(session, |who| {
+        with(session, |who| {
             let (query, paging) = with_mut(query, |asked: &mut Asked| Ok((asked.query(who)?, asked.paging.clone())))?;
             let page = match snapshot.is_null() {
                 true => who.log_query(&query, &paging)?,
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn waxseal_query_delete(
     // SAFETY: the header asks that outputs be null or writable.
     let (deleted, error) = unsafe { (out(deleted), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let query = with_mut(query, |asked: &mut Asked| asked.query(who))?;
             deleted.set(who.log_delete(&query)?);
             Ok(())
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn waxseal_query_range(
             after: (!after.is_empty()).then(|| after.to_vec()),
             limit: if limit == 0 { usize::MAX } else { limit },
         };
-        asked(session, |who| {
+        with(session, |who| {
             let page = with(family, |family| Ok(who.query_range(family, range?, &paging)?))?;
             Events::of(who, &page.events, page.next)?.give(events)
         })

@@ -269,11 +269,10 @@ impl MetadataProvider for KeepingOf {
 /// A provider with a number, from 16 on, and a name of 1 to 64 bytes: its entries have at most 1 KiB, belong to the record wherever it
 /// goes, stand outside of the seal and are carried by whoever does not know them, unless the setters say otherwise. Without functions
 /// it keeps what writers give it. `destroy`, unless null, ends `context` once the provider and every store that was opened with it
-/// are gone, or if this call fails. End it with `waxseal_provider_destroy`.
+/// are gone, or if this call fails. The functions may be called by any thread, by several at once, and by the store's own threads.
 ///
-/// The functions may be called by any thread, by several at once, and by the store's own threads.
-///
-/// Thread-safe.
+/// Thread-safe. On success `*provider` is the caller's, to be ended by `waxseal_provider_destroy`. Errors: `WAXSEAL_INVALID` for a number
+/// that is reserved, or a name that cannot be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_provider_create(
     id: u16,

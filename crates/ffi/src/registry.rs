@@ -10,7 +10,7 @@ use crate::call::{answer, status_of, value_of};
 use crate::error::{Failure, Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with, with_mut};
 use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
-use crate::session::{asked, waxseal_session_t};
+use crate::session::waxseal_session_t;
 
 /// Whatever suits the pair.
 pub const WAXSEAL_SUITED: i32 = -1;
@@ -65,10 +65,10 @@ impl Chosen {
     }
 }
 
-/// Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred. End them with
-/// `waxseal_register_options_destroy`.
+/// Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred.
 ///
-/// Thread-safe.
+/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_register_options_destroy`. Errors: `WAXSEAL_INVALID` without a
+/// place for the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_register_options_create(
     options: *mut *mut waxseal_register_options_t,
@@ -184,14 +184,12 @@ pub(crate) fn named(who: &Who, target: &str, operation: &str) -> Result<(Target,
 }
 
 /// From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
-/// `users.john`, `cluster:`; docs/registry.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
+/// `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
 /// `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
 /// Costs a synced commit.
 ///
-/// Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family that is not there (a key need not be), options that do not
-/// go together, and if the session may not; `WAXSEAL_READ_ONLY`.
-///
-/// Thread-safe.
+/// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
+/// that is not there (a key need not be), options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_register(
     session: *const waxseal_session_t,
@@ -207,7 +205,7 @@ pub unsafe extern "C" fn waxseal_register(
     let (target, operation, is_new, error) =
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(is_new), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let new = match options.is_null() {
                 true => who.register(target, operation)?,
@@ -225,9 +223,7 @@ pub unsafe extern "C" fn waxseal_register(
 
 /// The pair is not logged any more; its events stay. Says in `was_there`, unless null, whether it was registered.
 ///
-/// Errors: as `waxseal_register`.
-///
-/// Thread-safe.
+/// Thread-safe. Errors: as of `waxseal_register`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_unregister(
     session: *const waxseal_session_t,
@@ -242,7 +238,7 @@ pub unsafe extern "C" fn waxseal_unregister(
     let (target, operation, was_there, error) =
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(was_there), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             was_there.set(who.unregister(target, operation)?);
             Ok(())
@@ -252,7 +248,7 @@ pub unsafe extern "C" fn waxseal_unregister(
 
 /// Says in `is_registered` whether an operation, which must be named, on a target is logged, by whatever registration.
 ///
-/// Thread-safe.
+/// Thread-safe. Errors: as of `waxseal_register`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_is_registered(
     session: *const waxseal_session_t,
@@ -268,7 +264,7 @@ pub unsafe extern "C" fn waxseal_is_registered(
         unsafe { (lent(target, target_len), lent(operation, operation_len), out(is_registered), out(error)) };
     answer(error, || {
         let is_registered = is_registered.needed("answer")?;
-        asked(session, |who| {
+        with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             is_registered.set(who.is_registered(target, operation)?);
             Ok(())
@@ -279,9 +275,7 @@ pub unsafe extern "C" fn waxseal_is_registered(
 /// Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number, the same in every store, is
 /// written to `number`, unless that is null.
 ///
-/// Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
-///
-/// Thread-safe.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_define_operation(
     session: *const waxseal_session_t,
@@ -293,7 +287,7 @@ pub unsafe extern "C" fn waxseal_define_operation(
     // SAFETY: the header asks that bytes be readable, and outputs null or writable.
     let (name, number, error) = unsafe { (lent(name, name_len), out(number), out(error)) };
     answer(error, || {
-        asked(session, |who| {
+        with(session, |who| {
             number.set(who.define_operation(name.text("name")?)?.number());
             Ok(())
         })
@@ -349,7 +343,8 @@ impl Registrations {
 
 /// Everything that is registered, by target and operation.
 ///
-/// Thread-safe.
+/// Thread-safe. On success `*registrations` is the caller's, to be ended by `waxseal_registrations_destroy`. Errors: `WAXSEAL_CLOSED`,
+/// `WAXSEAL_CORRUPTION` if the registry is damaged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_registrations(
     session: *const waxseal_session_t,
@@ -360,7 +355,7 @@ pub unsafe extern "C" fn waxseal_registrations(
     let (registrations, error) = unsafe { (out(registrations), out(error)) };
     answer(error, || {
         let registrations = registrations.needed("registrations")?;
-        asked(session, |who| Registrations::of(who, &who.registrations()?)?.give(registrations))
+        with(session, |who| Registrations::of(who, &who.registrations()?)?.give(registrations))
     })
 }
 

@@ -5,9 +5,10 @@ use std::ffi::c_void;
 use face::care::{Candidate, Corrupted, Decision, ErrorHandler, Kind, RepairSource};
 use face::{Result, Seal};
 
+use crate::call::status_of;
 use crate::callback::{Caller, ask, failed};
-use crate::error::{verdict_number, waxseal_error_t};
-use crate::lent::{lent, waxseal_slice_t};
+use crate::error::{Failure, verdict_number, waxseal_error_t};
+use crate::lent::{Lent, lent, waxseal_slice_t};
 use crate::provider::{WAXSEAL_KIND_DELETE, WAXSEAL_KIND_PUT};
 use crate::seal::waxseal_seal_t;
 
@@ -114,25 +115,29 @@ unsafe extern "C" fn found(
     // SAFETY: as the caller promises.
     let (answer, key, value) =
         unsafe { (answer.cast::<Answer<'_>>().as_mut(), lent(key, key_len), lent(value, value_len)) };
-    crate::call::status_of(|| {
-        let answer = answer.ok_or_else(|| crate::error::Failure::invalid("the answer is a null pointer"))?;
-        let taken = (|| {
-            let kind = match kind {
-                WAXSEAL_KIND_PUT => Kind::Put,
-                WAXSEAL_KIND_DELETE => Kind::Delete,
-                other => return Err(crate::error::Failure::invalid(format!("{other} is no kind of record"))),
-            };
-            Ok(Candidate { kind, key: key.key()?.to_vec(), value: value.value()?.to_vec() })
-        })();
-        match taken {
-            Ok(candidate) => (answer.visit)(candidate),
+    status_of(|| {
+        let answer = answer.ok_or_else(|| Failure::invalid("the answer is a null pointer"))?;
+        match candidate(kind, key, value) {
+            Ok(candidate) => {
+                (answer.visit)(candidate);
+                Ok(())
+            }
             Err(failure) => {
                 answer.refused = Some(failure.to_string());
-                return Err(failure);
+                Err(failure)
             }
         }
-        Ok(())
     })
+}
+
+/// What was handed over, as a record.
+fn candidate(kind: i32, key: Lent<'_>, value: Lent<'_>) -> crate::error::Result<Candidate> {
+    let kind = match kind {
+        WAXSEAL_KIND_PUT => Kind::Put,
+        WAXSEAL_KIND_DELETE => Kind::Delete,
+        other => return Err(Failure::invalid(format!("{other} is no kind of record"))),
+    };
+    Ok(Candidate { kind, key: key.key()?.to_vec(), value: value.value()?.to_vec() })
 }
 
 impl Source {

@@ -62,7 +62,7 @@ pub unsafe extern "C" fn waxseal_session_open(
 
 /// The name of a session; `-` for nobody in particular.
 ///
-/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`.
+/// Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_session_name(
     session: *const waxseal_session_t,

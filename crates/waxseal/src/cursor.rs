@@ -63,6 +63,20 @@ pub struct Cursor {
     at: Result<UserCursor>,
 }
 
+/// A record that a cursor lends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Its place in the order of commits; 0 once no snapshot can tell.
+    pub seqno: Seqno,
+    /// The seal that stands beside it, if one does. Whether the two were checked against each other is said by the policy of the handle
+    /// that the cursor is of: [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
+    pub seal: Option<Seal>,
+}
+
 impl Cursor {
     pub(crate) fn new(cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Cursor {
         let at = cf.inner.scan(cf, at, bounds);
@@ -131,13 +145,8 @@ impl Cursor {
         self.standing().map_or(&[], UserCursor::value)
     }
 
-    /// Its place in the order of commits; 0 once no snapshot can tell, and if the cursor stands nowhere.
-    pub fn seqno(&self) -> Seqno {
-        self.standing().map_or(0, |cursor| cursor.record().seqno)
-    }
-
-    /// The seal that stands beside the record under the cursor; none if it has none. Whether the two were checked against each other
-    /// is said by the [policy](crate::Builder::verify_scans) of the handle. Errors: `Corruption` if what stands there cannot be decoded.
+    /// All of the record under the cursor; none if it stands nowhere. Errors: `Corruption` if what stands beside the value cannot be
+    /// decoded.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -145,14 +154,19 @@ impl Cursor {
     /// use waxseal::{Seal, Verify};
     ///
     /// cf.put("key", "value")?;
-    /// let mut cursor = cf.with_verify(Verify::Always).cursor();
+    /// let mut cursor = cf.with_verify(Verify::Always).cursor(); // so that seal and value were checked against each other
     /// cursor.first()?;
-    /// assert_eq!(cursor.seal()?, Some(Seal::of("key", "value")));
+    /// let row = cursor.row()?.unwrap();
+    /// assert_eq!((row.key, row.value), (&b"key"[..], &b"value"[..]));
+    /// assert_eq!(row.seal, Some(Seal::of("key", "value")));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn seal(&self) -> Result<Option<Seal>> {
-        self.standing().map_or(Ok(None), |cursor| Sealer::seal_of(&cursor.record()))
+    pub fn row(&self) -> Result<Option<Row<'_>>> {
+        let Some(cursor) = self.standing() else { return Ok(None) };
+        let record = cursor.record();
+        let seal = Sealer::seal_of(&record)?;
+        Ok(Some(Row { key: record.key, value: record.value, seqno: record.seqno, seal }))
     }
 
     #[inline]

@@ -77,7 +77,7 @@ pub use builder::Builder;
 pub use care::{
     Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
 };
-pub use cursor::Cursor;
+pub use cursor::{Cursor, Row};
 pub use db::Db;
 pub use family::ColumnFamily;
 pub use identity::StoreId;

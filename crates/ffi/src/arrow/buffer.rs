@@ -1,5 +1,6 @@
 //! Buffers as Arrow wants them: 64-byte aligned, numbers as the machine has them.
 
+use std::collections::TryReserveError;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
@@ -23,9 +24,11 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// With room for so many bytes.
-    pub(super) fn with_capacity(bytes: usize) -> Buffer {
-        Buffer { lines: Vec::with_capacity(bytes.div_ceil(LINE_BYTES)), len: 0 }
+    /// With room for about so many bytes, if it can be had.
+    pub(super) fn with_room(bytes: usize) -> Buffer {
+        let mut lines = Vec::new();
+        let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // else it is asked for again when it is needed
+        Buffer { lines, len: 0 }
     }
 
     /// Bytes written.
@@ -35,29 +38,32 @@ impl Buffer {
 
     /// Appends bytes.
     #[inline]
-    pub(super) fn extend(&mut self, bytes: &[u8]) {
-        let at = self.grow(bytes.len());
+    pub(super) fn extend(&mut self, bytes: &[u8]) -> Result<(), TryReserveError> {
+        let at = self.grow(bytes.len())?;
         // SAFETY: `grow` made room for `bytes.len()` bytes at `at`; `bytes` is borrowed, so it does not lie in our memory.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) }
+        Ok(())
     }
 
     /// Appends a number as the machine has it.
     #[inline]
-    pub(super) fn push<T: Number>(&mut self, number: T) {
-        let at = self.grow(size_of::<T>());
+    pub(super) fn push<T: Number>(&mut self, number: T) -> Result<(), TryReserveError> {
+        let at = self.grow(size_of::<T>())?;
         // SAFETY: `grow` made room for a `T` at `at`; it need not be aligned.
         unsafe { at.cast::<T>().write_unaligned(number) }
+        Ok(())
     }
 
     /// Sets the bit of this number; bits never set are 0. Bits must come in ascending order.
-    pub(super) fn set_bit(&mut self, bit: usize, is_set: bool) {
+    pub(super) fn set_bit(&mut self, bit: usize, is_set: bool) -> Result<(), TryReserveError> {
         while self.len <= bit / 8 {
-            self.push(0u8);
+            self.push(0u8)?;
         }
         if is_set {
             // SAFETY: byte `bit / 8` is below `len`, so it is ours and written.
             unsafe { *self.lines.as_mut_ptr().cast::<u8>().add(bit / 8) |= 1 << (bit % 8) }
         }
+        Ok(())
     }
 
     /// Nothing is added any more: what is left of the last line is zeroed, so that it tells nothing.
@@ -75,15 +81,16 @@ impl Buffer {
 
     /// Makes room for so many bytes behind the written ones, counts them as written, and says where they are.
     #[inline]
-    fn grow(&mut self, bytes: usize) -> *mut u8 {
+    fn grow(&mut self, bytes: usize) -> Result<*mut u8, TryReserveError> {
         let start = self.len;
-        self.len += bytes;
-        let lines = self.len.div_ceil(LINE_BYTES);
+        let lines = (start + bytes).div_ceil(LINE_BYTES);
         if lines > self.lines.len() {
+            self.lines.try_reserve(lines - self.lines.len())?;
             self.lines.resize(lines, UNWRITTEN); // writes nothing: a line may be unwritten
         }
+        self.len += bytes;
         // SAFETY: `start` is at most the bytes of all lines.
-        unsafe { self.lines.as_mut_ptr().cast::<u8>().add(start) }
+        Ok(unsafe { self.lines.as_mut_ptr().cast::<u8>().add(start) })
     }
 }
 
@@ -109,8 +116,8 @@ mod tests {
             let mut buffer = Buffer::default();
             let mut expected = Vec::new();
             for n in 0..appended {
-                buffer.push(n as u8);
-                buffer.extend(&[n as u8; 7]);
+                buffer.push(n as u8).unwrap();
+                buffer.extend(&[n as u8; 7]).unwrap();
                 expected.extend_from_slice(&[n as u8; 8]);
             }
             let buffer = buffer.finished();
@@ -121,9 +128,9 @@ mod tests {
 
     #[test]
     fn bits_stand_low_first() {
-        let mut buffer = Buffer::with_capacity(2);
+        let mut buffer = Buffer::with_room(2);
         [true, false, false, true, false, false, false, false, true].iter().enumerate().for_each(|(bit, is_set)| {
-            buffer.set_bit(bit, *is_set);
+            buffer.set_bit(bit, *is_set).unwrap();
         });
         assert_eq!(bytes(&buffer.finished()), [0b1001, 1]);
     }

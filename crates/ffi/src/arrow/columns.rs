@@ -7,8 +7,11 @@
 //! seal    uint64         L   its 8 bytes as a number, low first; null where the record has none
 //! ```
 
+use std::collections::TryReserveError;
 use std::ffi::{CStr, c_void};
 use std::ptr::null;
+
+use face::Row;
 
 use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
 use super::buffer::Buffer;
@@ -49,14 +52,6 @@ impl Column {
     }
 }
 
-/// One row, lent.
-pub(super) struct Row<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) value: &'a [u8],
-    pub(super) seqno: u64,
-    pub(super) seal: Option<u64>,
-}
-
 /// The rows of one batch.
 pub(super) struct Batch {
     rows: usize,
@@ -65,6 +60,7 @@ pub(super) struct Batch {
 }
 
 /// A column while it is filled.
+#[derive(Default)]
 struct Filling {
     /// A bit a row, from the first null on; none as long as there is no null.
     validity: Option<Buffer>,
@@ -75,22 +71,26 @@ struct Filling {
 }
 
 impl Batch {
-    /// Without rows, with room for about so many, and so many bytes of values.
-    pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Batch {
-        let filling = |column: Column| match column {
-            Column::Key => {
-                let mut offsets = Buffer::with_capacity((rows + 1) * 4);
-                offsets.push(0i32);
-                Filling { offsets, ..Filling::with_capacity(rows * 16) }
+    /// Without rows, with room for about so many, and so many bytes of keys and values.
+    pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Result<Batch, TryReserveError> {
+        let mut batch = Batch { rows: 0, bytes: 0, columns: Vec::new() };
+        for column in columns {
+            let mut filling = Filling::default();
+            match column {
+                Column::Key => {
+                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i32>());
+                    filling.offsets.push(0i32)?;
+                }
+                Column::Value => {
+                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i64>());
+                    filling.offsets.push(0i64)?;
+                    filling.data = Buffer::with_room(bytes);
+                }
+                Column::Seqno | Column::Seal => filling.data = Buffer::with_room(rows * size_of::<u64>()),
             }
-            Column::Value => {
-                let mut offsets = Buffer::with_capacity((rows + 1) * 8);
-                offsets.push(0i64);
-                Filling { offsets, ..Filling::with_capacity(bytes) }
-            }
-            Column::Seqno | Column::Seal => Filling::with_capacity(rows * 8),
-        };
-        Batch { rows: 0, bytes: 0, columns: columns.iter().map(|column| (*column, filling(*column))).collect() }
+            batch.columns.push((*column, filling));
+        }
+        Ok(batch)
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -102,27 +102,29 @@ impl Batch {
         self.bytes
     }
 
-    pub(super) fn push(&mut self, row: &Row<'_>) {
+    /// Adds a row; without memory for it the batch has the rows before it.
+    pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), TryReserveError> {
         for (column, filling) in &mut self.columns {
             match column {
                 Column::Key => {
-                    filling.data.extend(row.key);
-                    filling.offsets.push(filling.data.len() as i32); // a batch ends long before
+                    filling.data.extend(row.key)?;
+                    filling.offsets.push(filling.data.len() as i32)?; // a batch ends long before
                     self.bytes += row.key.len();
                 }
                 Column::Value => {
-                    filling.data.extend(row.value);
-                    filling.offsets.push(filling.data.len() as i64);
+                    filling.data.extend(row.value)?;
+                    filling.offsets.push(filling.data.len() as i64)?;
                     self.bytes += row.value.len();
                 }
-                Column::Seqno => filling.data.push(row.seqno),
+                Column::Seqno => filling.data.push(row.seqno)?,
                 Column::Seal => {
-                    filling.note(self.rows, row.seal.is_some());
-                    filling.data.push(row.seal.unwrap_or(0));
+                    filling.note(self.rows, row.seal.is_some())?;
+                    filling.data.push(row.seal.map_or(0, |seal| seal.number()))?;
                 }
             }
         }
         self.rows += 1;
+        Ok(())
     }
 
     /// As an array, to be released by whoever has it.
@@ -134,21 +136,18 @@ impl Batch {
 }
 
 impl Filling {
-    fn with_capacity(bytes: usize) -> Filling {
-        Filling { validity: None, nulls: 0, offsets: Buffer::default(), data: Buffer::with_capacity(bytes) }
-    }
-
     /// Notes whether a row has a value.
-    fn note(&mut self, row: usize, is_valid: bool) {
+    fn note(&mut self, row: usize, is_valid: bool) -> Result<(), TryReserveError> {
         if self.validity.is_none() && !is_valid {
-            let mut bits = Buffer::with_capacity(64);
-            (0..row).for_each(|before| bits.set_bit(before, true));
+            let mut bits = Buffer::default();
+            (0..row).try_for_each(|before| bits.set_bit(before, true))?;
             self.validity = Some(bits);
         }
         if let Some(bits) = &mut self.validity {
-            bits.set_bit(row, is_valid);
+            bits.set_bit(row, is_valid)?;
             self.nulls += usize::from(!is_valid);
         }
+        Ok(())
     }
 
     fn into_array(self, column: Column, rows: i64) -> ArrowArray {

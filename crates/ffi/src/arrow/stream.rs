@@ -3,14 +3,17 @@
 //! Damage is told and passed, as by every cursor: the rows before it come first, in a batch of their own; then one call of `get_next` fails
 //! and `get_last_error` says why; the next call goes on behind it. After any other failure the stream says the same for ever.
 
+use std::collections::TryReserveError;
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
 use face::{Cursor, Error, ErrorKind, Result};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use super::columns::{Batch, Column, Row, schema};
+use super::columns::{Batch, Column, schema};
+use crate::callback::{is_inside, refuse_reentry};
 
 /// Where a batch ends.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +29,8 @@ pub(super) struct Source {
     place: Place,
     columns: Vec<Column>,
     limits: Limits,
-    /// Bytes of values in the batch before.
-    hint: usize,
+    /// Rows and bytes of the batch before: the next one may be as large.
+    before: (usize, usize),
 }
 
 enum Place {
@@ -42,7 +45,15 @@ enum Place {
 
 impl Source {
     pub(super) fn new(cursor: Cursor, columns: Vec<Column>, limits: Limits) -> Source {
-        Source { cursor, place: Place::Before, columns, limits, hint: 0 }
+        Source { cursor, place: Place::Before, columns, limits, before: (0, 0) }
+    }
+
+    /// Acts, but not inside a function that the store calls.
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> Result<T>) -> Result<T> {
+        if is_inside() {
+            refuse_reentry(Some(self.cursor.store())).map_err(|refused| Error::invalid(refused.to_string()))?;
+        }
+        act(self)
     }
 
     /// The next rows; none at the end.
@@ -63,7 +74,11 @@ impl Source {
     }
 
     fn fill(&mut self, is_first: bool) -> Result<Option<Batch>> {
-        let mut batch = Batch::new(&self.columns, self.limits.rows, self.hint);
+        let mut batch = Batch::new(&self.columns, self.before.0, self.before.1).map_err(|error| {
+            let error = no_memory(error);
+            self.place = Place::Failed(error.clone()); // the cursor has not moved
+            error
+        })?;
         let mut moved = if is_first { self.cursor.first() } else { self.cursor.next() };
         loop {
             match moved.and_then(|()| take(&self.cursor, &mut batch)) {
@@ -87,19 +102,21 @@ impl Source {
                 }
             }
         }
-        self.hint = batch.bytes();
+        self.before = (batch.rows(), batch.bytes());
         Ok(Some(batch).filter(|batch| batch.rows() > 0))
     }
 }
 
 /// Takes the row under the cursor; false if there is none.
 fn take(cursor: &Cursor, batch: &mut Batch) -> Result<bool> {
-    if !cursor.valid() {
-        return Ok(false);
-    }
-    let seal = cursor.seal()?.map(|seal| seal.number());
-    batch.push(&Row { key: cursor.key(), value: cursor.value(), seqno: cursor.seqno(), seal });
+    let Some(row) = cursor.row()? else { return Ok(false) };
+    batch.push(&row).map_err(no_memory)?;
     Ok(true)
+}
+
+#[cold]
+fn no_memory(_: TryReserveError) -> Error {
+    Error::io("making a batch of rows", io::ErrorKind::OutOfMemory.into())
 }
 
 /// What a stream holds until it is released.
@@ -121,16 +138,17 @@ pub(super) fn streamed(source: Source) -> ArrowArrayStream {
 
 // What the specification wants of `get_schema` and `get_next`: 0, or a number as in errno.h.
 const EIO: c_int = 5;
+const ENOMEM: c_int = 12;
 const EINVAL: c_int = 22;
 
 /// Calls `act` with what the stream holds, and puts what it makes into `out`. A failure is kept for `get_last_error`.
 ///
 /// # Safety
-/// `stream` is null, released, or one that `stream` made, and nobody else uses it now; `out` is null or may be written to.
-unsafe fn answer<T>(stream: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> Result<T>) -> c_int {
-    // SAFETY: as the caller promises; `private_data` is the box of `stream` as long as `release` is there.
+/// `of` is null, released, or one that `streamed` made, and nobody else uses it now; `out` is null or may be written to.
+unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> Result<T>) -> c_int {
+    // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is there.
     let held = unsafe {
-        match stream.as_mut() {
+        match of.as_mut() {
             Some(stream) if stream.release.is_some() => &mut *stream.private_data.cast::<Held>(),
             _ => return EINVAL,
         }
@@ -139,7 +157,7 @@ unsafe fn answer<T>(stream: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce
         held.told = Some(c"where is the answer to go? the pointer is null".to_owned());
         return EINVAL;
     }
-    let outcome = catch_unwind(AssertUnwindSafe(|| act(&mut held.source)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| held.source.guarded(act)));
     let outcome = outcome.unwrap_or_else(|_| {
         let error = Error::invalid("a bug in waxseal: it panicked while reading");
         held.source.place = Place::Failed(error.clone());
@@ -157,6 +175,7 @@ unsafe fn answer<T>(stream: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce
             held.told = CString::new(text).ok();
             match error.kind() {
                 ErrorKind::Invalid | ErrorKind::Closed => EINVAL,
+                ErrorKind::Io(io::ErrorKind::OutOfMemory) => ENOMEM,
                 _ => EIO,
             }
         }
@@ -191,7 +210,7 @@ unsafe extern "C" fn release(of: *mut ArrowArrayStream) {
     if stream.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `stream` let go of, and nobody takes it twice.
+    // SAFETY: `private_data` is the box that `streamed` let go of, and nobody takes it twice.
     let held = unsafe { Box::from_raw(stream.private_data.cast::<Held>()) };
     stream.private_data = null_mut();
     let _ = catch_unwind(AssertUnwindSafe(move || drop(held))); // the last handle of a store closes it

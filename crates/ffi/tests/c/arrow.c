@@ -1,7 +1,7 @@
 /* Scans as Arrow C streams: what is in the columns, who releases what, and what damage does. */
 #include <errno.h>
 
-#include "harness.h"
+#include "damage.h"
 
 #define EVERYTHING NULL, 0, 0, 0
 
@@ -201,6 +201,48 @@ static void a_store_that_closes_ends_its_streams(void) {
     CHECK_FAILS(WAXSEAL_CLOSED, waxseal_scan_arrow(family, NULL, EVERYTHING, &stream, &error));
 }
 
+static void damage_is_told_between_batches_and_passed(void) {
+    char path[4096];
+    waxseal_options_t *options = NULL;
+    waxseal_family_t *family = NULL;
+    waxseal_db_t *db = NULL;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    int64_t rows = 0;
+    int gaps = 0, code;
+    strcpy(path, fresh_path());
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_compression(options, WAXSEAL_COMPRESSION_NONE));
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    CHECK_OK(waxseal_family_open(db, LIT("default"), &family, &error));
+    fill(family, 3000);
+    CHECK_OK(waxseal_flush(db, &error));
+    end_store(db, family);
+    damage_value(path, "value 1500");
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    CHECK_OK(waxseal_options_destroy(options));
+    CHECK_OK(waxseal_family_open(db, LIT("default"), &family, &error));
+    CHECK_OK(waxseal_scan_arrow(family, NULL, EVERYTHING, &stream, &error));
+    for (int call = 0; call < 10; call++) {
+        code = stream.get_next(&stream, &batch);
+        if (code != 0) {
+            CHECK_NUMBER(EIO, code);
+            CHECK_SAYS(".tbl", stream.get_last_error(&stream));
+            gaps++;
+            continue;
+        }
+        if (!batch.release) break;
+        if (gaps == 0) CHECK_BYTES("key00000", cell(batch.children[0], 0, 0));
+        if (gaps == 1) CHECK_BYTES("key02999", cell(batch.children[0], batch.length - 1, 0));
+        rows += batch.length;
+        batch.release(&batch);
+    }
+    CHECK_NUMBER(1, gaps);
+    CHECK(rows >= 2000 && rows < 3000);
+    stream.release(&stream);
+    end_store(db, family);
+}
+
 static void what_cannot_be_is_refused(void) {
     waxseal_family_t *family = NULL;
     waxseal_db_t *db = memory_store(&family);
@@ -225,6 +267,7 @@ int main(void) {
     RUN(records_without_a_seal_are_null);
     RUN(an_empty_range_has_no_batch);
     RUN(a_store_that_closes_ends_its_streams);
+    RUN(damage_is_told_between_batches_and_passed);
     RUN(what_cannot_be_is_refused);
     return done();
 }

@@ -1,7 +1,5 @@
 /* Care of a store that lies on a device which forgets: verify, scrub, repair with a source and a handler, salvage. */
-#include <dirent.h>
-
-#include "harness.h"
+#include "damage.h"
 
 #define ROWS 2000
 
@@ -39,31 +37,6 @@ static void fill(waxseal_db_t *db, waxseal_family_t *family) {
     CHECK_OK(waxseal_batch_destroy(batch));
 }
 
-/* Overwrites a part of a row's value in whatever table of a closed store holds it; its seal stays. */
-static void damage(const char *path, int row) {
-    static char bytes[1 << 20];
-    char name[4352];
-    int damaged = 0;
-    struct dirent *entry;
-    DIR *folder = opendir(path);
-    CHECK(folder != NULL);
-    while (folder && (entry = readdir(folder))) {
-        if (!strstr(entry->d_name, ".tbl")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        FILE *file = fopen(name, "r+b");
-        size_t length = file ? fread(bytes, 1, sizeof bytes, file) : 0, needle = strlen(row_value(row));
-        for (size_t at = 0; at + needle <= length; at++) {
-            if (memcmp(bytes + at, row_value(row), needle) != 0) continue;
-            fseek(file, (long)at + 2, SEEK_SET);
-            for (int byte = 0; byte < 6; byte++) fputc(0xEE, file);
-            damaged++;
-        }
-        if (file) fclose(file);
-    }
-    if (folder) closedir(folder);
-    CHECK_NUMBER(1, damaged);
-}
-
 /* A store with rows in a table, of which one is damaged and nothing else holds it. */
 static const char *damaged_store(void) {
     static char path[4096];
@@ -74,7 +47,7 @@ static const char *damaged_store(void) {
     fill(db, family);
     CHECK_OK(waxseal_flush(db, &error));
     end_store(db, family);
-    damage(path, ROWS / 2);
+    damage_value(path, row_value(ROWS / 2));
     return path;
 }
 

@@ -322,6 +322,36 @@ static void an_authorizer_in_c_is_asked(void) {
     CHECK_NUMBER(1, rules.ended);
 }
 
+static void events_that_wait_are_drained(void) {
+    waxseal_options_t *options = NULL;
+    waxseal_register_options_t *later = NULL;
+    waxseal_db_t *db = NULL;
+    waxseal_family_t *family = NULL;
+    waxseal_session_t *who;
+    waxseal_events_t *events = NULL;
+    waxseal_ring_t ring = {9, 9, 9, 0};
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_ring(options, 16, WAXSEAL_WHEN_FULL_SYNC));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_ring(options, 16, 3));
+    CHECK_OK(waxseal_open_memory(options, &db, &error));
+    CHECK_OK(waxseal_options_destroy(options));
+    CHECK_OK(waxseal_family_open(db, LIT("default"), &family, &error));
+    who = session_of(db, "alice");
+    CHECK_OK(waxseal_register_options_create(&later, &error));
+    CHECK_OK(waxseal_register_options_set_mode(later, WAXSEAL_MODE_ASYNC));
+    CHECK_OK(waxseal_register(who, LIT("default"), LIT("Row.Update"), later, NULL, &error));
+    CHECK_OK(waxseal_register_options_destroy(later));
+    for (int write = 0; write < 50; write++) CHECK_OK(waxseal_put(family, LIT("key"), LIT("value"), &error));
+    CHECK_OK(waxseal_drain_events(db, &error));
+    CHECK_OK(waxseal_event_ring(db, &ring, &error));
+    CHECK(ring.waiting == 0 && ring.dropped == 0 && ring.lost_at_most > 0);
+    CHECK_OK(waxseal_query_all(who, LIT("default.key"), ALL, &events, &error));
+    CHECK_NUMBER(50, waxseal_events_count(events));
+    CHECK_OK(waxseal_events_destroy(events));
+    CHECK_OK(waxseal_session_destroy(who));
+    end_store(db, family);
+}
+
 static void what_cannot_be_is_refused(void) {
     waxseal_family_t *family = NULL;
     waxseal_db_t *db = memory_store(&family), *without = NULL;
@@ -355,6 +385,7 @@ int main(void) {
     RUN(a_query_is_answered_in_pages);
     RUN(everything_that_is_known_of_a_key_is_told);
     RUN(an_authorizer_in_c_is_asked);
+    RUN(events_that_wait_are_drained);
     RUN(what_cannot_be_is_refused);
     return done();
 }
