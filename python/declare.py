@@ -222,7 +222,7 @@ def write(header: Header) -> str:
 
 
 def _constant(value: str) -> str:
-    value = value.strip("() ").replace("UINT64_MAX", "0xFFFFFFFFFFFFFFFF")
+    value = value.strip("() ").replace("UINT64_MAX", "0xFFFFFFFFFFFFFFFF").replace("INT32_MIN", "-0x80000000")
     return re.sub(r"(?<=\d)[uUlL]+$", "", value)
 
 

@@ -175,6 +175,7 @@ unsafe extern "C" {
         iter: HandlePlace,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) safe fn waxseal_iter_set_keys_only(iter: Handle, keys_only: bool) -> i32;
     pub(crate) fn waxseal_iter_first(iter: Handle, row: *mut Row, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_iter_last(iter: Handle, row: *mut Row, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_iter_seek(

@@ -298,10 +298,14 @@ impl Rows {
             let range = c::Range { lower: bound(start, include_start), upper: bound(stop, include_stop) };
             let (mut iter, mut error) = (0, 0);
             // SAFETY: the range is readable with its keys; handle and error may be written.
-            let status = unsafe { c::waxseal_iter_create(family, snapshot, &range, &raw mut iter, &raw mut error) };
+            let mut status = unsafe { c::waxseal_iter_create(family, snapshot, &range, &raw mut iter, &raw mut error) };
+            if status == c::WAXSEAL_OK && !include_value {
+                status = c::waxseal_iter_set_keys_only(iter, true);
+            }
             (status, iter, error)
         });
         if status < 0 {
+            c::waxseal_iter_destroy(iter);
             return Err(reader.shared.failure(py, status, error));
         }
         let place = if reverse { Place::End } else { Place::Start };

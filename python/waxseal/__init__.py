@@ -20,7 +20,7 @@ so does every call in a child of a fork. The interpreter's lock is released whil
 from __future__ import annotations
 
 import os
-from typing import Optional
+from typing import Mapping, Optional, Tuple
 
 from . import _c
 from ._backend import name as backend
@@ -41,7 +41,7 @@ from ._errors import (
 )
 from ._arrow import Scan
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
-from ._options import Verify
+from ._options import Comparator, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import Entry, Record, seal_of
 from ._store import (
@@ -120,6 +120,8 @@ def open(
     accept_loss: Optional[bool] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
+    comparator: Optional[Tuple[str, Comparator]] = None,
+    comparators: Optional[Mapping[str, Comparator]] = None,
 ) -> DB:
     """Opens the store in a directory.
 
@@ -128,6 +130,10 @@ def open(
 
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
     other options do is in docs/options.md; what is None has its default.
+
+    `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
+    `comparators` are those that other families have. An order is for all time: the store is laid out by it. A function that raises
+    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")

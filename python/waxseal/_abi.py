@@ -30,6 +30,7 @@ WAXSEAL_VERDICT_SEAL = 5
 WAXSEAL_VERDICT_LEDGER = 6
 WAXSEAL_VERDICT_OTHER = 7
 WAXSEAL_ABI_VERSION = 1
+WAXSEAL_COMPARE_FAILED = -0x80000000
 WAXSEAL_DURABILITY_DEFAULT = 0
 WAXSEAL_DURABILITY_BUFFERED = 1
 WAXSEAL_DURABILITY_OS = 2
@@ -136,6 +137,8 @@ WAXSEAL_COLUMN_SEQNO = 4
 WAXSEAL_COLUMN_SEAL = 8
 WAXSEAL_COLUMN_ALL = 15
 
+waxseal_compare_fn = C.CFUNCTYPE(C.c_int32, C.c_void_p, C.c_void_p, C.c_size_t, C.c_void_p, C.c_size_t)
+waxseal_destroy_fn = C.CFUNCTYPE(None, C.c_void_p)
 
 class waxseal_slice_t(C.Structure):
     _fields_ = [
@@ -166,7 +169,6 @@ class waxseal_engine_event_t(C.Structure):
     ]
 
 waxseal_listener_fn = C.CFUNCTYPE(None, C.c_void_p, C.POINTER(waxseal_engine_event_t))
-waxseal_destroy_fn = C.CFUNCTYPE(None, C.c_void_p)
 
 class waxseal_record_t(C.Structure):
     _fields_ = [
@@ -421,6 +423,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "waxseal_version": (C.c_char_p, []),
     "waxseal_bytes_slice": (waxseal_slice_t, [C.c_void_p]),
     "waxseal_bytes_destroy": (C.c_int32, [C.c_void_p]),
+    "waxseal_options_add_comparator": (C.c_int32, [C.c_void_p, C.c_char_p, C.c_size_t, waxseal_compare_fn, C.c_bool, C.c_void_p, waxseal_destroy_fn, C.POINTER(C.c_void_p)]),
+    "waxseal_family_options_set_comparator": (C.c_int32, [C.c_void_p, C.c_char_p, C.c_size_t, waxseal_compare_fn, C.c_bool, C.c_void_p, waxseal_destroy_fn, C.POINTER(C.c_void_p)]),
+    "waxseal_options_add_family": (C.c_int32, [C.c_void_p, C.c_char_p, C.c_size_t, C.c_void_p, C.POINTER(C.c_void_p)]),
     "waxseal_family_options_create": (C.c_int32, [C.POINTER(C.c_void_p), C.POINTER(C.c_void_p)]),
     "waxseal_family_options_set_block_bytes": (C.c_int32, [C.c_void_p, C.c_size_t]),
     "waxseal_family_options_set_restart_interval": (C.c_int32, [C.c_void_p, C.c_size_t]),
@@ -524,14 +529,14 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "waxseal_meta_iter_next": (C.c_int32, [C.c_void_p, C.POINTER(waxseal_slice_t), C.POINTER(waxseal_entry_t), C.POINTER(C.c_void_p)]),
     "waxseal_meta_iter_destroy": (C.c_int32, [C.c_void_p]),
     "waxseal_options_set_listener": (C.c_int32, [C.c_void_p, waxseal_listener_fn, C.c_void_p, waxseal_destroy_fn]),
-    "waxseal_provider_create": (C.c_int32, [C.c_uint16, C.c_void_p, C.c_size_t, C.c_void_p, waxseal_destroy_fn, C.POINTER(C.c_void_p), C.POINTER(C.c_void_p)]),
+    "waxseal_provider_create": (C.c_int32, [C.c_uint16, C.c_char_p, C.c_size_t, C.c_void_p, waxseal_destroy_fn, C.POINTER(C.c_void_p), C.POINTER(C.c_void_p)]),
     "waxseal_provider_set_version": (C.c_int32, [C.c_void_p, C.c_uint8]),
     "waxseal_provider_set_local": (C.c_int32, [C.c_void_p, C.c_bool]),
     "waxseal_provider_set_max_len": (C.c_int32, [C.c_void_p, C.c_size_t]),
     "waxseal_provider_set_sealed": (C.c_int32, [C.c_void_p, C.c_bool]),
     "waxseal_provider_set_dropped_if_unknown": (C.c_int32, [C.c_void_p, C.c_bool]),
     "waxseal_provider_set_on_write": (C.c_int32, [C.c_void_p, waxseal_on_write_fn, C.c_bool]),
-    "waxseal_provider_set_on_build": (C.c_int32, [C.c_void_p, waxseal_on_build_fn, C.c_bool]),
+    "waxseal_provider_set_on_build": (C.c_int32, [C.c_void_p, waxseal_on_build_fn]),
     "waxseal_provider_set_on_drop": (C.c_int32, [C.c_void_p, waxseal_on_drop_fn]),
     "waxseal_provider_set_on_verify": (C.c_int32, [C.c_void_p, waxseal_on_verify_fn]),
     "waxseal_provider_set_on_fold": (C.c_int32, [C.c_void_p, waxseal_on_fold_fn]),

@@ -76,8 +76,7 @@ class InternalError(Error):
 
 
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
-CLOSED = -9
-INVALID = -4
+INVALID, CLOSED, CALLBACK = -4, -9, -12
 
 CLASSES: Dict[int, Type[Error]] = {
     -1: CorruptionError,
@@ -91,7 +90,7 @@ CLASSES: Dict[int, Type[Error]] = {
     CLOSED: ClosedError,
     -10: BusyError,
     -11: OutOfMemoryError,
-    -12: CallbackError,
+    CALLBACK: CallbackError,
     -13: InternalError,
 }
 

@@ -380,6 +380,8 @@ class Rows:
             destroy="waxseal_iter_destroy",
             make=store.make,
         )
+        if not include_value:
+            _c.function("waxseal_iter_set_keys_only")(self._iter.handle, True)
         self._stand((_END, b"") if reverse else (_START, b""))
         return self
 

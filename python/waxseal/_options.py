@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _abi
-from ._c import Owned, call, failure, function, made
-from ._errors import INVALID, MakeError, make_error
+from ._c import Owned, bytes_at, call, function, made
+from ._errors import CALLBACK, MakeError, make_error
 
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
 Verify = Union[str, Tuple[str, int]]
+
+DEFAULT_FAMILY = "default"
 
 _DURABILITIES = {
     "none": _abi.WAXSEAL_DURABILITY_BUFFERED,
@@ -74,17 +76,56 @@ def policy(value: object, name: str) -> Tuple[int, int]:
     return word(value, _POLICIES, name), _DEFAULT_SAMPLE
 
 
+class Order:
+    """An order of keys: its name, and the function that the library calls, which must live as long as a store has it."""
+
+    def __init__(self, said: object) -> None:
+        if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str)):
+            raise TypeError("a comparator is a pair of its name and a function of two keys")
+        name, compare = said
+        if not callable(compare):
+            raise TypeError("a comparator's function can be called")
+        self.name = name.encode("utf-8")
+        #: What the function raised first: the store is of no use from then on.
+        self.raised: Optional[BaseException] = None
+        self.hook = _abi.waxseal_compare_fn(self._calling(compare))
+
+    def arguments(self) -> Tuple[Any, ...]:
+        """What the library wants to know: keys of other bytes may be equal, and nothing is to be ended."""
+        return self.name, len(self.name), self.hook, False, None, _NO_DESTROY
+
+    def _calling(self, compare: Comparator) -> Callable[..., int]:
+        def hook(_context: Any, a: int, a_len: int, b: int, b_len: int) -> int:
+            try:
+                found = compare(bytes_at(a, a_len), bytes_at(b, b_len))
+                return (found > 0) - (found < 0)
+            except BaseException as error:
+                self.raised = self.raised or error
+                return int(_abi.WAXSEAL_COMPARE_FAILED)
+
+        return hook
+
+
+_NO_DESTROY = _abi.waxseal_destroy_fn(0)
+
+
 class Opening:
-    """Options of an open, with everything that they keep alive."""
+    """Options of an open, with the functions that the store calls."""
 
     def __init__(self, settings: Mapping[str, Any], make: MakeError = make_error) -> None:
         self._make = make
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
-        #: Functions that the library may call as long as the store is open.
-        self.kept: Sequence[object] = ()
+        self.orders: List[Order] = []
         for name, value in settings.items():
             if value is not None:
                 self._set(name, value)
+
+    def make(self, code: int, message: str, *story: Any) -> Exception:
+        """The exception of a status; one of a function of the caller's says what that raised."""
+        error = self._make(code, message, *story)
+        if code == CALLBACK:
+            error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
+        return error
 
     def _set(self, name: str, value: Any) -> None:
         if name in _SIZES:
@@ -97,6 +138,11 @@ class Opening:
             self._put(name, word(value, _COMPRESSIONS, name))
         elif name == "durability":
             self._put(name, durability(value))
+        elif name == "comparators":
+            for pair in value.items():
+                self._know(Order(pair))
+        elif name == "comparator":
+            self._order_default(Order(value))
         else:
             raise TypeError(f"there is no option {name!r}")
 
@@ -104,6 +150,21 @@ class Opening:
         status = function(f"waxseal_options_set_{name}")(self.options.handle, *values)
         if status < 0:
             raise self._make(status, f"{name} cannot be {values[0]}", None, None, None, None, None)
+
+    def _know(self, order: Order) -> None:
+        """Families of the store may have this order."""
+        self.orders.append(order)
+        call("waxseal_options_add_comparator", self.options.handle, *order.arguments(), make=self._make)
+
+    def _order_default(self, order: Order) -> None:
+        """The family `default` has this order."""
+        self._know(order)
+        family = made(
+            "waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=self._make
+        )
+        call("waxseal_family_options_set_comparator", family.handle, *order.arguments(), make=self._make)
+        name = DEFAULT_FAMILY.encode()
+        call("waxseal_options_add_family", self.options.handle, name, len(name), family.handle, make=self._make)
 
 
 def family_options(settings: Mapping[str, Any], make: MakeError = make_error) -> Optional[Owned]:
@@ -120,6 +181,9 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
             numbers = policy(value, name)
         elif name == "compression":
             numbers = (word(value, _COMPRESSIONS, name),)
+        elif name == "comparator":
+            call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)
+            continue
         else:
             raise TypeError(f"there is no option {name!r} of a family")
         status = function(f"waxseal_family_options_set_{name}")(options.handle, *numbers)

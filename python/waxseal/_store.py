@@ -18,7 +18,7 @@ from ._backend import backend
 from ._care import Digest, HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
 from ._errors import Error, InvalidArgument, MakeError, make_error
 from ._map import Readable, Writable, bounds, range_of
-from ._options import Opening, Verify, family_options, size
+from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options, size
 from ._registry import Asker, text
 from ._sealed import (
     Entry,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 MODES = ("r", "w", "c", "n")
-DEFAULT_FAMILY = "default"
 #: Keys that `clear` removes in one commit.
 _CLEARED_AT_ONCE = 10_000
 
@@ -59,11 +58,12 @@ class Batch(backend.Batch):
 class _Handles:
     """What a store's objects share: they keep it open, and are ended with it."""
 
-    def __init__(self, db: int, make: MakeError, kept: object) -> None:
+    def __init__(self, db: int, opening: Opening) -> None:
         self.db = db
-        self.make = make
-        self.store = backend.Store(make)
-        self.kept = kept
+        self.make: MakeError = opening.make
+        self.store = backend.Store(opening.make)
+        #: Orders of families, which the library calls as long as there is a store.
+        self.orders = opening.orders
         _open.add(self)
 
     def close(self) -> None:
@@ -335,9 +335,17 @@ class DB(Family, Asker):
         compression: Optional[str] = None,
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
+        comparator: Optional[Tuple[str, Comparator]] = None,
     ) -> Family:
-        """Makes a family with options of its own. InvalidArgument if it exists."""
+        """Makes a family with options of its own. InvalidArgument if it exists.
+
+        `comparator` is the order of its keys: a name, and a function of two keys that is negative, 0 or positive. When the store is opened
+        again, `open` needs it among its `comparators`.
+        """
         settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
+        if comparator is not None:
+            settings["comparator"] = order = Order(comparator)
+            self._handles.orders.append(order)
         options = family_options(settings, self._handles.make)
         encoded = _name(name)
         family = self._handles.made(
@@ -629,14 +637,14 @@ def open_store(
     options = opening.options.handle
     handle = C.c_void_p()
     if path is None:
-        _c.call("waxseal_open_memory", options, C.byref(handle), make=make_error)
+        _c.call("waxseal_open_memory", options, C.byref(handle), make=opening.make)
     else:
         if error_if_exists and exists(path):
             raise make_error(_abi.WAXSEAL_INVALID, f"{path}: there is a store already", None, None, None, None, None)
         where = os.fsencode(path)
         call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
-        _c.call(call, where, len(where), options, C.byref(handle), make=make_error)
-    return DB(_Handles(handle.value or 0, make_error, opening.kept), path, mode)
+        _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+    return DB(_Handles(handle.value or 0, opening), path, mode)
 
 
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:
