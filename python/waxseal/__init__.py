@@ -44,19 +44,9 @@ from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
 from ._options import Comparator, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import Entry, Record, seal_of
-from ._store import (
-    DB,
-    MODES,
-    Batch,
-    Family,
-    Path,
-    Session,
-    Snapshot,
-    SnapshotFamily,
-    destroy_store,
-    exists,
-    open_store,
-)
+from ._family import Batch, Family
+from ._snapshot import Snapshot, SnapshotFamily
+from ._store import DB, MODES, Path, Session, destroy_store, exists, open_store
 
 __version__: str = _c.function("waxseal_version")().decode()
 

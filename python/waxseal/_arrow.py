@@ -14,7 +14,7 @@ from ._backend import backend
 from ._map import range_of
 
 if TYPE_CHECKING:
-    from ._store import _Handles
+    from ._handles import Handles
 
 COLUMNS = {
     "key": _abi.WAXSEAL_COLUMN_KEY,
@@ -59,7 +59,7 @@ class Scan:
     def __init__(
         self,
         owner: object,
-        handles: _Handles,
+        handles: Handles,
         family: int,
         snapshot: int,
         bounds: Tuple[Optional[bytes], Optional[bytes], bool, bool],

@@ -112,7 +112,14 @@ class Store:
         return _c.call(name, *arguments, make=self.make)
 
 
-class Reader:
+class _Open:
+    """Something that cannot be pickled, as it is a part of an open store."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+
+class Reader(_Open):
     """Reads one column family: `Reader(store, family, snapshot=0)`, by the handles of the library."""
 
     _store: Store
@@ -255,7 +262,7 @@ def _pair(pair: Any) -> Tuple[bytes, bytes]:
     raise TypeError("each item is a pair of key and value")
 
 
-class Batch:
+class Batch(_Open):
     """Writes that commit together: `Batch(store, db, keyspace, durability=None)`."""
 
     _store: Store
@@ -327,7 +334,7 @@ class Batch:
             _c.function("waxseal_batch_clear")(self._batch.handle)
 
 
-class Rows:
+class Rows(_Open):
     """Goes over the rows of a reader; it stands between two: `next` gives the one behind, `prev` the one before.
 
     The rows at hand are the window, in the order in which they were stepped over; `_at` of them lie before the iterator's place. The place

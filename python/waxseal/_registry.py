@@ -18,7 +18,9 @@ from ._map import range_of
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ._store import Family, Snapshot, _Handles
+    from ._family import Family
+    from ._handles import Handles
+    from ._snapshot import Snapshot
 
 #: A moment: of a time zone, or microseconds since 1970.
 Moment = Union[datetime, int]
@@ -226,7 +228,7 @@ def _word(words: Dict[str, int], number: int) -> str:
 class Asker:
     """Asks registry and log of a store, in the name of a session."""
 
-    _handles: _Handles
+    _handles: Handles
 
     def _session(self) -> int:
         """The handle of the session."""

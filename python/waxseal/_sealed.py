@@ -10,7 +10,7 @@ from . import _abi, _c, _options
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from ._store import _Handles
+    from ._handles import Handles
 
 #: Providers of entries that Waxseal has itself.
 EXPIRY = _abi.WAXSEAL_PROVIDER_EXPIRY
@@ -62,7 +62,7 @@ def seal_from(seal: object) -> Any:
     return _abi.waxseal_seal_t((C.c_uint8 * _SEAL_BYTES)(*data))
 
 
-def get_record(handles: _Handles, family: int, snapshot: int, key: object) -> Optional[Record]:
+def get_record(handles: Handles, family: int, snapshot: int, key: object) -> Optional[Record]:
     """A value with its seal."""
     data = _c.lent(key, "key")
     value, seal, seqno = C.c_void_p(), _abi.waxseal_seal_t(), C.c_uint64()
@@ -73,7 +73,7 @@ def get_record(handles: _Handles, family: int, snapshot: int, key: object) -> Op
     return Record(_c.taken(value), bytes(seal.bytes), seqno.value)
 
 
-def get_entry(handles: _Handles, family: int, snapshot: int, key: object, provider: int) -> Optional[Entry]:
+def get_entry(handles: Handles, family: int, snapshot: int, key: object, provider: int) -> Optional[Entry]:
     """An entry beside a value."""
     data = _c.lent(key, "key")
     held, version, checked = C.c_void_p(), C.c_uint8(), C.c_int32()
@@ -85,7 +85,7 @@ def get_entry(handles: _Handles, family: int, snapshot: int, key: object, provid
     return Entry(_c.taken(held), version.value, _CHECKED.get(checked.value, "not"))
 
 
-def entries(handles: _Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, Entry]]:
+def entries_of(handles: Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, Entry]]:
     """The entries of an iterator of them."""
     key, entry = _abi.waxseal_slice_t(), _abi.waxseal_entry_t()
     while True:
@@ -106,7 +106,7 @@ def provider_number(provider: object) -> int:
 
 
 def write_options(
-    handles: _Handles,
+    handles: Handles,
     durability: Optional[str],
     labels: Optional[Mapping[str, str]] = None,
     expires: Optional[int] = None,

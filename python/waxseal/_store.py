@@ -1,274 +1,29 @@
-"""Stores, families, snapshots and batches.
+"""Stores and sessions: open, upkeep, close.
 
-A `DB` is the family `default` and the store at once. It keeps a `backend.Store`, which all its objects share: closing it ends them all, and
-so does a fork for the child. Handles of the library are ended with the object that has them, in any order.
+A `DB` is the family `default` and the store at once.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes as C
 import os
-import weakref
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple, Union
 
 from . import _abi, _c
-from ._arrow import Scan
-from ._backend import backend
-from ._care import Digest, HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
-from ._errors import Error, InvalidArgument, MakeError, make_error
-from ._map import Readable, Writable, bounds, range_of
-from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options, size
+from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
+from ._errors import InvalidArgument, MakeError, make_error
+from ._family import Batch, Family, encoded_name, open_family
+from ._handles import Handles
+from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
 from ._registry import Asker, text
-from ._sealed import (
-    Entry,
-    Record,
-    entries,
-    get_entry,
-    get_record,
-    provider_number,
-    seal_from,
-    write_options,
-)
+from ._snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Self
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 MODES = ("r", "w", "c", "n")
-#: Keys that `clear` removes in one commit.
-_CLEARED_AT_ONCE = 10_000
-
-#: Stores that are open, to be closed when the interpreter ends: what waits to be written in the background is written then.
-_open: weakref.WeakSet[_Handles] = weakref.WeakSet()
-
-
-class Batch(backend.Batch):
-    """Writes to any families of a store that commit together, all or none.
-
-    As a context manager it commits at the end of its block; an exception leaves it without a trace. One thread at a time may use it.
-    """
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        return self
-
-
-class _Handles:
-    """What a store's objects share: they keep it open, and are ended with it."""
-
-    def __init__(self, db: int, opening: Opening) -> None:
-        self.db = db
-        self.make: MakeError = opening.make
-        self.store = backend.Store(opening.make)
-        #: Orders of families, which the library calls as long as there is a store.
-        self.orders = opening.orders
-        _open.add(self)
-
-    def close(self) -> None:
-        """Closes the store. In a child of the process that opened it nothing is touched."""
-        if self.store.close() and self.store.here:
-            _open.discard(self)
-            _c.call("waxseal_close", self.db, make=self.make)
-
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except Exception:
-            pass  # nobody is left to be told
-
-    def call(self, name: str, *arguments: Any) -> int:
-        """Calls the library for this store."""
-        self.store.check()
-        return _c.call(name, *arguments, make=self.make)
-
-    def made(self, name: str, *arguments: Any, destroy: str) -> _c.Owned:
-        """Makes an object of this store."""
-        self.store.check()
-        return _c.made(name, *arguments, destroy=destroy, make=self.make)
-
-    def store_error(self, status: int, message: str) -> Exception:
-        """The exception of a status that came without an error object."""
-        return self.make(status, message, None, None, None, None, None)
-
-    def content(self, name: str, *arguments: Any) -> bytes:
-        """Calls a function that gives bytes."""
-        handle = C.c_void_p()
-        self.call(name, *arguments, C.byref(handle))
-        return _c.taken(handle)
-
-    def text(self, name: str, *arguments: Any) -> str:
-        """Calls a function that gives a text."""
-        return self.content(name, *arguments).decode("utf-8", "replace")
-
-    def number(self, name: str, *arguments: Any) -> int:
-        """Calls a function that gives a number of 64 bits."""
-        number = C.c_uint64()
-        self.call(name, *arguments, C.byref(number))
-        return number.value
-
-
-class ReadableFamily(Readable):
-    """What a family and a snapshot of one can both be asked."""
-
-    _handles: _Handles
-    _family: _c.Owned
-
-    def _at(self) -> int:
-        """The handle of the snapshot that it is read at; 0 for none."""
-        return 0
-
-    def get_with_meta(self, key: Buffer) -> Optional[Record]:
-        """The value of a key with its seal, against which it is checked whatever the policy, and its place in the order of commits.
-
-        None if the key is not there. InvalidArgument if it has no seal, since a store that was opened plain wrote it.
-        """
-        return get_record(self._handles, self._family.handle, self._at(), key)
-
-    def get_meta(self, key: Buffer, provider: int) -> Optional[Entry]:
-        """What a provider keeps beside the value of a key. The value is not read for it."""
-        return get_entry(self._handles, self._family.handle, self._at(), key, provider)
-
-    def digest(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> Digest:
-        """A count and a sum of the rows with keys from `start` to `stop`: equal for equal content, on every replica."""
-        between, found = self._between(start, stop), _abi.waxseal_digest_t()
-        self._handles.call(
-            "waxseal_digest", self._family.handle, self._at(), C.byref(between), C.byref(found)
-        )
-        return Digest(found.count, found.sum)
-
-    def scan(
-        self,
-        *,
-        start: Optional[Buffer] = None,
-        stop: Optional[Buffer] = None,
-        include_start: bool = True,
-        include_stop: bool = False,
-        prefix: Optional[Buffer] = None,
-        columns: Optional[Iterable[str]] = None,
-        batch_rows: int = 0,
-        batch_bytes: int = 0,
-    ) -> Scan:
-        """Rows as Arrow record batches, with the columns "key", "value", "seqno" and "seal" or some of them.
-
-        Give it to whatever reads Arrow: `pyarrow.table(db.scan())`. A batch has at most `batch_rows` rows and about `batch_bytes`
-        bytes; 0: 65,536 and 16 MiB.
-        """
-        between = bounds(start, stop, include_start, include_stop, prefix)
-        rows, size_ = size(batch_rows, "batch_rows"), size(batch_bytes, "batch_bytes")
-        return Scan(self, self._handles, self._family.handle, self._at(), between, columns, rows, size_)
-
-    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
-        """All rows, as Arrow record batches."""
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    @staticmethod
-    def _between(start: Optional[Buffer], stop: Optional[Buffer]) -> Any:
-        first = None if start is None else _c.lent(start, "start")
-        last = None if stop is None else _c.lent(stop, "stop")
-        return range_of(first, last)
-
-
-class Family(ReadableFamily, Writable):
-    """One sorted mapping of a store, from bytes to bytes."""
-
-    _name: str
-
-    def __new__(cls, handles: _Handles, family: _c.Owned, name: str) -> Self:
-        self: Self = super().__new__(cls, handles.store, family.handle, handles.db)
-        self._handles = handles
-        self._family = family
-        self._name = name
-        return self
-
-    def __init__(self, *_: object) -> None:
-        """Families are made by `DB.family` and `DB.create_family`."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<waxseal.Family {self._name!r}{' (closed)' if self._handles.store.closed else ''}>"
-
-    def __reduce__(self) -> Any:
-        raise TypeError(f"{type(self).__name__} is an open store, which cannot be pickled")
-
-    def batch(self, durability: Optional[str] = None) -> Batch:
-        """Writes that commit together. Without a family of their own they go to this one."""
-        return Batch(self._handles.store, self._handles.db, self, durability)
-
-    def clear(self) -> None:
-        """Removes all keys, in commits of some thousand each."""
-        batch = self.batch()
-        for key in self:
-            batch.delete(key)
-            if len(batch) == _CLEARED_AT_ONCE:
-                batch.commit()
-        batch.commit()
-
-    def put_sealed(self, key: Buffer, value: Buffer, seal: Buffer, durability: Optional[str] = None) -> None:
-        """Sets a key to a value with the seal that was made where they came from: `seal_of(key, value)`.
-
-        It is checked now, kept as it is, and handed back by `get_with_meta`. InvalidArgument if it is not theirs.
-        """
-        data, content = _c.lent(key, "key"), _c.lent(value, "value")
-        given = seal_from(seal)
-        options = write_options(self._handles, durability)
-        self._handles.call(
-            "waxseal_put_sealed",
-            self._family.handle,
-            options.handle,
-            data,
-            len(data),
-            content,
-            len(content),
-            given,
-        )
-
-    def put_with(
-        self,
-        key: Buffer,
-        value: Buffer,
-        *,
-        labels: Optional[Mapping[str, str]] = None,
-        expires: Optional[int] = None,
-        entries: Optional[Mapping[int, Buffer]] = None,
-        insert: bool = False,
-        durability: Optional[str] = None,
-    ) -> None:
-        """Sets a key to a value, and keeps entries beside it: labels, a moment of expiry in microseconds since 1970, or those of other
-        providers by their numbers. `insert` says that the key was not there, which the log then says too."""
-        data, content = _c.lent(key, "key"), _c.lent(value, "value")
-        options = write_options(self._handles, durability, labels, expires, entries, insert)
-        self._handles.call(
-            "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
-        )
-
-    def compact(self) -> None:
-        """Rewrites the tables of the family until nothing that is deleted or overwritten takes space."""
-        self._handles.call("waxseal_compact", self._family.handle)
-
-    def iter_meta(
-        self, provider: int, start: Optional[Buffer] = None, stop: Optional[Buffer] = None
-    ) -> Iterator[Tuple[bytes, Entry]]:
-        """What a provider keeps beside the values of keys from `start` to `stop`, by key. Values are not read for it."""
-        between = self._between(start, stop)
-        iterator = self._handles.made(
-            "waxseal_meta_iter_create",
-            self._family.handle,
-            C.byref(between),
-            provider_number(provider),
-            destroy="waxseal_meta_iter_destroy",
-        )
-        return entries(self._handles, iterator)
-
-    def approximate_size(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> int:
-        """About how many bytes of the store's files hold keys from `start` to `stop`. What is in memory is not counted."""
-        between = self._between(start, stop)
-        return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
 
 
 class DB(Family, Asker):
@@ -278,8 +33,8 @@ class DB(Family, Asker):
     _mode: str
     _nobody: Optional[_c.Owned]
 
-    def __new__(cls, handles: _Handles, path: Optional[str], mode: str) -> Self:
-        family = _open_family(handles, DEFAULT_FAMILY)
+    def __new__(cls, handles: Handles, path: Optional[str], mode: str) -> Self:
+        family = open_family(handles, DEFAULT_FAMILY)
         self = super().__new__(cls, handles, family, DEFAULT_FAMILY)
         self._path = path
         self._mode = mode
@@ -321,7 +76,7 @@ class DB(Family, Asker):
 
     def family(self, name: str) -> Family:
         """The family of this name, made if there is none; `default` always exists."""
-        return Family(self._handles, _open_family(self._handles, name), name)
+        return Family(self._handles, open_family(self._handles, name), name)
 
     def create_family(
         self,
@@ -347,7 +102,7 @@ class DB(Family, Asker):
             settings["comparator"] = order = Order(comparator)
             self._handles.orders.append(order)
         options = family_options(settings, self._handles.make)
-        encoded = _name(name)
+        encoded = encoded_name(name)
         family = self._handles.made(
             "waxseal_family_create",
             self._handles.db,
@@ -360,7 +115,7 @@ class DB(Family, Asker):
 
     def drop_family(self, name: str) -> None:
         """Drops a family with all its rows."""
-        encoded = _name(name)
+        encoded = encoded_name(name)
         self._handles.call("waxseal_family_drop", self._handles.db, encoded, len(encoded))
 
     def families(self) -> List[str]:
@@ -497,7 +252,7 @@ class Session(Asker):
 
     def family(self, name: str = DEFAULT_FAMILY) -> Family:
         """The family of this name, made if there is none; it writes in the name of the session."""
-        named = _name(name)
+        named = encoded_name(name)
         family = self._handles.made(
             "waxseal_session_family_open", self._owned.handle, named, len(named), destroy="waxseal_family_destroy"
         )
@@ -509,7 +264,7 @@ class Session(Asker):
 
     def drop_family(self, name: str) -> None:
         """Drops a family with all its rows; their events stay."""
-        named = _name(name)
+        named = encoded_name(name)
         self._handles.call("waxseal_session_family_drop", self._owned.handle, named, len(named))
 
     def _own(self) -> Family:
@@ -524,83 +279,7 @@ class Session(Asker):
         return (self._own() if family is None else family)._family.handle
 
 
-class SnapshotFamily(ReadableFamily):
-    """One family of a store as it was at one moment."""
-
-    _of: Snapshot
-    _name: str
-
-    def __new__(cls, snapshot: Snapshot, family: _c.Owned, name: str) -> Self:
-        handles = snapshot._handles
-        self: Self = super().__new__(cls, handles.store, family.handle, snapshot._snapshot.handle)
-        self._handles = handles
-        self._family = family
-        self._of = snapshot
-        self._name = name
-        return self
-
-    def _at(self) -> int:
-        return self._of._snapshot.handle
-
-    def __init__(self, *_: object) -> None:
-        """Made by `Snapshot.family`."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
-
-class Snapshot(ReadableFamily):
-    """A store as it was at one moment: the family `default`, and by `family` every other one. Read-only, and a context manager.
-
-    What it sees takes space until it is closed or collected.
-    """
-
-    _snapshot: _c.Owned
-
-    def __new__(cls, db: DB, snapshot: _c.Owned) -> Self:
-        self: Self = super().__new__(cls, db._handles.store, db._family.handle, snapshot.handle)
-        self._handles = db._handles
-        self._snapshot = snapshot
-        self._family = db._family
-        return self
-
-    def _at(self) -> int:
-        return self._snapshot.handle
-
-    def __init__(self, *_: object) -> None:
-        """Made by `DB.snapshot`."""
-
-    @property
-    def seqno(self) -> int:
-        """Its place in the order of commits: commits up to this number are seen."""
-        return self._handles.number("waxseal_snapshot_seqno", self._snapshot.handle)
-
-    def family(self, name: str) -> SnapshotFamily:
-        """A family as it was."""
-        return SnapshotFamily(self, _open_family(self._handles, name), name)
-
-    def close(self) -> None:
-        """Lets go of what it sees. Closing twice is nothing."""
-        if self._handles.store.here:
-            self._snapshot.end()
-
-    def __enter__(self) -> Self:
-        self._handles.store.check()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-def _name(name: object) -> bytes:
-    if not isinstance(name, str):
-        raise TypeError(f"a family's name is str, not {type(name).__name__}")
-    return name.encode("utf-8")
-
-
-def _open_session(handles: _Handles, name: bytes, authenticated: bytes) -> _c.Owned:
+def _open_session(handles: Handles, name: bytes, authenticated: bytes) -> _c.Owned:
     return handles.made(
         "waxseal_session_open",
         handles.db,
@@ -609,13 +288,6 @@ def _open_session(handles: _Handles, name: bytes, authenticated: bytes) -> _c.Ow
         authenticated,
         len(authenticated),
         destroy="waxseal_session_destroy",
-    )
-
-
-def _open_family(handles: _Handles, name: str) -> _c.Owned:
-    encoded = _name(name)
-    return handles.made(
-        "waxseal_family_open", handles.db, encoded, len(encoded), destroy="waxseal_family_destroy"
     )
 
 
@@ -644,31 +316,10 @@ def open_store(
         where = os.fsencode(path)
         call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
         _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
-    return DB(_Handles(handle.value or 0, opening), path, mode)
+    return DB(Handles(handle.value or 0, opening), path, mode)
 
 
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:
     """Removes a store and everything in it."""
     where = os.fsencode(path)
     _c.call("waxseal_destroy_store", where, len(where), make=make_error)
-
-
-@atexit.register
-def _close_all() -> None:
-    """Closes what is still open when the interpreter ends, before threads and modules go."""
-    for handles in list(_open):
-        try:
-            handles.close()
-        except Error:
-            pass  # nobody is left to be told
-
-
-def _in_child() -> None:
-    """A child of a fork has none of the engine's threads: what was open here stays closed for it."""
-    backend.forked()
-    _c.forked()
-    _open.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
