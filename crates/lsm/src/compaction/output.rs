@@ -33,7 +33,7 @@ use crate::options::{CfOptions, Compression};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -240,7 +240,7 @@ impl Outputs<'_> {
             let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
             if decision == Decision::Keep
                 && record.kind == Kind::Put
-                && companions.expired(&record, &|| self.job.env.clock.wall_micros())
+                && is_over(&*companions, &record, &|| self.job.env.clock.wall_micros())
                 && rules.may_expire()
             {
                 decision = Decision::Hold(DropReason::Expired);
