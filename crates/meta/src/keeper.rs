@@ -26,7 +26,7 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 use crate::beside::{
-    ADOPTED_BYTES, Beside, may_have_entries, only_word, put_list, seal_bytes, usual_word, word_and_stamp,
+    ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_stamp,
 };
 use crate::builtin::Expiry;
 use crate::collect::Folding;
@@ -228,11 +228,14 @@ impl Sealer {
         }
     }
 
-    /// True if a stamp, or an entry outside of the seal, was hit, or is none of its provider's.
+    /// True if a stamp, an entry outside of the seal, a mark or what is not known here was hit, or an entry is none of its provider's.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
         if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
             return !active(Bug::StampNotChecked);
+        }
+        if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
+            return true;
         }
         beside.entries().any(|entry| {
             entry.map_or(true, |entry| {
@@ -491,6 +494,7 @@ fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beside::sum_of;
     use proptest::prelude::*;
     use waxseal_lsm::batch::Operations;
     use waxseal_lsm::error::ErrorKind;
@@ -669,7 +673,9 @@ mod tests {
         #[test]
         fn a_seal_is_found_among_other_companions(before in 0..3usize, behind in 0..3usize, seqno: u32) {
             let sealer = Sealer::new();
-            let others: [&[u8]; 3] = [&[], &[0x55, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
+            let later = |said: &[u8]| [&[0x55, said.len() as u8 + 4], said, &sum_of(0x55, said)].concat();
+            let with_word = [&[companion::WORD4, 1, 2, 3, 4][..], &later(&[])].concat();
+            let others: [&[u8]; 3] = [&[], &later(&[companion::WORD8, 1]), &with_word];
             let seal = born(&sealer, b"k", b"v", seqno.into());
             let companion = [others[before], &seal, others[behind]].concat();
             prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);
