@@ -1,8 +1,6 @@
 //! The experiments as a user calls them: through the program, with its exit codes. Small, and on stores that every build has.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
-mod lines;
-
 use std::process::{Command, Output};
 
 fn bench(arguments: &[&str]) -> Output {
@@ -75,13 +73,4 @@ fn flips_are_counted_by_kind_of_file_and_prove_nothing_about_a_store_that_is_abs
         .filter_map(|(_, count)| count.as_u64())
         .sum();
     assert_eq!(counted, 9, "{out}");
-}
-
-/// The count of fdatasyncs is no matter of time: it passes at any size.
-#[test]
-fn tasks_that_write_durably_share_fdatasyncs() {
-    let lines = lines::lines("async", &["--scale", "0.01"]);
-    let shared = lines.iter().find(|(_, id)| id == "async.shared").expect("its line");
-    assert_eq!(shared.0, "PASS");
-    assert_eq!(lines.len(), 3);
 }

@@ -20,7 +20,7 @@ use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_befor
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Db, Family};
 use waxseal_lsm::env::work::{Mode as Work, lock};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
@@ -603,6 +603,14 @@ fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, s
 
 impl Drop for Hooks {
     fn drop(&mut self) {
-        self.queue.stop();
+        // In a forked child a thread that is not there may hold the ring's lock.
+        if !is_forked(&self.db) {
+            self.queue.stop();
+        }
     }
+}
+
+/// True in a child of the process that opened the store.
+pub(crate) fn is_forked(db: &Db) -> bool {
+    db.snapshot().is_err_and(|error| *error.kind() == ErrorKind::Invalid)
 }

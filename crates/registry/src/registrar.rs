@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::families::{
     REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
 };
-use crate::hooks::{Hooks, next_number};
+use crate::hooks::{Hooks, is_forked, next_number};
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
 use crate::matching::{Matching, Snapshot};
@@ -464,8 +464,12 @@ impl Registrar {
         self.shared.hooks.queue.stats()
     }
 
-    /// Before the store is closed: writes what waits, and ends the registrar's own thread.
+    /// Before the store is closed: writes what waits, and ends the registrar's own thread. Errors: `Invalid` in a forked child, where
+    /// there is no such thread and nothing is its own to write.
     pub fn close(&self) -> Result<()> {
+        if is_forked(&self.shared.hooks.db) {
+            return self.shared.hooks.db.snapshot().map(|_| ());
+        }
         let outcome = self.drain();
         self.shared.hooks.queue.stop();
         if let Some(thread) = lock(&self.shared.thread).take() {

@@ -57,6 +57,11 @@ mod suite {
     }
 
     #[test]
+    fn a_forked_child_ends_nothing_of_its_parent_s() {
+        threads::forked();
+    }
+
+    #[test]
     fn each_way_of_its_own() {
         ways::all();
     }

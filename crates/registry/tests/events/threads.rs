@@ -176,3 +176,31 @@ pub(crate) fn dropped_meanwhile() {
     let old: Vec<_> = events.iter().map(|event| event.payload.fields()[0].clone()).collect();
     assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
 }
+
+/// A forked child has neither the thread that writes events of mode async nor anything of its own to write: it is told so at once, and
+/// its parent goes on.
+#[expect(unsafe_code, reason = "to fork")]
+pub(crate) fn forked() {
+    use std::os::unix::process::CommandExt;
+    let (db, registrar) = open(None);
+    let target = Target::family("users");
+    let options = Options { scope: Scope::Subtree, mode: Mode::Async, ..Options::default() };
+    registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    put(&db, &registrar, b"before");
+    const YES: i32 = 4001;
+    let child = registrar.clone();
+    let answer = move || -> std::io::Result<()> {
+        let refused = child.close().is_err_and(|error| error.to_string().contains("forked"));
+        Err(std::io::Error::from_raw_os_error(if refused { YES } else { YES + 1 }))
+    };
+    let mut command = std::process::Command::new("/nonexistent");
+    // SAFETY: between fork and exec the closure calls what refuses before it takes a lock, and the allocator, which the C
+    // library makes usable in a forked child.
+    unsafe { command.pre_exec(answer) };
+    assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(YES));
+    put(&db, &registrar, b"after");
+    registrar.drain().unwrap();
+    let query = Query { below: true, ..Query::of(target) };
+    assert_eq!(registrar.log_query(&query, &Paging::ALL, At::Latest, None).unwrap().events.len(), 2);
+    registrar.close().unwrap();
+}
