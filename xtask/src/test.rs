@@ -40,7 +40,16 @@ const RUNS: &[Run] = &[
         face: Face::Rust,
         name: "workspace",
         program: Program::Cargo,
-        arguments: &["test", "--workspace", "--exclude", "waxseal-ffi", "--locked", "--no-fail-fast"],
+        arguments: &[
+            "test",
+            "--workspace",
+            "--exclude",
+            "waxseal-ffi",
+            "--exclude",
+            "waxseal-leveldb",
+            "--locked",
+            "--no-fail-fast",
+        ],
         needs: None,
     },
     // The C library, and C programs that use it: it builds what they link with, and counts theirs.
@@ -49,6 +58,13 @@ const RUNS: &[Run] = &[
         name: "the C library",
         program: Program::Cargo,
         arguments: &["test", "-p", "waxseal-ffi", "--locked", "--no-fail-fast"],
+        needs: None,
+    },
+    Run {
+        face: Face::C,
+        name: "LevelDB's C API",
+        program: Program::Cargo,
+        arguments: &["test", "-p", "waxseal-leveldb", "--locked", "--no-fail-fast"],
         needs: None,
     },
     // Planted bugs are compiled in by a feature, so they get a build of their own.
