@@ -156,8 +156,8 @@ impl State {
                 self.place = place;
                 return Ok(false);
             }
-            Place::Before(key) => self.from_before(&key, way),
-            Place::Behind(key) => self.from_behind(&key, way),
+            Place::Before(key) => self.go_from_before(&key, way),
+            Place::Behind(key) => self.go_from_behind(&key, way),
         };
         match moved {
             Ok(true) => self.place = Place::Itself,
@@ -219,7 +219,7 @@ impl State {
         answered(status, error)
     }
 
-    fn from_before(&mut self, key: &[u8], way: Way) -> Moved {
+    fn go_from_before(&mut self, key: &[u8], way: Way) -> Moved {
         let mut row = c::Row::EMPTY;
         match (self.seek(key, &mut row)?, way) {
             (true, Way::On) => {
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    fn from_behind(&mut self, key: &[u8], way: Way) -> Moved {
+    fn go_from_behind(&mut self, key: &[u8], way: Way) -> Moved {
         let mut row = c::Row::EMPTY;
         match (self.seek(key, &mut row)?, way) {
             (true, Way::Back) => {
