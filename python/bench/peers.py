@@ -245,32 +245,44 @@ def arrow(store: Any, count: int) -> None:
         raise SystemExit(f"{store.name}: rows are missing")
 
 
+Step = Tuple[str, int, Callable[[Any], None]]
+
+
 def measure(stores: List[Any], count: int, rounds: int) -> Dict[str, Dict[str, List[float]]]:
-    """Nanoseconds per operation: of each step, of each store, of each round."""
+    """Nanoseconds per operation: of each step, of each store, of each round. Reads come first, while the stores are at rest."""
     rows = make_rows(count, SEED)
     for store in stores:
         store.load(rows)
     few = max(1000, count // 5)
-    found: Dict[str, Dict[str, List[float]]] = {}
-    for number in range(rounds + 1):  # the first one warms up
-        random_ = random.Random(SEED + number)
+
+    def reads(random_: random.Random) -> List[Step]:
         keys = [random_.choice(rows)[0] for _ in range(few)]
-        news = [random_.choice(rows) for _ in range(few)]
-        order = stores[number % len(stores) :] + stores[: number % len(stores)]
-        steps: List[Tuple[str, int, Callable[[Any], None]]] = [
-            ("get", few, lambda store, keys=keys: gets(store, keys)),
+        return [
+            ("get", few, lambda store: gets(store, keys)),
             ("rows", count, lambda store: rows_of(store, count)),
             ("arrow", count, lambda store: arrow(store, count)),
-            ("batch", few, lambda store, news=news: store.put_batches(news)),
-            ("put", few, lambda store, news=news: puts(store, news)),
         ]
-        for step, operations, work in steps:
-            for store in order:
-                if step in ("put", "batch") and hasattr(store, "renew"):
-                    store.renew()
-                spent = timed(lambda: work(store)) / operations
-                if number > 0:
-                    found.setdefault(step, {}).setdefault(store.name, []).append(spent)
+
+    def writes(random_: random.Random) -> List[Step]:
+        news = [random_.choice(rows) for _ in range(few)]
+        return [
+            ("batch", few, lambda store: store.put_batches(news)),
+            ("put", few, lambda store: puts(store, news)),
+        ]
+
+    found: Dict[str, Dict[str, List[float]]] = {}
+    for steps in (reads, writes):
+        if steps is writes:
+            for store in stores:
+                if hasattr(store, "renew"):
+                    store.renew()  # a reader that stays open would hold what is overwritten
+        for number in range(rounds + 1):  # the first one warms up
+            order = stores[number % len(stores) :] + stores[: number % len(stores)]
+            for step, operations, work in steps(random.Random(SEED + number)):
+                for store in order:
+                    spent = timed(lambda: work(store)) / operations
+                    if number > 0:
+                        found.setdefault(step, {}).setdefault(store.name, []).append(spent)
     return found
 
 
