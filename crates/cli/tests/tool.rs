@@ -163,7 +163,7 @@ fn verify_tells_what_it_could_not_read() {
     let table = paths.find(|path| path.extension().is_some_and(|kind| kind == "tbl")).unwrap();
     let bytes = fs::read(&table).unwrap();
     fs::remove_file(&table).unwrap();
-    std::os::unix::fs::symlink(&table, &table).unwrap();
+    symlink(&table, &table).unwrap();
     let output = tool.run(&["--json", "verify"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4), "{report}");
