@@ -21,7 +21,10 @@
  * iterators by one thread at a time: a second one is told WAXSEAL_BUSY. After fork every call in the child is
  * WAXSEAL_INVALID.
  *
- * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library.
+ * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library. Inside one
+ * every call on the store that calls it is WAXSEAL_INVALID; other stores may be used. One that can fail does so by a
+ * negative status, and says why by an error of waxseal_error_create, which the library ends: the call in which it ran
+ * answers WAXSEAL_CALLBACK with that reason.
  */
 
 
@@ -2050,6 +2053,13 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
  * One thread at a time.
  */
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
+
+/**
+ * Whether an open is refused where a store is. Default false.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_error_if_exists(waxseal_options_t *options, bool refuse);
 
 /**
  * Whether the newest log bytes live in a mapped file where the file system allows it. Default true. False makes every commit a
