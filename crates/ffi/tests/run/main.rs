@@ -52,6 +52,9 @@ impl Tally {
     }
 }
 
+/// Tests of one thing.
+type Group = fn(&Toolchain, &mut Tally);
+
 fn main() -> ExitCode {
     // Cargo hands on what it was asked to run: a part of a name.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -67,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
-    let groups: [(&str, fn(&Toolchain, &mut Tally)); 5] = [
+    let groups: [(&str, Group); 5] = [
         ("header", header::run),
         ("symbols", symbols::run),
         ("every", every::run),
