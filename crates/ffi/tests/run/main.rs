@@ -66,8 +66,11 @@ fn main() -> ExitCode {
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Tests that go together.
+type Group = fn(&Toolchain, &mut Tally);
+
 fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
-    let groups: [(&str, fn(&Toolchain, &mut Tally)); 5] = [
+    let groups: [(&str, Group); 5] = [
         ("header", header::run),
         ("symbols", symbols::run),
         ("every", every::run),
