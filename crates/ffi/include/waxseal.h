@@ -2055,6 +2055,13 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
+ * Whether an open is refused where a store is. Default false.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_error_if_exists(waxseal_options_t *options, bool refuse);
+
+/**
  * Whether the newest log bytes live in a mapped file where the file system allows it. Default true. False makes every commit a
  * `write`.
  *

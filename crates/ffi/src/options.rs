@@ -216,6 +216,14 @@ pub extern "C" fn waxseal_options_set_create_if_missing(options: *mut waxseal_op
     set(options, move |builder| builder.create_if_missing(create))
 }
 
+/// Whether an open is refused where a store is. Default false.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_options_set_error_if_exists(options: *mut waxseal_options_t, refuse: bool) -> i32 {
+    set(options, move |builder| builder.tune(|settings| settings.error_if_exists = refuse))
+}
+
 /// Whether the newest log bytes live in a mapped file where the file system allows it. Default true. False makes every commit a
 /// `write`.
 ///

@@ -89,8 +89,12 @@ static void options_are_heard(void) {
     CHECK_OK(waxseal_options_set_accept_loss(options, true));
     CHECK_OK(waxseal_options_set_verify_reads(options, WAXSEAL_VERIFY_ON_FILL, 0));
     CHECK_OK(waxseal_options_set_verify_scans(options, WAXSEAL_VERIFY_SAMPLED, 10));
+    CHECK_OK(waxseal_options_set_error_if_exists(options, true));
     db = opened(path, options);
     CHECK_OK(waxseal_close(db, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
+    CHECK_SAYS("exists", waxseal_error_message(error));
+    CHECK_OK(waxseal_options_set_error_if_exists(options, false));
     CHECK_OK(waxseal_options_set_memory_bytes(options, 1 << 20));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
     CHECK_SAYS("memory_bytes", waxseal_error_message(error));

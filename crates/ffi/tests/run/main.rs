@@ -52,6 +52,9 @@ impl Tally {
     }
 }
 
+/// Tests of one thing.
+type Group = fn(&Toolchain, &mut Tally);
+
 fn main() -> ExitCode {
     // Cargo hands on what it was asked to run: a part of a name.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();

@@ -432,6 +432,7 @@ impl Outputs<'_> {
             block_bytes: job.options.block_bytes,
             restart_interval: job.options.restart_interval,
             filter_bits: job.options.filter_bits,
+            filter_policy: job.options.filter_policy.clone(),
             compression: job.compression,
             base_seqno: job.base_seqno,
             seal_column: job.options.seals.is_column(job.compression),
