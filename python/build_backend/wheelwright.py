@@ -130,9 +130,11 @@ def _add(archive, top, path):
 
 def _without_members(manifest):
     """The workspace without the packages that are not shipped."""
-    for member in NOT_SHIPPED:
-        manifest = manifest.replace(f'"{member}", ', "").replace(f', "{member}"', "")
-    return manifest
+    lines = manifest.splitlines(keepends=True)
+    kept = [line for line in lines if line.strip(' ",\n') not in NOT_SHIPPED]
+    if len(kept) != len(lines) - len(NOT_SHIPPED):
+        raise ValueError(f"Cargo.toml: {NOT_SHIPPED} are expected among the members, each on a line of its own")
+    return "".join(kept)
 
 
 def _add_text(archive, name, text):

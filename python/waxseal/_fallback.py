@@ -366,12 +366,16 @@ class Rows(_Open):
         include_key: bool = True,
         include_value: bool = True,
         skip: int = 0,
+        prefix: Optional[object] = None,
     ) -> Self:
         from ._map import range_of
 
         self = super().__new__(cls)
         first = None if start is None else _c.lent(start, "start")
         last = None if stop is None else _c.lent(stop, "stop")
+        begin = None if prefix is None else _c.lent(prefix, "prefix")
+        if begin is not None and (first is not None or last is not None):
+            raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
         store = reader._store
         store.check()
         between = range_of(first, last, include_start, include_stop)
@@ -379,14 +383,10 @@ class Rows(_Open):
         self._reader = reader
         self._lock = threading.RLock()
         self._reverse, self._include_key, self._include_value, self._skip = reverse, include_key, include_value, skip
-        self._iter = _c.made(
-            "waxseal_iter_create",
-            reader._family_handle,
-            reader._snapshot_handle,
-            C.byref(between),
-            destroy="waxseal_iter_destroy",
-            make=store.make,
-        )
+        of: Tuple[Any, ...] = ("waxseal_iter_create", reader._family_handle, reader._snapshot_handle, C.byref(between))
+        if begin is not None:
+            of = ("waxseal_iter_create_prefix", *of[1:3], begin, len(begin))
+        self._iter = _c.made(*of, destroy="waxseal_iter_destroy", make=store.make)
         if not include_value:
             _c.function("waxseal_iter_set_keys_only")(self._iter.handle, True)
         self._stand((_END, b"") if reverse else (_START, b""))

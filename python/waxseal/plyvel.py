@@ -116,7 +116,7 @@ def _settings(
     max_file_size: object,
     compression: object,
     bloom_filter_bits: object,
-    comparator: object,
+    comparator: Any,
     comparator_name: object,
 ) -> Dict[str, Any]:
     """LevelDB's options as Waxseal's."""
@@ -187,6 +187,8 @@ class DB:
             comparator=comparator,
             comparator_name=comparator_name,
         )
+        if os.path.isdir(path) and not os.access(path, os.W_OK):
+            raise IOError(f"{path}: the directory cannot be written")
         # The settings name how big memory may grow; LevelDB takes sizes below Waxseal's least.
         settings = _options.within_limits(settings)
         self._db = _store.open_store(
