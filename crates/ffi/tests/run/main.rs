@@ -69,9 +69,6 @@ fn main() -> ExitCode {
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tests that go together.
-type Group = fn(&Toolchain, &mut Tally);
-
 fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
     let groups: [(&str, Group); 5] = [
         ("header", header::run),
