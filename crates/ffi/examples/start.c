@@ -1,6 +1,5 @@
 #include <stdio.h>
 #include <waxseal.h>
-
 #define TEXT(s) (const uint8_t *)(s), sizeof(s) - 1
 
 int main(void) {

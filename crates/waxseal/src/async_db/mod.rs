@@ -247,8 +247,10 @@ impl AsyncDb {
     }
 
     /// The store, as somebody uses it: see [`Db::session`].
-    pub fn session(&self, identity: impl Into<Identity>) -> Result<AsyncSession> {
-        Ok(AsyncSession::new(self.blocking().session(identity)?, &self.shared))
+    pub async fn session(&self, identity: impl Into<Identity>) -> Result<AsyncSession> {
+        let identity = identity.into();
+        let session = self.shared.work(move |db| db.session(identity)).await?;
+        Ok(AsyncSession::new(session, &self.shared))
     }
 
     /// The store as nobody in particular uses it, with the calls of a session: see [`Db::nobody`].

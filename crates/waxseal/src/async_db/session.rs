@@ -19,7 +19,7 @@ use crate::session::Session;
 /// # async fn example() -> waxseal::Result<()> {
 /// let db = waxseal::AsyncDb::memory().await?;
 /// db.column_family("users").await?;
-/// let alice = db.session("alice")?;
+/// let alice = db.session("alice").await?;
 /// alice.register("users", "*").await?;
 /// alice.column_family("users").await?.put("john", "33").await?;
 /// let latest = alice.query_latest("users.john", "*").await?.unwrap();
@@ -53,6 +53,11 @@ impl AsyncSession {
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Session) -> Result<T> + Send + 'static) -> Result<T> {
         let session = self.session.clone();
         self.shared.work(move |_| work(&session)).await
+    }
+
+    /// Says that the session has ended: see [`Session::close`].
+    pub async fn close(self) -> Result<()> {
+        self.run(|session| session.clone().close()).await
     }
 
     /// A column family, as a handle that writes in this name: see [`Session::column_family`].

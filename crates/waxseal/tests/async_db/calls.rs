@@ -68,13 +68,14 @@ fn every_call_answers_as_the_synchronous_one() {
         batch.commit(Durability::Sync).await.unwrap();
         assert_eq!(cf.get("a").await.unwrap().unwrap(), "5");
 
-        let alice = db.session("alice").unwrap();
+        let alice = db.session("alice").await.unwrap();
         assert!(alice.register("users", "*").await.unwrap());
         alice.column_family("users").await.unwrap().put("a", "8").await.unwrap(); // watched: through a lane
         let events = alice.query_all("users.a", "*").await.unwrap();
         assert_eq!(events.len(), 1);
         assert_eq!(alice.query_latest("users.a", Operation::ROW_UPDATE).await.unwrap().unwrap().key.client, "alice");
         assert!(alice.unregister("users", "*").await.unwrap());
+        alice.close().await.unwrap();
 
         db.sync().await.unwrap();
         db.flush().await.unwrap();

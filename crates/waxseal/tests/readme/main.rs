@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 /// Each block of the README, in order, and the file that it shows.
 const STARTS: &[(&str, &str)] = &[
     ("rust,no_run", "crates/waxseal/tests/readme/start.rs"),
+    ("c", "crates/ffi/examples/start.c"),
+    ("python", "python/examples/start.py"),
     ("rust,no_run", "crates/waxseal/tests/readme/start_async.rs"),
 ];
 
