@@ -1,12 +1,12 @@
-//! `cargo xtask install --prefix DIR`: the C library where C programs look for it.
+//! `cargo xtask install --prefix DIR`: the C libraries where C programs look for them.
 //!
-//! In: the library, built here, its header, and a pattern of its pkg-config file. Out, below DIR:
+//! In: the libraries, built here, their headers, and a pattern of the pkg-config file of each. Out, below DIR:
 //!
 //! ```text
-//! include/waxseal.h
-//! lib/libwaxseal.so -> libwaxseal.so.0 -> libwaxseal.so.0.1.0
-//! lib/libwaxseal.a
-//! lib/pkgconfig/waxseal.pc
+//! include/waxseal.h                                                include/waxseal/leveldb/c.h
+//! lib/libwaxseal.so -> libwaxseal.so.0 -> libwaxseal.so.0.1.0      lib/libwaxseal_leveldb.so -> ..
+//! lib/libwaxseal.a                                                 lib/libwaxseal_leveldb.a
+//! lib/pkgconfig/waxseal.pc                                         lib/pkgconfig/waxseal-leveldb.pc
 //! ```
 //!
 //! With `--destdir` everything is put below that folder, as if it were the root: for whoever makes packages. Systems with ELF
@@ -15,8 +15,38 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The number in the soname: it changes when something is taken away from the header.
-const SONAME: &str = "libwaxseal.so.0";
+/// The number in the sonames: it changes when something is taken away from a header.
+const INTERFACE: &str = "0";
+
+/// A library to be installed.
+struct Library {
+    package: &'static str,
+    folder: &'static str,
+    /// Its file without `.so` or `.a`.
+    file: &'static str,
+    /// The header in the folder, and below the prefix.
+    header: (&'static str, &'static str),
+    /// The pkg-config file; its pattern has `.in` behind it.
+    config: &'static str,
+}
+
+const LIBRARIES: &[Library] = &[
+    Library {
+        package: "waxseal-ffi",
+        folder: "crates/ffi",
+        file: "libwaxseal",
+        header: ("include/waxseal.h", "include/waxseal.h"),
+        config: "waxseal.pc",
+    },
+    Library {
+        package: "waxseal-leveldb",
+        folder: "crates/leveldb",
+        file: "libwaxseal_leveldb",
+        // Not where LevelDB's own header would be; the pkg-config file leads there.
+        header: ("include/leveldb/c.h", "include/waxseal/leveldb/c.h"),
+        config: "waxseal-leveldb.pc",
+    },
+];
 
 /// What the caller asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,32 +105,38 @@ pub(crate) fn run(root: &Path, place: &Place) -> ExitCode {
 
 fn install(root: &Path, place: &Place) -> Result<(), String> {
     let built = build(root, &place.profile)?;
-    let shared = built.join("libwaxseal.so");
+    LIBRARIES.iter().try_for_each(|library| put(root, place, &built, library))
+}
+
+fn put(root: &Path, place: &Place, built: &Path, library: &Library) -> Result<(), String> {
+    let Library { file, header: (header, installed_header), config, .. } = library;
+    let (own, shared) = (root.join(library.folder), built.join(format!("{file}.so")));
     if !shared.exists() {
         return Err(format!("{} is not there: this system has no ELF libraries", shared.display()));
     }
     let version = env!("CARGO_PKG_VERSION");
-    let pattern = root.join("crates/ffi/waxseal.pc.in");
+    let pattern = own.join(format!("{config}.in"));
     let pattern = std::fs::read_to_string(&pattern).map_err(|error| format!("{}: {error}", pattern.display()))?;
-    let config = pattern.replace("@prefix@", &place.prefix.display().to_string()).replace("@version@", version);
-    for folder in ["include", "lib/pkgconfig"] {
-        let folder = place.at(folder);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let page = pattern.replace("@prefix@", &place.prefix.display().to_string()).replace("@version@", version);
+    let config_file = place.at(&format!("lib/pkgconfig/{config}"));
+    for file in [&config_file, &place.at(installed_header)] {
+        let folder = file.parent().unwrap_or(file);
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let whole = format!("libwaxseal.so.{version}");
-    copy(&root.join("crates/ffi/include/waxseal.h"), &place.at("include/waxseal.h"))?;
+    let (whole, soname) = (format!("{file}.so.{version}"), format!("{file}.so.{INTERFACE}"));
+    copy(&own.join(header), &place.at(installed_header))?;
     copy(&shared, &place.at(&format!("lib/{whole}")))?;
-    copy(&built.join("libwaxseal.a"), &place.at("lib/libwaxseal.a"))?;
-    link(&whole, &place.at(&format!("lib/{SONAME}")))?;
-    link(SONAME, &place.at("lib/libwaxseal.so"))?;
-    let config_file = place.at("lib/pkgconfig/waxseal.pc");
-    std::fs::write(&config_file, config).map_err(|error| format!("{}: {error}", config_file.display()))
+    copy(&built.join(format!("{file}.a")), &place.at(&format!("lib/{file}.a")))?;
+    link(&whole, &place.at(&format!("lib/{soname}")))?;
+    link(&soname, &place.at(&format!("lib/{file}.so")))?;
+    std::fs::write(&config_file, page).map_err(|error| format!("{}: {error}", config_file.display()))
 }
 
-/// Builds both libraries and gives the folder in which they are.
+/// Builds all of them and gives the folder in which they are.
 fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new(crate::cargo());
-    cargo.args(["build", "--quiet", "--locked", "-p", "waxseal-ffi", "--profile", profile]).current_dir(root);
+    cargo.args(["build", "--quiet", "--locked", "--profile", profile]).current_dir(root);
+    cargo.args(LIBRARIES.iter().flat_map(|library| ["-p", library.package]));
     match cargo.status() {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(format!("cargo build ended with {status}")),

@@ -11,6 +11,7 @@
 mod header;
 mod install;
 mod plain_node;
+mod python;
 mod source;
 mod test;
 mod tidy;

@@ -21,7 +21,10 @@
  * iterators by one thread at a time: a second one is told WAXSEAL_BUSY. After fork every call in the child is
  * WAXSEAL_INVALID.
  *
- * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library.
+ * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library. Inside one
+ * every call on the store that calls it is WAXSEAL_INVALID; other stores may be used. One that can fail does so by a
+ * negative status, and says why by an error of waxseal_error_create, which the library ends: the call in which it ran
+ * answers WAXSEAL_CALLBACK with that reason.
  */
 
 
@@ -726,6 +729,21 @@ struct ArrowArrayStream {
 #define WAXSEAL_TIME_LAST UINT64_MAX
 
 /**
+ * The writer waits until there is room.
+ */
+#define WAXSEAL_WHEN_FULL_WAIT 0
+
+/**
+ * Events are written with their operation, as of mode sync.
+ */
+#define WAXSEAL_WHEN_FULL_SYNC 1
+
+/**
+ * Events are dropped, and counted.
+ */
+#define WAXSEAL_WHEN_FULL_DROP 2
+
+/**
  * The keys of a scan, as column `key`.
  */
 #define WAXSEAL_COLUMN_KEY 1
@@ -913,6 +931,28 @@ typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_
  * Ends a context; called once, after its last use, on whatever thread that was.
  */
 typedef void (*waxseal_destroy_fn)(void *context);
+
+/**
+ * What the open of a store found in its log.
+ */
+typedef struct {
+    /**
+     * Commits that were replayed.
+     */
+    uint64_t commits;
+    /**
+     * Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
+     */
+    uint64_t cut_bytes;
+    /**
+     * Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
+     */
+    uint64_t cut_at;
+    /**
+     * Bytes of commits that had returned and are missing. 0 unless the machine failed.
+     */
+    uint64_t acknowledged_bytes_missing;
+} waxseal_recovery_t;
 
 /**
  * One end of a range. All zeros: no bound.
@@ -1684,6 +1724,28 @@ typedef struct {
     bool has_seal;
 } waxseal_explained_t;
 
+/**
+ * How things stand with events of mode async.
+ */
+typedef struct {
+    /**
+     * Taken, and not in the log yet.
+     */
+    uint64_t waiting;
+    /**
+     * Dropped since the store was opened.
+     */
+    uint64_t dropped;
+    /**
+     * Written with their operation since the ring was full.
+     */
+    uint64_t fallen_back;
+    /**
+     * As many may be lost in a crash.
+     */
+    uint64_t lost_at_most;
+} waxseal_ring_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1853,9 +1915,11 @@ int32_t waxseal_options_add_family(waxseal_options_t *options,
 /**
  * New family options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_family_options_create(waxseal_family_options_t **options, waxseal_error_t **error);
+int32_t waxseal_family_options_create(waxseal_family_options_t **options,
+                                      waxseal_error_t **error);
 
 /**
  * Target size of a data block before compression, in bytes, 64 to 1 MiB. Default 4 KiB.
@@ -1926,9 +1990,11 @@ int32_t waxseal_family_options_destroy(waxseal_family_options_t *options);
 /**
  * New options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_options_create(waxseal_options_t **options, waxseal_error_t **error);
+int32_t waxseal_options_create(waxseal_options_t **options,
+                               waxseal_error_t **error);
 
 /**
  * Blocks of tables kept in memory, in bytes. Default 256 MiB.
@@ -2047,9 +2113,11 @@ int32_t waxseal_options_destroy(waxseal_options_t *options);
 /**
  * New write options: defaults.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+ * for the options.
  */
-int32_t waxseal_write_options_create(waxseal_write_options_t **options, waxseal_error_t **error);
+int32_t waxseal_write_options_create(waxseal_write_options_t **options,
+                                     waxseal_error_t **error);
 
 /**
  * When the write, once it has returned, can still be lost: one of `WAXSEAL_DURABILITY_..`.
@@ -2181,11 +2249,43 @@ int32_t waxseal_refresh(waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Counters and sizes, as text for people.
+ * One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
+ * `family.default.level.0.tables`, ..; `waxseal_metrics_json` names them all. `WAXSEAL_NOT_FOUND` for a name that stands for none.
+ *
+ * Thread-safe. Costs as much as all of them. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_metric(const waxseal_db_t *db,
+                       const uint8_t *name,
+                       size_t name_len,
+                       uint64_t *number,
+                       waxseal_error_t **error);
+
+/**
+ * All numbers of a store, as one JSON object: names as of `waxseal_metric`, numbers that are whole. Counters start at the open.
+ *
+ * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_metrics_json(const waxseal_db_t *db,
+                             waxseal_bytes_t **text,
+                             waxseal_error_t **error);
+
+/**
+ * The same as text for people.
  *
  * Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metrics_text(const waxseal_db_t *db, waxseal_bytes_t **text, waxseal_error_t **error);
+
+/**
+ * What the open of this store found in its log: what came back, and what was cut from its torn end. `set_aside` may be null; else it is
+ * the name of the file in the store's directory that keeps what was cut, empty if nothing was.
+ *
+ * Thread-safe. On success `*set_aside` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_recovery(const waxseal_db_t *db,
+                         waxseal_recovery_t *recovery,
+                         waxseal_bytes_t **set_aside,
+                         waxseal_error_t **error);
 
 /**
  * The column family of this name, made if there is none; `default` always exists. In a store opened for reading an unknown name is
@@ -2813,11 +2913,10 @@ int32_t waxseal_options_set_listener(waxseal_options_t *options,
  * A provider with a number, from 16 on, and a name of 1 to 64 bytes: its entries have at most 1 KiB, belong to the record wherever it
  * goes, stand outside of the seal and are carried by whoever does not know them, unless the setters say otherwise. Without functions
  * it keeps what writers give it. `destroy`, unless null, ends `context` once the provider and every store that was opened with it
- * are gone, or if this call fails. End it with `waxseal_provider_destroy`.
+ * are gone, or if this call fails. The functions may be called by any thread, by several at once, and by the store's own threads.
  *
- * The functions may be called by any thread, by several at once, and by the store's own threads.
- *
- * Thread-safe.
+ * Thread-safe. On success `*provider` is the caller's, to be ended by `waxseal_provider_destroy`. Errors: `WAXSEAL_INVALID` for a number
+ * that is reserved, or a name that cannot be.
  */
 int32_t waxseal_provider_create(uint16_t id,
                                 const uint8_t *name,
@@ -2967,8 +3066,8 @@ int32_t waxseal_scrub(const waxseal_db_t *db,
  * answer `WAXSEAL_CORRUPTION` for good, everything around it is served. Nothing is repaired to an older version, and nothing is guessed.
  * What was mended is durable when this answers. `options` may be null; of them it knows progress and those of repair.
  *
- * Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's, to be
- * ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
+ * Thread-safe, if the options are this thread's own meanwhile; safe beside readers and writers. On success `*report` is the caller's,
+ * to be ended by `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`, `WAXSEAL_HALTED`.
  */
 int32_t waxseal_repair(waxseal_db_t *db,
                        const waxseal_care_options_t *options,
@@ -3278,7 +3377,7 @@ int32_t waxseal_session_open(waxseal_db_t *db,
 /**
  * The name of a session; `-` for nobody in particular.
  *
- * Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`.
+ * Thread-safe. On success `*name` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_session_name(const waxseal_session_t *session, waxseal_bytes_t **name, waxseal_error_t **error);
 
@@ -3343,10 +3442,10 @@ int32_t waxseal_options_set_authorizer(waxseal_options_t *options,
                                        waxseal_destroy_fn destroy);
 
 /**
- * Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred. End them with
- * `waxseal_register_options_destroy`.
+ * Options with which everything is as it suits the pair: a family is watched with all its keys, rows are logged deferred.
  *
- * Thread-safe.
+ * Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_register_options_destroy`. Errors: `WAXSEAL_INVALID` without a
+ * place for the options.
  */
 int32_t waxseal_register_options_create(waxseal_register_options_t **options,
                                         waxseal_error_t **error);
@@ -3395,14 +3494,12 @@ int32_t waxseal_register_options_set_history(waxseal_register_options_t *options
 
 /**
  * From now on an operation on a target is logged: by every commit after this call, by none before. A target is text (`users`,
- * `users.john`, `cluster:`; docs/registry.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
+ * `users.john`, `cluster:`; docs/guide.md), an operation its name (`Row.Insert`, `Row.Update`, ..), where `*` or length 0 stands for any.
  * `options` may be null. To register a pair again changes nothing but its options. Says in `is_new`, unless null, whether it is new.
  * Costs a synced commit.
  *
- * Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family that is not there (a key need not be), options that do not
- * go together, and if the session may not; `WAXSEAL_READ_ONLY`.
- *
- * Thread-safe.
+ * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for what is no target, an operation or a family
+ * that is not there (a key need not be), options that do not go together, and if the session may not; `WAXSEAL_READ_ONLY`.
  */
 int32_t waxseal_register(const waxseal_session_t *session,
                          const uint8_t *target,
@@ -3416,9 +3513,7 @@ int32_t waxseal_register(const waxseal_session_t *session,
 /**
  * The pair is not logged any more; its events stay. Says in `was_there`, unless null, whether it was registered.
  *
- * Errors: as `waxseal_register`.
- *
- * Thread-safe.
+ * Thread-safe. Errors: as of `waxseal_register`.
  */
 int32_t waxseal_unregister(const waxseal_session_t *session,
                            const uint8_t *target,
@@ -3431,7 +3526,7 @@ int32_t waxseal_unregister(const waxseal_session_t *session,
 /**
  * Says in `is_registered` whether an operation, which must be named, on a target is logged, by whatever registration.
  *
- * Thread-safe.
+ * Thread-safe. Errors: as of `waxseal_register`.
  */
 int32_t waxseal_is_registered(const waxseal_session_t *session,
                               const uint8_t *target,
@@ -3445,9 +3540,7 @@ int32_t waxseal_is_registered(const waxseal_session_t *session,
  * Defines an operation of your own, or finds it: 1 to 64 letters, digits, `_`, `-` or `.`. Its number, the same in every store, is
  * written to `number`, unless that is null.
  *
- * Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
- *
- * Thread-safe.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for a name that cannot be or means something else; as of a commit.
  */
 int32_t waxseal_define_operation(const waxseal_session_t *session,
                                  const uint8_t *name,
@@ -3458,7 +3551,8 @@ int32_t waxseal_define_operation(const waxseal_session_t *session,
 /**
  * Everything that is registered, by target and operation.
  *
- * Thread-safe.
+ * Thread-safe. On success `*registrations` is the caller's, to be ended by `waxseal_registrations_destroy`. Errors: `WAXSEAL_CLOSED`,
+ * `WAXSEAL_CORRUPTION` if the registry is damaged.
  */
 int32_t waxseal_registrations(const waxseal_session_t *session,
                               waxseal_registrations_t **registrations,
@@ -3762,6 +3856,30 @@ int32_t waxseal_query_range(const waxseal_session_t *session,
                             size_t limit,
                             waxseal_events_t **events,
                             waxseal_error_t **error);
+
+/**
+ * How many events of mode async may wait until they are in the log, as many as a crash may lose, and what happens to more: one of
+ * `WAXSEAL_WHEN_FULL_..`. Default 4096, and the writer waits.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no choice; what cannot be is told by the open.
+ */
+int32_t waxseal_options_set_ring(waxseal_options_t *options,
+                                 size_t events,
+                                 int32_t when_full);
+
+/**
+ * How things stand with events of mode async.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` in a store that was opened without its registry, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_event_ring(const waxseal_db_t *db, waxseal_ring_t *ring, waxseal_error_t **error);
+
+/**
+ * Waits until every event of mode async that was taken so far is in the log.
+ *
+ * Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
+ */
+int32_t waxseal_drain_events(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
  * A scan as an Arrow C stream: batches with the columns `key` (binary), `value` (large binary), `seqno` (uint64) and `seal` (uint64, null where

@@ -69,3 +69,34 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
     failure
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{WAXSEAL_INTERNAL, waxseal_error_code, waxseal_error_destroy};
+    use crate::lent::out;
+
+    #[test]
+    fn a_panic_is_a_status_with_its_message() {
+        let mut error = std::ptr::null_mut();
+        // SAFETY: a place of ours.
+        let place = unsafe { out(&mut error) };
+        assert_eq!(answer(place, || -> Result<()> { panic!("so it goes") }), WAXSEAL_INTERNAL);
+        assert_eq!(waxseal_error_code(error), WAXSEAL_INTERNAL);
+        assert_eq!(waxseal_error_destroy(error), WAXSEAL_OK);
+        assert_eq!(status_of(|| -> Result<()> { std::panic::panic_any(7) }), WAXSEAL_INTERNAL);
+        assert!(value_of(true, || -> Result<bool> { panic!("so it goes") }));
+    }
+
+    /// What a panic carries may panic itself.
+    #[test]
+    fn a_panic_in_a_panic_is_caught() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("again");
+            }
+        }
+        assert_eq!(status_of(|| -> Result<()> { std::panic::panic_any(Bomb) }), WAXSEAL_INTERNAL);
+    }
+}

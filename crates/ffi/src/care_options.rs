@@ -126,13 +126,17 @@ pub(crate) fn care_settings(options: *const waxseal_care_options_t, pass: Pass) 
     care.check(pass).map(|()| care)
 }
 
-fn set(options: *mut waxseal_care_options_t, change: impl FnOnce(&mut Care)) -> i32 {
-    status_of(|| {
-        with_mut(options.cast_const(), |care: &mut Care| {
-            change(care);
-            Ok(())
-        })
+/// Sets one thing.
+fn change(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> Result<()> {
+    with_mut(options.cast_const(), |care: &mut Care| {
+        turn(care);
+        Ok(())
     })
+}
+
+/// Sets one thing that cannot be wrong by itself.
+fn set(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> i32 {
+    status_of(|| change(options, turn))
 }
 
 /// New care options: defaults.
@@ -167,7 +171,7 @@ pub unsafe extern "C" fn waxseal_care_options_add_family(
     let (name, error) = unsafe { (lent(name, name_len), out(error)) };
     answer(error, || {
         let name = name.text("name")?.to_owned();
-        Ok(set(options, |care| care.families.get_or_insert_default().push(name)))
+        change(options, |care| care.families.get_or_insert_default().push(name))
     })
 }
 
@@ -277,7 +281,7 @@ pub unsafe extern "C" fn waxseal_care_options_set_trash(
     let (path, error) = unsafe { (lent(path, path_len), out(error)) };
     answer(error, || {
         let trash = if path_len == 0 { None } else { Some(path.path()?) };
-        Ok(set(options, |care| care.trash = trash))
+        change(options, |care| care.trash = trash)
     })
 }
 

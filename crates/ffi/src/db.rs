@@ -2,7 +2,6 @@
 
 use face::{Builder, Db};
 
-use crate::bytes::{give, waxseal_bytes_t};
 use crate::call::answer;
 use crate::comparator::check_opening;
 use crate::error::{Result, waxseal_error_t};
@@ -184,18 +183,4 @@ pub unsafe extern "C" fn waxseal_is_read_only(db: *const waxseal_db_t, error: *m
     // SAFETY: the header asks that outputs be null or writable.
     let error = unsafe { out(error) };
     answer(error, || with(db, |db| Ok(db.is_read_only())))
-}
-
-/// Counters and sizes, as text for people.
-///
-/// Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_metrics_text(
-    db: *const waxseal_db_t,
-    text: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (text, error) = unsafe { (out(text), out(error)) };
-    answer(error, || with(db, |db| give(text.needed("text")?, db.metrics().to_string().as_bytes())))
 }

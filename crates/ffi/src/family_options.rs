@@ -88,7 +88,8 @@ fn set(options: *mut waxseal_family_options_t, turn: impl FnOnce(&mut CfOptions)
 
 /// New family options: defaults.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_family_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+/// for the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_family_options_create(
     options: *mut *mut waxseal_family_options_t,

@@ -309,3 +309,99 @@ fn split(place: u32) -> (usize, usize) {
     let chunk = (place / FIRST_CHUNK + 1).ilog2();
     (chunk as usize, (place - FIRST_CHUNK * ((1 << chunk) - 1)) as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn places_are_split_into_chunks_without_gaps() {
+        let mut expected = (0, 0);
+        for place in 0..100_000 {
+            assert_eq!(split(place), expected);
+            expected.1 += 1;
+            if expected.1 == (FIRST_CHUNK as usize) << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        let (chunk, offset) = split((1 << PLACE_BITS) - 1);
+        assert!(chunk < CHUNKS && offset < (FIRST_CHUNK as usize) << chunk);
+    }
+
+    #[test]
+    fn a_place_is_used_again_under_another_handle() {
+        let table: Table<u32> = Table::new(Kind::Values);
+        let first = table.insert(1).unwrap();
+        assert_eq!(table.remove(first).unwrap().object, 1);
+        assert!(table.remove(first).is_none());
+        let second = table.insert(2).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(first & ((1 << PLACE_BITS) - 1), second & ((1 << PLACE_BITS) - 1));
+        assert!(table.remove(first).is_none());
+        assert_eq!(table.remove(second).unwrap().object, 2);
+    }
+
+    #[test]
+    fn a_place_that_used_up_its_generations_rests() {
+        let table: Table<u32> = Table::new(Kind::Values);
+        let first = table.insert(1).unwrap();
+        let slot = table.slot_of(first).unwrap();
+        slot.generation.store(LAST_GENERATION, Ordering::Relaxed);
+        table.remove(first).unwrap();
+        let second = table.insert(2).unwrap();
+        assert_ne!(first & ((1 << PLACE_BITS) - 1), second & ((1 << PLACE_BITS) - 1));
+    }
+
+    #[test]
+    fn no_address_of_a_process_is_a_handle() {
+        let local = 7;
+        let address = ptr::from_ref(&local).addr() as u64;
+        assert_eq!(address >> KIND_SHIFT, 0);
+        assert!(Kind::Error as u64 > 0);
+    }
+
+    /// Threads end each other's handles while a third looks them up: each object is ended once, and found whole or not at all.
+    #[test]
+    fn each_object_is_ended_once() {
+        const OBJECTS: u64 = 20_000;
+        let table: Table<[u64; 4]> = Table::new(Kind::Values);
+        let (newest, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let enders: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut ended = 0;
+                        while !done.load(Ordering::Acquire) {
+                            ended += u64::from(table.remove(newest.load(Ordering::Acquire)).is_some());
+                        }
+                        ended
+                    })
+                })
+                .collect();
+            let reader = scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    let handle = newest.load(Ordering::Acquire);
+                    if let Some(slot) = table.slot_of(handle)
+                        && let Some(entry) = &*slot.entry.load()
+                    {
+                        assert!(entry.object.iter().all(|word| *word == entry.object[0]));
+                    }
+                }
+            });
+            let mut kept = 0;
+            for number in 0..OBJECTS {
+                let handle = table.insert([number; 4]).unwrap();
+                newest.store(handle, Ordering::Release);
+                kept += u64::from(number % 3 == 0 && table.remove(handle).is_some());
+            }
+            done.store(true, Ordering::Release);
+            let ended: u64 = enders.into_iter().map(|ender| ender.join().unwrap()).sum();
+            reader.join().unwrap();
+            let left = table.chunks.iter().filter_map(OnceLock::get).flat_map(|slots| slots.iter());
+            let left = left.filter(|slot| slot.entry.load().is_some()).count() as u64;
+            assert_eq!(ended + kept + left, OBJECTS);
+        });
+    }
+}

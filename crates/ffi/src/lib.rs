@@ -49,6 +49,7 @@ pub mod options;
 pub mod write_options;
 
 pub mod db;
+pub mod metrics;
 
 pub mod family;
 pub mod range;

@@ -237,13 +237,17 @@ pub unsafe extern "C" fn waxseal_query_create(
     })
 }
 
-fn set(query: *mut waxseal_query_t, change: impl FnOnce(&mut Asked)) -> i32 {
-    status_of(|| {
-        with_mut(query.cast_const(), |asked: &mut Asked| {
-            change(asked);
-            Ok(())
-        })
+/// Sets one thing.
+fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> Result<()> {
+    with_mut(query.cast_const(), |asked: &mut Asked| {
+        turn(asked);
+        Ok(())
     })
+}
+
+/// Sets one thing that cannot be wrong by itself.
+fn set(query: *mut waxseal_query_t, turn: impl FnOnce(&mut Asked)) -> i32 {
+    status_of(|| change(query, turn))
 }
 
 /// Whether events of what lies below the target are asked for too. Default false.
@@ -276,7 +280,7 @@ pub unsafe extern "C" fn waxseal_query_set_client(
     let (client, error) = unsafe { (lent(client, client_len), out(error)) };
     answer(error, || {
         let client = client.text("name of the session")?;
-        Ok(set(query, |asked| asked.client = (!client.is_empty()).then(|| client.to_owned())))
+        change(query, |asked| asked.client = (!client.is_empty()).then(|| client.to_owned()))
     })
 }
 
@@ -297,7 +301,7 @@ pub unsafe extern "C" fn waxseal_query_set_page(
         let after = after.bytes("place of a page")?;
         let after = (!after.is_empty()).then(|| after.to_vec());
         let limit = if limit == 0 { usize::MAX } else { limit };
-        Ok(set(query, |asked| asked.paging = Paging { after, limit }))
+        change(query, |asked| asked.paging = Paging { after, limit })
     })
 }
 

@@ -129,7 +129,8 @@ pub(crate) fn set(options: *mut waxseal_options_t, step: impl Fn(Builder) -> Bui
 
 /// New options: defaults.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+/// for the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_options_create(
     options: *mut *mut waxseal_options_t,

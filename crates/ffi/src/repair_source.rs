@@ -85,7 +85,6 @@ pub struct waxseal_loss_t {
 pub type waxseal_handler_fn = Option<unsafe extern "C" fn(context: *mut c_void, loss: *const waxseal_loss_t) -> i32>;
 
 /// A source of the caller.
-#[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) caller: Caller,
     pub(crate) function: waxseal_source_fn,
@@ -181,7 +180,6 @@ impl RepairSource for Source {
 }
 
 /// A handler of the caller.
-#[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) caller: Caller,
     pub(crate) function: waxseal_handler_fn,

@@ -8,7 +8,7 @@ use crate::batch::waxseal_batch_t;
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::call::{answer, status_of};
 use crate::db::waxseal_db_t;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::waxseal_error_t;
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{Kind, end, handle, issue, with};
@@ -21,11 +21,6 @@ pub struct waxseal_session_t {
 }
 
 handle!(waxseal_session_t => Session, Kind::Session, "session", |session| Some(session.store()));
-
-/// Asks registry or log through a session.
-pub(crate) fn asked<R>(session: *const waxseal_session_t, ask: impl FnOnce(&Session) -> Result<R>) -> Result<R> {
-    with(session, ask)
-}
 
 /// A session of this name, UTF-8 of 1 to 255 bytes; without a name (length 0) that of nobody in particular, in whose name everything is
 /// done that is done without a session. `authenticated` says how it was found out who that is; length 0: not at all, which is somebody
@@ -71,7 +66,7 @@ pub unsafe extern "C" fn waxseal_session_name(
 ) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let (name, error) = unsafe { (out(name), out(error)) };
-    answer(error, || asked(session, |session| give(name.needed("name")?, session.name().as_bytes())))
+    answer(error, || with(session, |session| give(name.needed("name")?, session.name().as_bytes())))
 }
 
 /// `waxseal_family_open`, as a handle that writes in this name.
@@ -89,7 +84,7 @@ pub unsafe extern "C" fn waxseal_session_family_open(
     let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
     answer(error, || {
         let family = family.needed("column family")?;
-        let opened = asked(session, |session| Ok(session.column_family(name.text("name")?)?))?;
+        let opened = with(session, |session| Ok(session.column_family(name.text("name")?)?))?;
         family.set(issue(opened)?);
         Ok(())
     })
@@ -111,7 +106,7 @@ pub unsafe extern "C" fn waxseal_session_family_create(
     let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
     answer(error, || {
         let family = family.needed("column family")?;
-        let made = asked(session, |session| {
+        let made = with(session, |session| {
             let settings = family_settings(options, session.store())?;
             Ok(session.create_column_family(name.text("name")?, settings)?)
         })?;
@@ -132,7 +127,7 @@ pub unsafe extern "C" fn waxseal_session_family_drop(
 ) -> i32 {
     // SAFETY: the header asks that inputs be readable and outputs null or writable.
     let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    answer(error, || asked(session, |session| Ok(session.drop_column_family(name.text("name")?)?)))
+    answer(error, || with(session, |session| Ok(session.drop_column_family(name.text("name")?)?)))
 }
 
 /// An empty batch that commits in this name.
@@ -148,7 +143,7 @@ pub unsafe extern "C" fn waxseal_session_batch_create(
     let (batch, error) = unsafe { (out(batch), out(error)) };
     answer(error, || {
         let batch = batch.needed("batch")?;
-        batch.set(issue(Mutex::new(asked(session, |session| Ok(session.batch()))?.into()))?);
+        batch.set(issue(Mutex::new(with(session, |session| Ok(session.batch()))?.into()))?);
         Ok(())
     })
 }

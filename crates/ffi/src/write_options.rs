@@ -36,7 +36,8 @@ pub(crate) fn set(
 
 /// New write options: defaults.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` without a place for the options.
+/// Thread-safe. On success `*options` is the caller's, to be ended by `waxseal_write_options_destroy`. Errors: `WAXSEAL_INVALID` without a place
+/// for the options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_write_options_create(
     options: *mut *mut waxseal_write_options_t,

@@ -45,13 +45,16 @@ pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
         .ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
 }
 
+/// Takes the key and the value of a row.
+pub(crate) type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+
 /// Shows every row of one of the families. Errors: those of reads and of `see`.
-pub(crate) fn each_row(db: &Db, name: &str, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+pub(crate) fn each_row(db: &Db, name: &str, see: See<'_>) -> Result<()> {
     walk(db, name, see, &mut Err)
 }
 
 /// Shows the rows that can be read; true if others were met, or may have stood between them. Errors: those that are of no damage.
-pub(crate) fn readable_rows(db: &Db, name: &str, see: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<bool> {
+pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
     let mut damaged = false;
     walk(db, name, see, &mut |error| {
         damaged = true;
@@ -61,12 +64,7 @@ pub(crate) fn readable_rows(db: &Db, name: &str, see: &mut dyn FnMut(&[u8], &[u8
 }
 
 /// Shows the rows of a family; `judge` says whether the walk goes on behind an error.
-fn walk(
-    db: &Db,
-    name: &str,
-    see: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    judge: &mut dyn FnMut(Error) -> Result<()>,
-) -> Result<()> {
+fn walk(db: &Db, name: &str, see: See<'_>, judge: &mut dyn FnMut(Error) -> Result<()>) -> Result<()> {
     // A store that never had these families, and is open for reading only, has nothing in them.
     let Some(family) = db.family(name) else { return Ok(()) };
     let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;

@@ -68,6 +68,7 @@ mod sealed;
 mod session;
 mod slice;
 mod snapshot;
+mod tables;
 mod verify;
 
 #[cfg(feature = "tokio")]
@@ -87,13 +88,15 @@ pub use sealed::Sealed;
 pub use session::Session;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
+pub use tables::TableInfo;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
+pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
-pub use waxseal_lsm::sst::CacheMetrics;
+pub use waxseal_lsm::sst::{Cache, CacheMetrics};
 pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],

@@ -34,10 +34,14 @@ const PASSES: &[(&str, &str, &str)] =
 /// Files, and folders, that may hold unsafe code, and what for.
 const FENCES: &[(&str, &str)] = &[
     ("crates/ffi/src/", "the C boundary: every function takes pointers of a caller"),
+    ("crates/leveldb/src/api/", "LevelDB's C functions"),
+    ("crates/leveldb/src/callback.rs", "comparators and filter policies of C callers"),
+    ("crates/leveldb/src/raw.rs", "bytes, texts and error pointers of C callers"),
     ("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words"),
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),
     ("crates/bench/src/engine/lmdb.rs", "heed's opening of a map"),
     ("crates/bench/src/heap.rs", "an allocator that counts"),
+    ("python/src/", "calls of the C library, which take pointers"),
 ];
 
 /// Lines of a file without its tests.

@@ -149,6 +149,7 @@ fn parts(shape: &Shape, sealer: Arc<Sealer>, system: Vec<(String, waxseal_lsm::o
         families,
         orders: vec![shape.options.order.clone()],
         chronicle: None,
+        cache: None,
     }
 }
 

@@ -344,6 +344,9 @@ static void a_pass_refuses_what_it_does_not_know(void) {
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_verify(db, NULL, NULL, &error));
     CHECK(report == NULL);
     CHECK_OK(waxseal_care_options_destroy(care));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_care_options_add_family(care, LIT("default"), &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_care_options_set_trash(care, LIT("trash"), &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_verify(db, care, &report, &error));
     end_store(db, family);
 }
 

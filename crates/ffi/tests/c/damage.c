@@ -85,8 +85,8 @@ static void a_damaged_record_is_an_error_with_its_place(void) {
     CHECK(waxseal_error_offset(error) > 10000 && waxseal_error_offset(error) < 20300);
     CHECK(waxseal_error_verdict(error) != WAXSEAL_VERDICT_NONE);
     CHECK_OK(waxseal_error_key_range(error, &smallest, &largest));
-    CHECK(smallest.len == 9 && memcmp(smallest.data, "key", 3) == 0);
-    CHECK(largest.len >= 9 && memcmp(smallest.data, largest.data, 9) <= 0);
+    CHECK(smallest.len >= 3 && memcmp(smallest.data, "key", 3) == 0);
+    CHECK(largest.len >= 3 && memcmp(smallest.data, largest.data, smallest.len < largest.len ? smallest.len : largest.len) <= 0);
     end_store(db, family);
 }
 

@@ -207,6 +207,8 @@ static void a_query_is_answered_in_pages(void) {
     CHECK_OK(waxseal_query_delete(who, query, &deleted, &error));
     CHECK_NUMBER(5, deleted);
     CHECK_OK(waxseal_query_destroy(query));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_query_set_client(query, LIT("alice"), &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_query_set_page(query, NULL, 0, 1, &error));
     CHECK_OK(waxseal_snapshot_destroy(before));
     CHECK_OK(waxseal_session_destroy(who));
     end_store(db, family);

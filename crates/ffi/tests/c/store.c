@@ -100,11 +100,19 @@ static void options_are_heard(void) {
 
 static void options_that_cannot_be_are_refused(void) {
     waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
     CHECK_OK(waxseal_options_create(&options, &error));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_compression(options, 77));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_durability(options, -1));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_reads(options, 4, 0));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_scans(options, -1, 0));
+    /* Numbers are looked at by the open, all of them. */
+    CHECK_OK(waxseal_options_set_background_threads(options, SIZE_MAX));
+    CHECK_OK(waxseal_options_set_memtable_bytes(options, SIZE_MAX));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open_memory(options, &db, &error));
+    CHECK_SAYS("background_threads", waxseal_error_message(error));
+    CHECK_SAYS("memtable_bytes", waxseal_error_message(error));
+    CHECK(db == NULL);
     CHECK_OK(waxseal_options_destroy(options));
 }
 
@@ -159,10 +167,36 @@ static void upkeep_answers(void) {
     CHECK_OK(waxseal_compact(family, &error));
     CHECK_OK(waxseal_approximate_size(family, NULL, &size, &error));
     CHECK(size > 0 && size != 77);
+    CHECK_OK(waxseal_metric(db, LIT("flushes"), &size, &error));
+    CHECK_NUMBER(1, size);
+    CHECK_OK(waxseal_metric(db, LIT("family.default.level.0.records"), &size, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_metric(db, LIT("flush"), &size, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_metric(db, LIT("\xff"), &size, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_metric(db, LIT("flushes"), NULL, &error));
+    CHECK_OK(waxseal_metrics_json(db, &text, &error));
+    CHECK_SAYS("\"flushes\":1,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
     CHECK_OK(waxseal_metrics_text(db, &text, &error));
     CHECK_SAYS("family \"default\"", (const char *)waxseal_bytes_slice(text).data);
     CHECK_OK(waxseal_bytes_destroy(text));
     end_store(db, family);
+}
+
+static void an_open_says_what_it_found(void) {
+    const char *path = fresh_path();
+    waxseal_recovery_t recovery;
+    waxseal_bytes_t *set_aside = NULL;
+    waxseal_db_t *db = opened(path, NULL);
+    memset(&recovery, 7, sizeof recovery);
+    CHECK_OK(waxseal_recovery(db, &recovery, &set_aside, &error));
+    CHECK_NUMBER(0, recovery.cut_bytes);
+    CHECK(recovery.cut_at == UINT64_MAX);
+    CHECK_NUMBER(0, recovery.acknowledged_bytes_missing);
+    CHECK_BYTES("", waxseal_bytes_slice(set_aside));
+    CHECK_OK(waxseal_bytes_destroy(set_aside));
+    CHECK_OK(waxseal_recovery(db, &recovery, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_recovery(db, NULL, NULL, &error));
+    CHECK_OK(waxseal_close(db, &error));
 }
 
 static void a_closed_store_answers_closed(void) {
@@ -225,6 +259,7 @@ int main(void) {
     RUN(a_reader_sees_and_writes_nothing);
     RUN(a_checkpoint_is_a_store);
     RUN(upkeep_answers);
+    RUN(an_open_says_what_it_found);
     RUN(a_closed_store_answers_closed);
     RUN(a_forked_child_is_refused);
     return done();

@@ -47,8 +47,18 @@ fn install(toolchain: &Toolchain, prefix: &Path, destdir: Option<&Path>) -> Resu
     succeeded(&mut command)
 }
 
-const FILES: &[&str] =
-    &["include/waxseal.h", "lib/libwaxseal.so", "lib/libwaxseal.so.0", "lib/libwaxseal.a", "lib/pkgconfig/waxseal.pc"];
+const FILES: &[&str] = &[
+    "include/waxseal.h",
+    "lib/libwaxseal.so",
+    "lib/libwaxseal.so.0",
+    "lib/libwaxseal.a",
+    "lib/pkgconfig/waxseal.pc",
+    "include/waxseal/leveldb/c.h",
+    "lib/libwaxseal_leveldb.so",
+    "lib/libwaxseal_leveldb.so.0",
+    "lib/libwaxseal_leveldb.a",
+    "lib/pkgconfig/waxseal-leveldb.pc",
+];
 
 fn is_whole(prefix: &Path) -> Result<(), String> {
     let missing: Vec<&&str> = FILES.iter().filter(|file| !prefix.join(file).exists()).collect();

@@ -8,6 +8,8 @@ pub(crate) struct Prototype {
     pub(crate) name: String,
     /// Types of its parameters, without their names.
     pub(crate) parameters: Vec<String>,
+    /// Their names.
+    pub(crate) names: Vec<String>,
     /// The comment above it.
     pub(crate) page: String,
 }
@@ -58,14 +60,17 @@ fn prototype(text: &str, page: &str) -> Option<Prototype> {
     let at = head.rfind([' ', '*'])? + 1;
     let parameters =
         parameters.split(',').map(str::trim).filter(|parameter| *parameter != "void" && !parameter.is_empty());
-    let parameters = parameters.map(|parameter| {
-        let name = parameter.rfind([' ', '*']).map_or(parameter.len(), |at| at + 1);
-        parameter[..name].trim().to_owned()
-    });
+    let (parameters, names) = parameters
+        .map(|parameter| {
+            let (kind, name) = parameter.split_at(parameter.rfind([' ', '*']).map_or(parameter.len(), |at| at + 1));
+            (kind.trim().to_owned(), name.to_owned())
+        })
+        .unzip();
     Some(Prototype {
         answer: head[..at].trim().to_owned(),
         name: head[at..].to_owned(),
-        parameters: parameters.collect(),
+        parameters,
+        names,
         page: page.to_owned(),
     })
 }

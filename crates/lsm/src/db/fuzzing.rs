@@ -192,6 +192,7 @@ impl Run {
             families,
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         }
     }
 

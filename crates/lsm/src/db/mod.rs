@@ -109,6 +109,8 @@ pub struct Parts {
     pub orders: Vec<Order>,
     /// Who writes down what the engine does; none: nobody.
     pub chronicle: Option<Arc<dyn Chronicle>>,
+    /// The block cache, which other stores may share; none: one of its own, of `Settings::cache_bytes`.
+    pub cache: Option<Arc<Cache>>,
 }
 
 impl Parts {
@@ -121,6 +123,7 @@ impl Parts {
             families: Vec::new(),
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         }
     }
 }

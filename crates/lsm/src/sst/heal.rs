@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::block::Block;
 use super::format::{Handle, check};
 use super::index::Index;
-use super::prove::Wanted;
+use super::prove::{Checks, Wanted};
 use super::remains::{Answer, Item, Remains, Site, after, nothing, remains};
 use super::table::{Outcome, Table, promised, read_framed, read_parts};
 use crate::checksum::{Role, block_seed, hash_key};
@@ -116,8 +116,8 @@ pub(super) enum Fetched {
 /// What a block was found to be.
 #[expect(clippy::large_enum_variant, reason = "lives for a moment")]
 pub(super) enum Recovered {
-    /// Whole, and what made it so if it was not at first.
-    Whole(Block, Option<Remedy>),
+    /// Whole; what made it so if it was not at first; what all of its records were found to be, where that is the same.
+    Whole(Block, Option<Remedy>, Option<Check>),
     /// Not to be made whole; what was wrong.
     Broken(Remains, Error),
 }
@@ -145,10 +145,10 @@ impl Table {
         &self,
         number: usize,
         wanted: &Wanted<'_>,
-        loaded: bool,
+        checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Outcome> {
-        match self.fetch(number, loaded)? {
+        match self.fetch(number, checks)? {
             Fetched::Whole(block) => self.look(&block, number, wanted, visit),
             Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
         }
@@ -207,10 +207,11 @@ impl Table {
         let mut number = index.find(wanted.key, &self.order);
         while number < index.len() {
             let cached = self.slots.slot(number).load_full();
-            let first = match cached.map_or_else(|| self.fetch(number, false), |block| Ok(Fetched::Whole(block)))? {
-                Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
-                Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
-            };
+            let first =
+                match cached.map_or_else(|| self.fetch(number, Checks::NONE), |block| Ok(Fetched::Whole(block)))? {
+                    Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                    Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
+                };
             let outcome = match first {
                 Ok(Outcome::Doubtful) => match self.restore(number)? {
                     Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
@@ -240,7 +241,7 @@ impl Table {
             return Ok(&self.index);
         }
         if self.spare.get().is_none() {
-            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order);
+            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order, None);
             let parts = parts.map_err(|error| error.in_family(self.watch.family(), None))?;
             if self.spare.set(parts.index).is_ok() {
                 self.watch.healed(&self.name, 0, Remedy::ReadAgain);
@@ -270,15 +271,15 @@ impl Table {
         })
     }
 
-    /// A block that is not in memory, or what is left of it. `loaded`: every record of it is checked.
+    /// A block that is not in memory, or what is left of it.
     #[cold]
-    pub(super) fn fetch(&self, number: usize, loaded: bool) -> Result<Fetched> {
+    pub(super) fn fetch(&self, number: usize, checks: Checks) -> Result<Fetched> {
         if let Some(remains) = self.wounds.find(number) {
             return Ok(Fetched::Broken(remains));
         }
         match self.read_block(number, true) {
-            Ok(block) if !(loaded && self.is_judged) || self.serves_all(&block) => {
-                Ok(Fetched::Whole(self.slots.keep(number, block)))
+            Ok(block) if !(checks.loaded && self.is_judged) || self.serves_all(&block) => {
+                Ok(Fetched::Whole(if checks.passing { Arc::new(block) } else { self.slots.keep(number, block) }))
             }
             Err(error) if !error.is_corruption() => Err(error),
             _ => {
@@ -298,7 +299,7 @@ impl Table {
         let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
         let offset = self.index.handle(number).map_or(0, |handle| handle.offset);
         match self.recover(number, &*self.keeper, TRIES, known)? {
-            Recovered::Whole(block, remedy) => {
+            Recovered::Whole(block, remedy, _) => {
                 drop(self.slots.take(number));
                 let block = self.slots.keep(number, block);
                 self.watch.healed(&self.name, offset, remedy.unwrap_or(Remedy::ReadAgain));
@@ -363,18 +364,20 @@ impl Table {
             }
             let read = read_framed(&self.name, &*self.file, handle);
             match read.map(|framed| (self.whole(&framed, handle, keeper, protection), framed)) {
-                Ok((Ok(block), _)) => return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain))),
+                Ok((Ok((block, check)), _)) => {
+                    return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
+                }
                 Ok((Err(found), framed)) => (bytes, error) = (framed, Some(found)),
                 // What was read before says more than a device that does not answer now.
                 Err(found) => error = error.or(Some(found)),
             }
         }
         if tries > 0 && !bytes.is_empty() && self.correct(&mut bytes, handle, keeper, protection) {
-            let block = match is_confirmed() {
+            let (block, check) = match is_confirmed() {
                 true => self.whole(&bytes, handle, keeper, protection)?,
-                false => self.load(bytes, handle, true)?,
+                false => (self.load(bytes, handle, true)?, None),
             };
-            return Ok(Recovered::Whole(block, Some(Remedy::Corrected)));
+            return Ok(Recovered::Whole(block, Some(Remedy::Corrected), check));
         }
         let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
         let error = error.in_file(&self.name, handle.offset);
@@ -384,14 +387,25 @@ impl Table {
         Ok(Recovered::Broken(left, error))
     }
 
-    /// The block, if its sum fits, it reads as it should and every record of it may be given out.
-    fn whole(&self, framed: &[u8], handle: &Handle, keeper: &dyn Companions, protection: Protection) -> Result<Block> {
+    /// The block, if its sum fits, it reads as it should and every record of it may be given out; and what all of them are, where that is
+    /// the same.
+    fn whole(
+        &self,
+        framed: &[u8],
+        handle: &Handle,
+        keeper: &dyn Companions,
+        protection: Protection,
+    ) -> Result<(Block, Option<Check>)> {
         let block = self.load(framed.to_vec(), handle, true)?;
+        let (mut first, mut same) = (None, true);
         block.each(&mut Vec::new(), |record| match keeper.verify(record, hash_key(record.key), protection) {
-            check if check.serves() => Ok(()),
+            check if check.serves() => {
+                same &= *first.get_or_insert(check) == check;
+                Ok(())
+            }
             check => Err(mismatch(record, check)),
         })?;
-        Ok(block)
+        Ok((block, first.filter(|_| same)))
     }
 
     /// Lets the keeper correct a block; every record of it must be confirmed by its seal.

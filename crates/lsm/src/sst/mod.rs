@@ -24,6 +24,7 @@ mod format;
 pub mod fuzzing;
 mod heal;
 mod index;
+mod policed;
 mod properties;
 mod prove;
 mod rebuild;

@@ -11,12 +11,8 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
-use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{
-    Build, Check, Chronicle, Collector, Companions, Deed, Draft, DropReason, Emitted, Emitting, Protection, Rows,
-    TableFact, Work,
-};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, TableFact, Work};
 
 /// The system family that lines become rows of.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
@@ -52,40 +48,102 @@ impl Chronicle for Scribe {
 
 /// All lines by number, those that are rows too.
 pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
+    lines_behind(db, 0)
+}
+
+/// The lines behind a number.
+fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
     let held = db.chronicle();
     let family = db.family(LINES.0).expect("the family of lines");
     let mut lines = BTreeMap::new();
-    let mut cursor = db.cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+    let start = Bound::Excluded(format!("{last:020}").into_bytes());
+    let mut cursor = db.cursor(&family, At::Latest, (start, Bound::Unbounded))?;
     cursor.first()?;
     while cursor.valid() {
         let number = String::from_utf8_lossy(cursor.key()).parse().expect("a number");
         lines.insert(number, String::from_utf8_lossy(cursor.value()).into_owned());
         cursor.next()?;
     }
-    lines.extend(held.into_iter().map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())));
+    let held = held.into_iter().filter(|(number, _)| *number > last);
+    lines.extend(held.map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())));
     Ok(lines)
+}
+
+/// Up to a line that was durable when it was met, the tables that lines add up to.
+#[derive(Clone, Default)]
+pub(crate) struct Told {
+    last: u64,
+    tables: BTreeSet<String>,
+    /// How often it was gone on from here.
+    times: u64,
+}
+
+/// Checks in a row that go on from the one before; then all lines are looked at again.
+const GO_ON: u64 = 12;
+
+impl Told {
+    /// What the lines behind add; or what is wrong with them.
+    fn add(&mut self, lines: &BTreeMap<u64, String>) -> std::result::Result<(), String> {
+        for (number, line) in lines {
+            self.last += 1;
+            if *number != self.last {
+                return Err(format!("lines are missing: {:?}", lines.keys()));
+            }
+            for table in line.split(' ') {
+                let fits = match table.split_at_checked(1) {
+                    Some(("-", uid)) => self.tables.remove(uid),
+                    Some(("+", uid)) => self.tables.insert(uid.to_owned()),
+                    _ => true,
+                };
+                if !fits {
+                    return Err(format!("{line:?} takes a table that is not there, or adds one twice"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines add up to the tables that there are. Mostly only those behind the last check are looked at.
+    pub(crate) fn check(&mut self, db: &Db, at: &str) -> Result<()> {
+        self.times += 1;
+        if self.times.is_multiple_of(GO_ON) {
+            self.forget();
+        }
+        let mut all = self.clone();
+        let lines = lines_behind(db, self.last)?;
+        let mut found = BTreeSet::new();
+        for family in db.families() {
+            found.extend(db.tables(&family)?.iter().map(|table| format!("{:?}", table.meta().uid)));
+        }
+        let outcome = all.add(&lines).and_then(|()| match all.tables == found {
+            true => Ok(()),
+            false => Err(format!("the lines tell of {:?}, and there are {found:?}: {lines:#?}", all.tables)),
+        });
+        match outcome {
+            Ok(()) => {
+                // What the manifest still holds may go with a crash.
+                let first_held = db.chronicle().first().map_or(0, |(number, _)| *number);
+                let kept = lines.into_iter().take_while(|(number, _)| *number < first_held).collect();
+                self.add(&kept).unwrap_or_else(|what| panic!("{at}: {what}"));
+                Ok(())
+            }
+            Err(_) if self.last > 0 => {
+                self.forget();
+                self.check(db, at)
+            }
+            Err(what) => panic!("{at}: {what}"),
+        }
+    }
+
+    /// The next check looks at all lines.
+    pub(crate) fn forget(&mut self) {
+        *self = Told { times: self.times, ..Told::default() };
+    }
 }
 
 /// The lines add up to the tables that there are.
 pub(crate) fn check_lines(db: &Db, at: &str) -> Result<()> {
-    let lines = lines(db)?;
-    assert!(lines.keys().copied().eq(1..=lines.len() as u64), "{at}: lines are missing: {:?}", lines.keys());
-    let mut told = BTreeSet::new();
-    for line in lines.values() {
-        for table in line.split(' ') {
-            match table.split_at_checked(1) {
-                Some(("-", uid)) => assert!(told.remove(uid), "{at}: {line:?} takes a table that is not there"),
-                Some(("+", uid)) => assert!(told.insert(uid.to_owned()), "{at}: {line:?} adds a table twice"),
-                _ => {}
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    for family in db.families() {
-        found.extend(db.tables(&family)?.iter().map(|table| format!("{:?}", table.meta().uid)));
-    }
-    assert_eq!(told, found, "{at}: the tables that the lines tell of, and those that are there: {lines:#?}");
-    Ok(())
+    Told::default().check(db, at)
 }
 
 /// A keeper that retains some versions, whatever it keeps else.
@@ -100,58 +158,10 @@ pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
 }
 
 impl Companions for Retaining {
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&*self.0)
+    }
     fn retains(&self, record: &Record<'_>) -> bool {
         retains(record.kind, record.key, record.value)
-    }
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_write(draft, out)
-    }
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        self.0.bind(companion, old, new);
-    }
-    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        self.0.rekey(companion, old_key, new_key);
-    }
-    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        self.0.on_build(record, source, out)
-    }
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_merge(inputs, result, out)
-    }
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        self.0.on_drop(record, reason);
-    }
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        self.0.verify(record, key_hash, source)
-    }
-    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        self.0.expired(record, now)
-    }
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.0.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.0.collector()
-    }
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.0.emit(family, record, rows)
-    }
-    fn protection(&self) -> Protection {
-        self.0.protection()
-    }
-    fn algorithm(&self) -> u64 {
-        self.0.algorithm()
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        self.0.descriptors()
-    }
-    fn has_rows(&self) -> bool {
-        self.0.has_rows()
-    }
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
-        self.0.rows(family, order)
-    }
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.0.correct(block, seed, confirm)
     }
 }

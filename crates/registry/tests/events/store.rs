@@ -222,6 +222,7 @@ pub(crate) fn open_without_chronicle(sim: &SimFs) -> Result<Db> {
         families: vec![("default".to_owned(), options("default"))],
         orders: vec![Order::custom(Arc::new(Backwards))],
         chronicle: None,
+        cache: None,
     };
     Db::open(Path::new(DIR), settings(DEFERRED), parts)
 }
@@ -239,6 +240,7 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         families,
         orders: vec![Order::custom(Arc::new(Backwards))],
         chronicle: Some(prepared.chronicle.clone()),
+        cache: None,
     };
     let db = Db::open(Path::new(DIR), settings(config), parts)?;
     let registrar = prepared.attach(db.clone(), sealer)?;
