@@ -8,7 +8,10 @@
     reason = "chores read the tree and start programs; they are no part of the engine"
 )]
 
+mod header;
+mod install;
 mod plain_node;
+mod python;
 mod source;
 mod test;
 mod tidy;
@@ -19,6 +22,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [rust|c|python] [--quick]   runs the tests; the last line is `N passed, N failed`
 cargo xtask plain-node DIR                   builds a node of an older make, from history, into DIR
+cargo xtask header [--check]                 makes crates/ffi/include/waxseal.h, or says whether it is current
+cargo xtask install --prefix DIR [--destdir DIR] [--profile NAME]
+                                             puts the C library, its header and its pkg-config file below DIR
 cargo xtask tidy                             checks imports, floors, fences, sizes, words and licences";
 
 fn main() -> ExitCode {
@@ -27,6 +33,12 @@ fn main() -> ExitCode {
     match words.split_first() {
         Some((&"test", rest)) => match test::Choice::parse(rest) {
             Some(choice) => test::run(&root(), choice),
+            None => usage(),
+        },
+        Some((&"header", [])) => header::run(&root(), false),
+        Some((&"header", ["--check"])) => header::run(&root(), true),
+        Some((&"install", rest)) => match install::Place::parse(rest) {
+            Some(place) => install::run(&root(), &place),
             None => usage(),
         },
         Some((&"plain-node", [into])) => plain_node::run(&root(), Path::new(into)),

@@ -20,6 +20,8 @@ enum Face {
 enum Program {
     Cargo,
     Python,
+    /// The Python of an environment in which the package is installed, with this backend.
+    Package(&'static str),
 }
 
 /// One program that runs tests.
@@ -38,7 +40,31 @@ const RUNS: &[Run] = &[
         face: Face::Rust,
         name: "workspace",
         program: Program::Cargo,
-        arguments: &["test", "--workspace", "--locked", "--no-fail-fast"],
+        arguments: &[
+            "test",
+            "--workspace",
+            "--exclude",
+            "waxseal-ffi",
+            "--exclude",
+            "waxseal-leveldb",
+            "--locked",
+            "--no-fail-fast",
+        ],
+        needs: None,
+    },
+    // The C library, and C programs that use it: it builds what they link with, and counts theirs.
+    Run {
+        face: Face::C,
+        name: "the C library",
+        program: Program::Cargo,
+        arguments: &["test", "-p", "waxseal-ffi", "--locked", "--no-fail-fast"],
+        needs: None,
+    },
+    Run {
+        face: Face::C,
+        name: "LevelDB's C API",
+        program: Program::Cargo,
+        arguments: &["test", "-p", "waxseal-leveldb", "--locked", "--no-fail-fast"],
         needs: None,
     },
     // Planted bugs are compiled in by a feature, so they get a build of their own.
@@ -120,10 +146,25 @@ const RUNS: &[Run] = &[
         arguments: &["-B", "-m", "unittest", "discover", "--start-directory", "tests/reader"],
         needs: Some(("tests/reader", "test_")),
     },
+    Run {
+        face: Face::Python,
+        name: "the Python package",
+        program: Program::Package("native"),
+        arguments: PYTEST,
+        needs: None,
+    },
+    // The same tests by a second route to the C library.
+    Run {
+        face: Face::Python,
+        name: "the Python package on ctypes",
+        program: Program::Package("ctypes"),
+        arguments: PYTEST,
+        needs: None,
+    },
 ];
 
-/// Faces that have no tests of their own yet.
-const NOTHING_YET: &[(Face, &str)] = &[(Face::C, "the C face"), (Face::Python, "the Python face")];
+/// Tests of the Python package, away from its sources, so that the installed one is tested.
+const PYTEST: &[&str] = &["-I", "-m", "pytest", "--quiet", "--config-file", "python/pyproject.toml", "python/tests"];
 
 /// Tests that sweep or draw many cases take fewer when this variable is set.
 const QUICK: &str = "WAXSEAL_QUICK";
@@ -184,9 +225,6 @@ pub(crate) fn run(root: &Path, choice: Choice) -> ExitCode {
         sum.passed += tally.passed;
         sum.failed += tally.failed;
     }
-    for (_, name) in NOTHING_YET.iter().filter(|(face, _)| choice.wants(*face)) {
-        println!("{name}: nothing yet");
-    }
     for (name, time) in times {
         println!("{name}: {:.1} s", time.as_secs_f64());
     }
@@ -199,22 +237,34 @@ fn execute(root: &Path, run: &Run, quick: bool) -> Option<Tally> {
     println!("== {}", run.name);
     let program = match run.program {
         Program::Cargo => crate::cargo(),
-        Program::Python => match python() {
+        Program::Python => match python(FORMAT_READER, "sys") {
             Some(program) => program,
-            None => {
-                println!("{}: skipped, there is no Python 3.9 or newer here", run.name);
-                return None;
-            }
+            None => return skipped(run.name, FORMAT_READER),
         },
+        Program::Package(_) => {
+            let Some(python) = python(crate::python::OLDEST, "sys, venv, ensurepip") else {
+                return skipped(run.name, crate::python::OLDEST);
+            };
+            match crate::python::environment(root, &python) {
+                Ok(program) => program.to_string_lossy().into_owned(),
+                Err(what) => {
+                    println!("{}: {what}", run.name);
+                    return Some(Tally { passed: 0, failed: 1 });
+                }
+            }
+        }
     };
     let mut command = Command::new(program);
     command.args(run.arguments).current_dir(root);
     if quick {
         command.env(QUICK, "1");
     }
-    // cargo test counts on standard output, unittest on standard error; the other stream is passed through.
+    if let Program::Package(backend) = run.program {
+        command.env("WAXSEAL_BACKEND", backend);
+    }
+    // cargo test and pytest count on standard output, unittest on standard error; the other stream is passed through.
     match run.program {
-        Program::Cargo => command.stdout(Stdio::piped()),
+        Program::Cargo | Program::Package(_) => command.stdout(Stdio::piped()),
         Program::Python => command.stderr(Stdio::piped()),
     };
     let mut child = match command.spawn() {
@@ -251,6 +301,9 @@ fn listen(stream: impl Read, out: &mut impl Write) -> Tally {
         if let Some(found) = count_cargo(&line) {
             tally.passed += found.passed;
             tally.failed += found.failed;
+        } else if let Some(found) = count_pytest(&line) {
+            tally.passed += found.passed;
+            tally.failed += found.failed;
         } else if let Some(count) = words_after(&line, "Ran ").first().and_then(|word| word.parse().ok()) {
             ran = count;
         } else if let Some(found) = count_unittest(&line, ran) {
@@ -270,6 +323,26 @@ fn count_cargo(line: &str) -> Option<Tally> {
         words.get(at.checked_sub(1)?)?.parse().ok()
     };
     Some(Tally { passed: before("passed")?, failed: before("failed")? })
+}
+
+/// `1 failed, 12 passed, 2 skipped, 1 error in 3.45s`, perhaps with a time in brackets behind it.
+fn count_pytest(line: &str) -> Option<Tally> {
+    let (counts, time) = line.trim().split_once(" in ")?;
+    if !time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().is_ok_and(f64::is_finite) {
+        return None;
+    }
+    let mut tally = Tally::default();
+    for part in counts.split(", ") {
+        let (number, name) = part.split_once(' ')?;
+        let number: u64 = number.parse().ok()?;
+        match name {
+            "passed" | "xfailed" => tally.passed += number,
+            "failed" | "xpassed" | "error" | "errors" => tally.failed += number,
+            "skipped" | "deselected" | "warning" | "warnings" => {}
+            _ => return None,
+        }
+    }
+    Some(tally)
 }
 
 /// `OK`, `OK (skipped=1)` or `FAILED (failures=1, errors=2)`, after `Ran 20 tests`.
@@ -294,12 +367,21 @@ fn words_after<'a>(line: &'a str, start: &str) -> Vec<&'a str> {
     line.strip_prefix(start).map_or_else(Vec::new, |rest| rest.split_whitespace().collect())
 }
 
-/// A Python that is new enough, by the name it answers to.
-fn python() -> Option<String> {
-    let new_enough = "import sys; sys.exit(sys.version_info < (3, 9))";
+/// The oldest Python that runs the reader of the format.
+const FORMAT_READER: (u32, u32) = (3, 9);
+
+/// Says what is skipped, in one line.
+fn skipped(name: &str, (major, minor): (u32, u32)) -> Option<Tally> {
+    println!("{name}: skipped, there is no whole Python {major}.{minor} or newer here");
+    None
+}
+
+/// A Python that is new enough and has these modules, by the name it answers to.
+fn python((major, minor): (u32, u32), modules: &str) -> Option<String> {
+    let new_enough = format!("import {modules}; sys.exit(sys.version_info < ({major}, {minor}))");
     ["python3", "python"].into_iter().map(str::to_owned).find(|name| {
         let mut command = Command::new(name);
-        command.args(["-c", new_enough]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-c", &new_enough]).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     })
 }
@@ -334,6 +416,15 @@ mod tests {
         assert_eq!(count(log), Tally { passed: 14, failed: 3 });
         assert_eq!(count("Ran 20 tests in 0.9s\n\nOK (skipped=1)\n"), Tally { passed: 19, failed: 0 });
         assert_eq!(count("Ran 1 test in 0.9s\n\nOK\n"), Tally { passed: 1, failed: 0 });
+    }
+
+    #[test]
+    fn results_of_pytest_are_counted() {
+        assert_eq!(count("134 passed, 2 skipped in 47.19s\n"), Tally { passed: 134, failed: 0 });
+        assert_eq!(count("1 failed, 3 passed, 2 errors in 67.01s (0:01:07)\n"), Tally { passed: 3, failed: 3 });
+        assert_eq!(count("no tests ran in 0.01s\n"), Tally::default());
+        assert_eq!(count_pytest("3 passed in the end"), None);
+        assert_eq!(count_pytest("seen 3 times in 2s"), None);
     }
 
     #[test]

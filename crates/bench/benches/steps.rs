@@ -52,6 +52,7 @@ fn table(count: u64, first: u64, stride: u64) -> Arc<Table> {
         block_bytes: 4096,
         restart_interval: 16,
         filter_bits: 10,
+        filter_policy: None,
         compression: Compression::None,
         base_seqno: 1,
         seal_column: false,

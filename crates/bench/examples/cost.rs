@@ -2,8 +2,9 @@
 //!
 //! `cost OPERATION COUNT DIR [plain]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
 //! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
-//! is what the store costs. `engine` and `registrar` are puts below the face, on a store with a registry in which nothing is
-//! registered: through the engine's own commit, and through the registrar's (for `scripts/gate_cost.sh`).
+//! is what the store costs. `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the
+//! engine's own commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
+//! `scripts/gate_cost.sh`).
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,8 +18,9 @@ use waxseal_lsm::db::{Family, Parts};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Registrar, Setup};
+use waxseal_registry::{Mode, Operation, Options, Registrar, Scope, Setup, Target, Verb};
 
 /// Many times what the simulated caches hold, and little enough for valgrind.
 const RECORDS: u64 = 20_000;
@@ -29,13 +31,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor|engine|registrar COUNT DIR [plain]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor|engine|registrar|watched COUNT DIR [plain]"
         );
         return ExitCode::from(2);
     };
-    if let "engine" | "registrar" = operation.as_str() {
-        let is_engine = operation == "engine";
-        return match count.parse().map_err(Into::into).and_then(|count| below(is_engine, count, Path::new(dir))) {
+    if let "engine" | "registrar" | "watched" = operation.as_str() {
+        return match count.parse().map_err(Into::into).and_then(|count| below(operation, count, Path::new(dir))) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("cost: {error}");
@@ -88,7 +89,7 @@ struct Below {
     batch: Batch,
 }
 
-fn below(is_engine: bool, count: u64, dir: &Path) -> Outcome {
+fn below(operation: &str, count: u64, dir: &Path) -> Outcome {
     // The same random numbers for both, so that they do the same.
     let env = Env { random: Arc::new(SeededRandom::new(1)), ..Env::real() };
     let prepared = Registrar::prepare(Setup::new(&env));
@@ -111,12 +112,17 @@ fn below(is_engine: bool, count: u64, dir: &Path) -> Outcome {
     for i in 0..RECORDS / 10 {
         store.through_the_engine(keys.written(i), values.value())?;
     }
+    if operation == "watched" {
+        let options = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
+        store.registrar.register(&Target::family("default"), Some(Operation::ROW_UPDATE), Some(options), None)?;
+    }
     let mut random = Random::new(7);
     for _ in 0..count {
         let (key, value) = (keys.written(random.below(RECORDS)), values.value());
-        match is_engine {
-            true => store.through_the_engine(key, value)?,
-            false => store.through_the_registrar(key, value)?,
+        match operation {
+            "engine" => store.through_the_engine(key, value)?,
+            "registrar" => store.through_the_registrar(key, value)?,
+            _ => store.through_the_hooks(key, value)?,
         }
     }
     std::mem::forget(store);
@@ -136,6 +142,12 @@ impl Below {
         self.batch.clear();
         self.batch.push(self.family.id(), Kind::Put, key, value, self.db.companions())?;
         self.registrar.commit(&mut self.batch, Durability::Os, None, &[]).map(drop)
+    }
+
+    #[inline(never)]
+    fn through_the_hooks(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
+        let draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        self.registrar.commit_one(draft, None, Durability::Os, None, Verb::Update).map(drop)
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
 //! run      flip     killloop   one step after the other | one bit flipped in a copy | one process killed
-//! metahive            wasef    the claims about seals | about registry and log, an experiment each
+//! metahive    wasef    tasks   the claims about seals | about registry and log | about async code, an experiment each
 //! experiment  rounds  node  content    a size, a directory, lines | sides in turn | a store without a face | records
 //!    \       |        /
 //!        engine                one small trait, one adapter a store
@@ -33,6 +33,7 @@ pub mod peers;
 mod rounds;
 pub mod run;
 pub mod stats;
+pub mod tasks;
 pub mod wasef;
 pub mod workload;
 

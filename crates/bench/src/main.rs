@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use waxseal_bench::engine::{Name, Settings};
 use waxseal_bench::run::{Plan, Step, run};
-use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, wasef};
+use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, tasks, wasef};
 
 #[global_allocator]
 static ALLOCATOR: heap::Watched = heap::Watched;
@@ -32,6 +32,8 @@ enum Experiment {
     Metahive(metahive::Line),
     /// The claims about registry and log, one by one, beside the paper's.
     Wasef(wasef::Line),
+    /// A thousand tasks that write durably, and what a cached read costs a task.
+    Async(tasks::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
     #[command(hide = true)]
     FlipFill(flip::FillLine),
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Experiment::Killloop(line) => killloop::killloop(&line),
         Experiment::Metahive(line) => metahive::metahive(&line),
         Experiment::Wasef(line) => wasef::wasef(&line),
+        Experiment::Async(line) => tasks::tasks(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
         Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),

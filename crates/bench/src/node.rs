@@ -79,6 +79,7 @@ impl Node {
             families: vec![("default".to_owned(), shape.options.clone())],
             orders: vec![shape.options.order.clone()],
             chronicle: None,
+            cache: None,
         };
         let db = Db::open(dir, shape.settings.clone(), parts)?;
         let family = db.family("default").ok_or_else(waxseal_lsm::error::Error::closed)?;

@@ -75,7 +75,11 @@ pub(crate) enum Verb {
         format: Option<Format>,
     },
     /// Print the store's counters and sizes.
-    Stats,
+    Stats {
+        /// The store's own families too; else only those of them that are damaged.
+        #[arg(long)]
+        all: bool,
+    },
     /// Print how the levels of the family look.
     Levels,
     /// Rewrite the family's tables until nothing deleted or overwritten takes space.

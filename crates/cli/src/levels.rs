@@ -15,11 +15,18 @@ use crate::text;
 /// Fences that are printed; with --json all are.
 const PRINTED_FENCES: usize = 20;
 
-pub(crate) fn stats(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+/// The store's own families are shown if somebody asks, or if something is wrong with them.
+pub(crate) fn stats(args: &Args, all: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    let (metrics, recovery) = (db.metrics(), db.recovery());
+    let (mut metrics, recovery) = (db.metrics(), db.recovery());
+    let damage = damage_of(&db)?;
+    if !all {
+        let users: Vec<String> = db.column_families().iter().map(|cf| cf.name().to_owned()).collect();
+        let is_hit = |name: &str| damage.iter().any(|damage| damage.family == name && damage.is_any());
+        metrics.families.retain(|family| users.contains(&family.name) || is_hit(&family.name));
+    }
     output.line(metrics.to_string().trim_end())?;
-    let damage = damage_of(&db, output)?;
+    print_damage(&damage, output)?;
     let families: Value = metrics
         .families
         .iter()
@@ -57,14 +64,24 @@ struct Damage {
     barred: Vec<u64>,
 }
 
-/// The damage that the store remembers, and a line on it; the first fences are named.
-fn damage_of(db: &Db, output: &mut Output) -> Result<Vec<Damage>, Failure> {
+impl Damage {
+    fn is_any(&self) -> bool {
+        !(self.fences.is_empty() && self.barred.is_empty())
+    }
+}
+
+/// The damage that the store remembers, of all families.
+fn damage_of(db: &Db) -> Result<Vec<Damage>, Failure> {
     let names: Vec<String> = db.metrics().families.into_iter().map(|family| family.name).collect();
     let families: Vec<ColumnFamily> = names.iter().filter_map(|name| find_family(db, name)).collect();
     let damage = families
         .iter()
         .map(|cf| Ok(Damage { family: cf.name().to_owned(), fences: cf.fences()?, barred: cf.barred_tables()? }));
-    let damage = damage.collect::<waxseal::Result<Vec<_>>>()?;
+    Ok(damage.collect::<waxseal::Result<Vec<_>>>()?)
+}
+
+/// A line on damage; the first fences are named.
+fn print_damage(damage: &[Damage], output: &mut Output) -> Result<(), Failure> {
     let fences: usize = damage.iter().map(|damage| damage.fences.len()).sum();
     let barred: usize = damage.iter().map(|damage| damage.barred.len()).sum();
     output.line(format!(
@@ -80,7 +97,7 @@ fn damage_of(db: &Db, output: &mut Output) -> Result<Vec<Damage>, Failure> {
             damage.family, fence.file, fence.offset
         ))?;
     }
-    Ok(damage)
+    Ok(())
 }
 
 fn fences_json(damage: &Damage, output: &Output) -> Value {

@@ -70,7 +70,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             Format::Dir => tree::dump(args, dest, output),
             format => rows::dump(args, dest, format, output),
         },
-        Verb::Stats => levels::stats(args, output),
+        Verb::Stats { all } => levels::stats(args, *all, output),
         Verb::Levels => levels::levels(args, output),
         Verb::Compact => levels::compact(args, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),

@@ -9,7 +9,7 @@
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, order, cursor, codec, checksum, header, names, options, policy, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -35,6 +35,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod planted;
+pub mod policy;
 pub mod read;
 pub mod record;
 #[cfg(test)]

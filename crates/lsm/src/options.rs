@@ -1,8 +1,11 @@
 //! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
+use crate::policy::FilterPolicy;
 
 /// 1,024 bytes.
 pub const KIB: usize = 1024;
@@ -61,6 +64,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
+    /// Whether a store that is there already is refused. Default false.
+    pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
     pub accept_loss: bool,
     /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
@@ -82,6 +87,7 @@ impl Default for Settings {
             background_threads: 1,
             durability: Durability::Os,
             create_if_missing: true,
+            error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,
             chronicle_lines: 4096,
@@ -94,11 +100,11 @@ impl Settings {
     pub fn validate(&self) -> Result<()> {
         let pages = |bytes: u64, least: u64| bytes.is_multiple_of(4096) && bytes >= least;
         let checks = [
-            (self.memtable_bytes >= 4 * KIB, "memtable_bytes must be at least 4 KiB"),
+            ((4 * KIB..=MIB * MIB).contains(&self.memtable_bytes), "memtable_bytes must lie between 4 KiB and 1 TiB"),
             (pages(self.segment_bytes, 16 * KIB as u64), "segment_bytes must be a multiple of 4096, at least 16 KiB"),
             (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
             (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
-            (self.background_threads >= 1, "background_threads must be at least 1"),
+            ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
         ];
         faults(&checks)
     }
@@ -149,6 +155,21 @@ pub enum Verify {
     Always,
 }
 
+/// How one read is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What it checks.
+    pub verify: Verify,
+    /// Whether blocks that it loads stay in the cache. False is for reads that come by once.
+    pub fill_cache: bool,
+}
+
+impl From<Verify> for Reading {
+    fn from(verify: Verify) -> Reading {
+        Reading { verify, fill_cache: true }
+    }
+}
+
 /// Settings of one column family.
 #[derive(Clone, Debug)]
 pub struct CfOptions {
@@ -160,6 +181,9 @@ pub struct CfOptions {
     pub restart_interval: usize,
     /// Filter bits per key, 0 (no filter) to 32. Default 10: about one false positive in a hundred.
     pub filter_bits: usize,
+    /// Makes and asks the filters of new tables in the place of the engine's own. Not kept in the store; its name is kept in each
+    /// table, and a table whose name is another is read without. Default none.
+    pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
     pub compression: Compression,
     /// Target size of a table, in bytes. Default 64 MiB.
@@ -192,6 +216,7 @@ impl Default for CfOptions {
             block_bytes: 4 * KIB,
             restart_interval: 16,
             filter_bits: 10,
+            filter_policy: None,
             compression: Compression::default(),
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,

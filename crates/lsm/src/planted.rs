@@ -21,6 +21,13 @@ pub enum Bug {
     SessionRowLate,
     ClockForgetsRestart,
     OldValueOfOwnBatchMissed,
+    QuarantineNotTold,
+    QuarantineNotMadeUp,
+    SessionNumberGivenAgain,
+    DamagedSessionStopsFlush,
+    HiddenValueExpires,
+    OldValueReadTooEarly,
+    OldValueBeyondItsTime,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -141,7 +148,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 9] = [
+    pub const OF_REGISTRY: [Bug; 16] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -151,6 +158,13 @@ impl Bug {
         Bug::SessionRowLate,
         Bug::ClockForgetsRestart,
         Bug::OldValueOfOwnBatchMissed,
+        Bug::QuarantineNotTold,
+        Bug::QuarantineNotMadeUp,
+        Bug::SessionNumberGivenAgain,
+        Bug::DamagedSessionStopsFlush,
+        Bug::HiddenValueExpires,
+        Bug::OldValueReadTooEarly,
+        Bug::OldValueBeyondItsTime,
     ];
 }
 

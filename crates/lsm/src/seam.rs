@@ -436,6 +436,30 @@ pub struct Work<'a> {
     pub nanos: u64,
 }
 
+/// What is kept out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld<'a> {
+    /// A barred table: no compaction works on it. One that a repair replaces ends whether or not it was barred.
+    Table(TableFact),
+    /// A fence, by its number: what lies in its span is not read.
+    Span(u64, &'a Fence),
+}
+
+/// Something comes to be kept out of reach, or is so no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quarantine<'a> {
+    /// The family's name.
+    pub family: &'a str,
+    /// Which table or span of it.
+    pub what: Withheld<'a>,
+    /// From now on; else no longer.
+    pub begins: bool,
+    /// What was done: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`.
+    pub how: &'static str,
+    /// The last seqno that readers saw when it was.
+    pub seqno: Seqno,
+}
+
 /// Writes down what the engine does, one line a work. The lines stand in the manifest; the oldest become rows of a family in time.
 /// All calls may come from any thread, and none may wait for a commit.
 pub trait Chronicle: Send + Sync {
@@ -448,6 +472,11 @@ pub trait Chronicle: Send + Sync {
     /// companions; the keeper makes those. Their seqnos are not above that of the work. A line may give none. Called again for the same
     /// lines if the flush fails.
     fn rows(&self, lines: &[(u64, Arc<[u8]>)]) -> Vec<Emitted>;
+    /// A row that tells of a quarantine, for the edit that makes it true; without companions, and with its seqno. If rows cannot be
+    /// written the edit goes without: nothing that is damaged stays in reach for that.
+    fn quarantined(&self, _quarantine: &Quarantine<'_>) -> Option<Emitted> {
+        None
+    }
 }
 
 /// A longer line is not kept.

@@ -86,6 +86,7 @@ fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
         block_bytes: 4096,
         restart_interval: 16,
         filter_bits: 10,
+        filter_policy: None,
         compression: Compression::None,
         base_seqno: 1,
         seal_column: false,

@@ -105,6 +105,20 @@ impl Stamp {
 
     /// Appends the stamp, as a companion, of a record whose key has this `checksum::hash`.
     pub fn put(&self, key_hash: u64, out: &mut Vec<u8>) {
+        let flags = self.flags();
+        if flags >= 0x80 || self.session >= 0x80 {
+            return self.put_long(key_hash, out);
+        }
+        // Nearly all are as short as can be: put together where nothing has to grow.
+        let mut room = [0; 2 + LEAST_BYTES];
+        [room[0], room[1], room[2], room[11]] = [STAMP, LEAST_BYTES as u8, flags as u8, self.session as u8];
+        room[3..11].copy_from_slice(&self.time.to_le_bytes());
+        let check = check_of(&room[2..12], key_hash);
+        room[12..].copy_from_slice(&check);
+        out.extend_from_slice(&room);
+    }
+
+    fn put_long(&self, key_hash: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&[STAMP, 0]);
         let start = out.len();
         put_varint(out, self.flags());

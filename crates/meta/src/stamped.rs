@@ -58,12 +58,15 @@ impl Sealer {
     /// Adds an operation with its stamp, and with the seal that the caller was given, if it was. Errors: as those of `Batch::push_given`
     /// and of `push_sealed_given`; the batch is then as it was.
     pub fn push_stamped(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>, stamp: &Stamp) -> Result<()> {
+        if draft.key_hash.is_none() {
+            let draft = Draft { key_hash: Some(draft.hashed_key()), ..*draft };
+            return self.push_stamped(batch, &draft, seal, stamp);
+        }
         let key_hash = draft.hashed_key();
-        let draft = Draft { key_hash: Some(key_hash), ..*draft };
         batch.push_by(draft.family, draft.kind, draft.key, draft.value, |out| {
             match seal {
-                None => self.on_write(&draft, out)?,
-                Some(seal) => self.accompany_sealed(&draft, seal, out)?,
+                None => self.on_write(draft, out)?,
+                Some(seal) => self.accompany_sealed(draft, seal, out)?,
             }
             stamp.put(key_hash, out);
             Ok(())

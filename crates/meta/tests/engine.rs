@@ -76,6 +76,7 @@ impl World {
             families: vec![("default".to_owned(), options)],
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").unwrap();

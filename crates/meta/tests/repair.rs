@@ -50,6 +50,7 @@ fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
         families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
         orders: Vec::new(),
         chronicle: None,
+        cache: None,
     }
 }
 
@@ -774,6 +775,7 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
         block_bytes: options.block_bytes,
         restart_interval: options.restart_interval,
         filter_bits: options.filter_bits,
+        filter_policy: None,
         compression: options.compression,
         base_seqno: meta.least_seqno,
         seal_column: options.seals.is_column(options.compression),

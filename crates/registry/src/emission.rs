@@ -6,8 +6,12 @@
 use std::time::Duration;
 
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::record::{Kind, Seqno};
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_meta::Seal;
+use waxseal_meta::beside::{Beside, may_have_entries};
+use waxseal_meta::builtin::Expiry;
+use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{self, Stamp, Verb, Via};
 
 use crate::clock::Time;
@@ -15,7 +19,7 @@ use crate::event::Event;
 use crate::key::LogKey;
 use crate::operation::Operation;
 use crate::payload::{Field, Image, Payload};
-use crate::registration::{Options, Registration, Values};
+use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
 use crate::target::{MAX_PATH_BYTES, Target};
 
@@ -23,6 +27,8 @@ use crate::target::{MAX_PATH_BYTES, Target};
 pub(crate) const OLD_VALUE: u64 = 0;
 /// The old value is wanted as its seal.
 pub(crate) const OLD_SEAL: u64 = 1;
+
+const MICROS_IN_SECOND: u64 = 1_000_000;
 
 /// The operation that a verb means for a row.
 pub(crate) fn operation_of(verb: Verb) -> Operation {
@@ -33,11 +39,20 @@ pub(crate) fn operation_of(verb: Verb) -> Operation {
     }
 }
 
-/// The stamp of an operation that a registration watches.
-pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool, time: Time, session: u64) -> Stamp {
-    let Options { values, retention, history, .. } = registration.options;
-    Stamp {
-        verb,
+/// What a registration means for a write, made ready.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) mode: Mode,
+    /// The old value is read before.
+    pub(crate) reads: bool,
+    /// The stamp, but for verb, time and session.
+    pub(crate) stamp: Stamp,
+}
+
+/// What a registration means for the writes that it watches.
+pub(crate) fn plan_of(registration: &Registration) -> Plan {
+    let Options { mode, values, retention, history, .. } = registration.options;
+    let stamp = Stamp {
         values: match values {
             Values::None => stamp::Values::None,
             Values::New => stamp::Values::New,
@@ -49,12 +64,12 @@ pub(crate) fn stamp_of(registration: &Registration, verb: Verb, elsewhere: bool,
             Target::Family(_) => Via::Family,
             _ => Via::Key,
         },
-        elsewhere,
+        elsewhere: mode != Mode::Deferred,
         history,
-        time: time.0,
-        session,
         retention: retention.map(micros),
-    }
+        ..Stamp::new(Verb::Update, 0, 0)
+    };
+    Plan { mode, reads: reads_before(&registration.options), stamp }
 }
 
 fn micros(retention: Duration) -> u64 {
@@ -73,14 +88,48 @@ pub(crate) struct Done<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) kind: Kind,
     pub(crate) value: &'a [u8],
+    /// What stands beside it, bound to its seqno or not.
+    pub(crate) companion: &'a [u8],
     /// 0 where it is not known yet.
     pub(crate) seqno: Seqno,
 }
 
+impl<'a> Done<'a> {
+    /// What a record says was done.
+    pub(crate) fn of(family: &'a str, record: &Record<'a>) -> Done<'a> {
+        let Record { key, seqno, kind, value, companion } = *record;
+        Done { family, key, kind, value, companion, seqno }
+    }
+}
+
+/// When the time of a value is over, in microseconds since 1970; none: never.
+pub(crate) fn end_of(companion: &[u8]) -> Option<u64> {
+    if !may_have_entries(companion) {
+        return None;
+    }
+    let entry = Beside::read(companion).and_then(|beside| beside.entry(EXPIRY)).ok().flatten();
+    entry.filter(|entry| entry.sealed).and_then(|entry| Expiry::read(entry.bytes))
+}
+
+/// What is shown of a version that was overwritten at a time: whoever read then saw no value whose time was over.
+pub(crate) fn old_image(record: &Record<'_>, how: u64, time: Time) -> Image {
+    let is_over = end_of(record.companion).is_some_and(|end| end <= time.micros());
+    match (record.kind, how) {
+        (Kind::Put, _) if is_over && !planted::active(Bug::OldValueBeyondItsTime) => Image::Absent,
+        (Kind::Put, OLD_SEAL) => Image::Seal(Seal::of(record.key, record.value)),
+        (Kind::Put, _) => Image::of(record.key, record.value),
+        _ => Image::Absent,
+    }
+}
+
 /// The event of an operation that was stamped. `old`: its old value, where it was read before.
 pub(crate) fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Option<Image>) -> Event {
-    let Done { family, key, kind, value, seqno } = *done;
+    let Done { family, key, kind, value, companion, seqno } = *done;
     let mut payload = Payload::new();
+    if let Some(end) = end_of(companion) {
+        let left = end.saturating_sub(Time(stamp.time).micros());
+        payload.push(Field::Ttl(left.div_ceil(MICROS_IN_SECOND)));
+    }
     let new = |image: fn(&[u8], &[u8]) -> Image| match kind {
         Kind::Put => image(key, value),
         _ => Image::Absent,
@@ -143,8 +192,9 @@ mod tests {
             let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
             let options = Options { values: all[values], history, ..Options::default() };
             let registration = Registration::new(Target::family(&family), None).with(options);
-            let stamp = stamp_of(&registration, Verb::Update, false, Time(7), 0);
-            let done = Done { family: &family, key: &key, kind: Kind::Put, value: &value, seqno: 9 };
+            let stamp = Stamp { time: 7, ..plan_of(&registration).stamp };
+            let record = Record { key: &key, seqno: 9, kind: Kind::Put, value: &value, companion: &[] };
+            let done = Done::of(&family, &record);
             let event = event_of(&done, &stamp, &Session::ANONYMOUS, None);
             let (row_key, row) = event.encode().unwrap();
             prop_assert_eq!(Event::decode(&row_key, &row).unwrap(), event);

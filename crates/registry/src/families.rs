@@ -1,17 +1,19 @@
 //! The store's own families: ordinary column families that everybody reads and only the store writes. docs/format.md, section 9.
 
+use std::ops::Bound::Unbounded;
+
 use waxseal_lsm::batch::{Batch, SystemPass};
-use waxseal_lsm::db::{Db, Family};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_id;
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_lsm::record::Kind;
 
 /// What is registered.
 pub const REGISTRY: &str = "system_metadata.registry";
 /// What happened.
 pub const LOG: &str = "system_metadata.log";
-/// Records that were found damaged.
+/// What is kept out of reach, and what was.
 pub const QUARANTINE: &str = "system_metadata.quarantine";
 /// Operations that embedders define; later keyspaces and tables.
 pub const SCHEMA: &str = "system_metadata.schema";
@@ -23,6 +25,7 @@ const NAMES: [&str; 5] = [REGISTRY, LOG, QUARANTINE, SCHEMA, SESSIONS];
 
 pub(crate) const REGISTRY_ID: u32 = system_id(0);
 pub(crate) const LOG_ID: u32 = system_id(1);
+pub(crate) const QUARANTINE_ID: u32 = system_id(2);
 pub(crate) const SCHEMA_ID: u32 = system_id(3);
 pub(crate) const SESSIONS_ID: u32 = system_id(4);
 
@@ -40,6 +43,42 @@ pub fn system_families() -> Vec<(String, CfOptions)> {
 pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
     db.family(name)
         .ok_or_else(|| Error::invalid(format!("the store has no family {name}: it was never opened with one")))
+}
+
+/// Takes the key and the value of a row.
+pub(crate) type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+
+/// Shows every row of one of the families. Errors: those of reads and of `see`.
+pub(crate) fn each_row(db: &Db, name: &str, see: See<'_>) -> Result<()> {
+    walk(db, name, see, &mut Err)
+}
+
+/// Shows the rows that can be read; true if others were met, or may have stood between them. Errors: those that are of no damage.
+pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
+    let mut damaged = false;
+    walk(db, name, see, &mut |error| {
+        damaged = true;
+        if error.is_corruption() || matches!(error.kind(), ErrorKind::FormatTooNew) { Ok(()) } else { Err(error) }
+    })?;
+    Ok(damaged)
+}
+
+/// Shows the rows of a family; `judge` says whether the walk goes on behind an error.
+fn walk(db: &Db, name: &str, see: See<'_>, judge: &mut dyn FnMut(Error) -> Result<()>) -> Result<()> {
+    // A store that never had these families, and is open for reading only, has nothing in them.
+    let Some(family) = db.family(name) else { return Ok(()) };
+    let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
+    let mut moved = cursor.first();
+    loop {
+        let met = moved.is_err();
+        moved.or_else(&mut *judge)?;
+        match (cursor.valid(), met) {
+            (true, _) => see(cursor.key(), cursor.value()).or_else(&mut *judge)?,
+            (false, true) => {} // behind what is damaged
+            (false, false) => return Ok(()),
+        }
+        moved = cursor.next();
+    }
 }
 
 /// A batch that may write these families.

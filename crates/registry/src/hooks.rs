@@ -20,11 +20,11 @@ use waxseal_lsm::batch::{Batch, Operation as Written, SystemPass, seqno_of_befor
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Db, Family};
 use waxseal_lsm::env::work::{Mode as Work, lock};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
@@ -32,14 +32,13 @@ use waxseal_meta::stamp::{Stamp, Verb};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::clock::Time;
-use crate::emission::{Done, OLD_VALUE, check_key, event_of, expires, operation_of, stamp_of};
+use crate::emission::{Done, OLD_VALUE, Plan, check_key, event_of, expires, old_image, operation_of};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
-use crate::log::image_of;
 use crate::matching::{Matching, Snapshot, bit};
 use crate::modes::{Claim, Queue, Waiting};
 use crate::payload::Image;
-use crate::registration::{Mode, Registration, reads_before};
+use crate::registration::{Mode, Registration};
 use crate::sessions::Session;
 use crate::target::Target;
 use crate::witness::Witness;
@@ -52,6 +51,8 @@ const SHORT_KEY: usize = 30_000;
 
 /// The writing side of registry and log.
 pub(crate) struct Hooks {
+    /// No other hooks of the process have it, nor had.
+    pub(crate) number: u64,
     pub(crate) db: Db,
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) witness: Arc<Witness>,
@@ -64,6 +65,12 @@ pub(crate) struct Hooks {
     pub(crate) work: Work,
     /// Commits that were looked at again since what is registered changed meanwhile.
     pub(crate) again: AtomicU64,
+}
+
+/// Numbers for hooks.
+pub(crate) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Relaxed)
 }
 
 /// The lower half of the word of rules for a snapshot of the registry.
@@ -85,15 +92,35 @@ struct Found {
     family: Option<Arc<str>>,
 }
 
+/// How one operation is written.
+enum Answer {
+    /// As it is.
+    Plain,
+    /// With this stamp, once its time and its session are known.
+    Stamped(Stamp),
+    /// As a batch of one, since it needs more than a stamp.
+    Whole,
+    /// Ask again: other rules are about to be in force.
+    Again,
+}
+
 /// What a thread keeps for its commits.
 #[derive(Default)]
 struct Room {
     out: Batch,
     found: Vec<Found>,
+    seen: Option<Seen>,
+}
+
+/// The snapshot that a thread met last. While the word of rules of the same store names it, nobody has to be asked for it again.
+struct Seen {
+    /// `Hooks::number`.
+    store: u64,
+    snapshot: Arc<Snapshot>,
 }
 
 thread_local! {
-    static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
+    static ROOM: Cell<Option<Box<Room>>> = const { Cell::new(None) };
 }
 
 impl Room {
@@ -125,12 +152,13 @@ impl Hooks {
     /// Commits one operation, watched or not. What is watched in mode deferred, or not at all, is encoded once.
     pub(crate) fn commit_one(
         &self,
-        draft: &Draft<'_>,
+        mut draft: Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
         (who, verb): (Option<&Session>, Verb),
     ) -> Result<Seqno> {
-        Room::lend(|room| self.one_in(room, (draft, seal), durability, (who, verb)))
+        draft.key_hash = Some(draft.hashed_key());
+        Room::lend(|room| self.one_in(room, (&draft, seal), durability, (who, verb)))
     }
 
     fn one_in(
@@ -140,43 +168,73 @@ impl Hooks {
         durability: Durability,
         (who, verb): (Option<&Session>, Verb),
     ) -> Result<Seqno> {
+        let verb = verb_of(draft.kind, Some(verb));
         loop {
             let rules = self.db.rules();
-            room.out.clear();
-            let mut found = None;
-            if rules & 1 == 1 {
-                let snapshot = self.matching.load();
-                if !self.is_in_force(&snapshot, rules) {
-                    continue;
-                }
-                let verb = verb_of(draft.kind, Some(verb));
-                if mask_of(&snapshot, draft.family) & bit(operation_of(verb)) != 0 {
-                    let place = (draft.family, draft.key, draft.hashed_key());
-                    found = look_at(place, &snapshot, &self.db, verb, 0)?;
-                }
-                if snapshot.reads_before() || found.as_ref().is_some_and(|found| found.mode != Mode::Deferred) {
-                    drop(snapshot);
+            let mut stamp = match self.ask(&mut room.seen, rules, draft, verb)? {
+                Answer::Again => continue,
+                Answer::Whole => {
                     let mut batch = Batch::new();
                     self.push_one(&mut batch, draft, seal)?;
                     return self.commit_in(room, &mut batch, durability, (who, &[verb]));
                 }
-            }
-            let Some(Found { stamp, .. }) = found else {
-                self.push_one(&mut room.out, draft, seal)?;
-                match self.db.commit_under(&mut room.out, durability, rules, &mut |_| {})? {
-                    Some(last) => return Ok(last),
-                    None => continue,
+                Answer::Plain => None,
+                Answer::Stamped(stamp) => Some(stamp),
+            };
+            room.out.clear();
+            let committed = match &mut stamp {
+                None => {
+                    self.push_one(&mut room.out, draft, seal)?;
+                    self.db.commit_unheard(&mut room.out, durability, rules)?
+                }
+                Some(stamp) => {
+                    stamp.session = self.number(who)?;
+                    let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
+                    stamp.time = self.witness.clock.now().0;
+                    self.sealer.push_stamped(&mut room.out, draft, seal, stamp)?;
+                    self.db.commit_under(&mut room.out, durability, rules, &mut |_| turn = None)?
                 }
             };
-            let session = self.number(who)?;
-            let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
-            let stamp = Stamp { time: self.witness.clock.now().0, session, ..stamp };
-            self.sealer.push_stamped(&mut room.out, draft, seal, &stamp)?;
-            if let Some(last) = self.db.commit_under(&mut room.out, durability, rules, &mut |_| turn = None)? {
-                return Ok(last);
+            match committed {
+                Some(last) => return Ok(last),
+                None if stamp.is_some() => drop(self.again.fetch_add(1, Relaxed)),
+                None => {}
             }
-            self.again.fetch_add(1, Relaxed);
         }
+    }
+
+    /// How one operation is written under these rules, and its stamp, but for time and session, if it needs nothing else.
+    #[inline]
+    fn ask(&self, seen: &mut Option<Seen>, rules: u64, draft: &Draft<'_>, verb: Verb) -> Result<Answer> {
+        if rules & 1 == 0 {
+            return Ok(Answer::Plain);
+        }
+        let snapshot = match seen {
+            Some(seen) if seen.store == self.number && rules_of(&seen.snapshot) == rules as u32 => &seen.snapshot,
+            _ => match self.look_for(rules) {
+                Some(snapshot) => &seen.insert(Seen { store: self.number, snapshot }).snapshot,
+                None => return Ok(Answer::Again),
+            },
+        };
+        if snapshot.reads_before() {
+            return Ok(Answer::Whole);
+        }
+        let (family, operation) = (draft.family, operation_of(verb));
+        if mask_of(snapshot, family) & bit(operation) == 0 {
+            return Ok(Answer::Plain);
+        }
+        match snapshot.plan(family, draft.key, draft.hashed_key(), operation) {
+            None => Ok(Answer::Plain),
+            Some((_, plan)) if plan.mode != Mode::Deferred || draft.key.len() > SHORT_KEY => Ok(Answer::Whole),
+            Some((_, plan)) => Ok(Answer::Stamped(Stamp { verb, ..plan.stamp })),
+        }
+    }
+
+    /// The snapshot in force, if the word of rules names it.
+    #[cold]
+    fn look_for(&self, rules: u64) -> Option<Arc<Snapshot>> {
+        let snapshot = self.matching.load();
+        self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
     }
 
     fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
@@ -289,7 +347,7 @@ impl Hooks {
             (found.stamp.time, found.stamp.session) = (time.0, session);
         }
         if exclusive {
-            self.read_old(&mut room.found, batch)?;
+            self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, who)?;
         let mut first = 0;
@@ -307,7 +365,7 @@ impl Hooks {
 
     /// The batch again, with stamps, and with the rows of mode sync.
     fn encode(&self, room: &mut Room, batch: &Batch, who: Option<&Session>) -> Result<()> {
-        let Room { out, found } = room;
+        let Room { out, found, .. } = room;
         out.clear();
         let (mut at, mut left) = (0, found.iter().peekable());
         self.sealer.restamp(batch, out, &mut |_, _| {
@@ -355,31 +413,31 @@ impl Hooks {
 
     /// Reads the values that are about to be overwritten: those of the batch's own operations that come before, else those of the
     /// store. Everything that was ordered before is there: each commit holds its turn until it is.
-    fn read_old(&self, found: &mut [Found], batch: &Batch) -> Result<()> {
+    fn read_old(&self, found: &mut [Found], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
         let mut found = found.iter_mut().peekable();
         for (at, operation) in (0..).zip(batch.operations()) {
-            let Written { family, kind, key, value, .. } = operation?;
+            let Written { family, kind, key, value, companion } = operation?;
             if let Some(found) = found.next_if(|found| found.at == at)
                 && found.reads
             {
                 found.old = Some(match (own.get(&(family, key)), &found.family) {
                     (Some(image), _) if !planted::active(Bug::OldValueOfOwnBatchMissed) => image.clone(),
-                    (_, Some(name)) => self.read(name, key)?,
+                    (_, Some(name)) => self.read(name, key, time)?,
                     (_, None) => Image::Absent,
                 });
             }
-            let image = if kind == Kind::Put { Image::of(key, value) } else { Image::Absent };
-            own.insert((family, key), image);
+            let written = Record { key, seqno: 0, kind, value, companion };
+            own.insert((family, key), old_image(&written, OLD_VALUE, time));
         }
         Ok(())
     }
 
-    fn read(&self, family: &str, key: &[u8]) -> Result<Image> {
+    fn read(&self, family: &str, key: &[u8], time: Time) -> Result<Image> {
         let mut old = Image::Absent;
         if let Some(family) = self.db.family(family) {
             self.db.get_before(&family, key, MAX_SEQNO, Verify::Always, &mut |record| {
-                old = image_of(record, OLD_VALUE);
+                old = old_image(record, OLD_VALUE, time);
             })?;
         }
         Ok(old)
@@ -457,16 +515,14 @@ fn look_at(
     verb: Verb,
     at: u64,
 ) -> Result<Option<Found>> {
-    let Some(registration) = snapshot.row(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
-    let mode = registration.options.mode;
-    let reads = reads_before(&registration.options);
+    let Some((registration, plan)) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
+    let Plan { mode, reads, stamp } = *plan;
     let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
     let name = if named { Some(name_of(registration, family, db)?) } else { None };
     if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
         check_key(name, key)?;
     }
-    let stamp = stamp_of(registration, verb, mode != Mode::Deferred, Time::FIRST, 0);
-    Ok(Some(Found { at, stamp, mode, reads, old: None, family: name }))
+    Ok(Some(Found { at, stamp: Stamp { verb, ..stamp }, mode, reads, old: None, family: name }))
 }
 
 /// What an operation is called: deletes are deletes, puts are updates unless the caller says that the row was not there.
@@ -490,8 +546,8 @@ fn name_of(registration: &Registration, family: u32, db: &Db) -> Result<Arc<str>
 /// The event of an operation that was found.
 fn event(found: &Found, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno) -> Event {
     let family = found.family.as_deref().unwrap_or_default();
-    let Written { kind, key, value, .. } = *operation;
-    let done = Done { family, key, kind, value, seqno };
+    let Written { kind, key, value, companion, .. } = *operation;
+    let done = Done { family, key, kind, value, companion, seqno };
     event_of(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.clone())
 }
 
@@ -547,6 +603,14 @@ fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, s
 
 impl Drop for Hooks {
     fn drop(&mut self) {
-        self.queue.stop();
+        // In a forked child a thread that is not there may hold the ring's lock.
+        if !is_forked(&self.db) {
+            self.queue.stop();
+        }
     }
+}
+
+/// True in a child of the process that opened the store.
+pub(crate) fn is_forked(db: &Db) -> bool {
+    db.snapshot().is_err_and(|error| *error.kind() == ErrorKind::Invalid)
 }

@@ -11,10 +11,11 @@
 //! log                                  events asked for, and deleted
 //! pending                              events that are no rows yet
 //! witness, sources                     what the engine calls while it works; places where events stand, walked as one
-//! emission, rights                     how an operation becomes an event; who may do what
+//! matching, rights                     which registration watches an operation, asked on every write; who may do what
+//! emission                             how an operation becomes an event
 //! fuzzing                              ways in for fuzzers: any bytes, any text
+//! quarantine                           what is kept out of reach
 //! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
-//! matching                             which registration watches an operation, asked on every write
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         what an event holds; where rows stand, and how queries walk over them
 //! target, operation, clock             what, which and when
@@ -39,6 +40,7 @@ pub mod ordered;
 pub mod payload;
 mod pending;
 pub mod provenance;
+pub mod quarantine;
 pub mod registrar;
 pub mod registration;
 mod registry;
@@ -56,6 +58,7 @@ pub use modes::{Ring, RingStats, WhenFull};
 pub use operation::{Operation, Operations};
 pub use payload::{Field, Image, Payload};
 pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
+pub use quarantine::Case;
 pub use registrar::{Catalogue, Prepared, Registrar, Setup, Verb};
 pub use registration::{Mode, Options, Registration, Scope, Values};
 pub use rights::{Authorizer, Everybody};

@@ -16,13 +16,13 @@ use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::read::Bounds;
-use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::record::Kind;
+use waxseal_meta::Sealer;
 use waxseal_meta::beside::Beside;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::{Seal, Sealer};
 
 use crate::chronicle::Line;
-use crate::emission::OLD_SEAL;
+use crate::emission::old_image;
 use crate::event::Event;
 use crate::families::{LOG, LOG_ID, granted};
 use crate::key::{KEY_MARK, Plan, Query, Step};
@@ -293,20 +293,13 @@ impl<'a> Reading<'a> {
         let kept = event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None });
         let (Some(how), Target::Key { family, key }) = (kept, &event.key.target) else { return Ok(event) };
         let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
-        let mut old = Image::Absent;
-        self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| old = image_of(record, how))?;
+        let (mut old, time) = (Image::Absent, event.key.time);
+        self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| {
+            old = old_image(record, how, time);
+        })?;
         event.payload.remove(Field::OldKept(how).number());
         event.payload.push(Field::OldValue(old));
         Ok(event)
-    }
-}
-
-/// What is shown of a version.
-pub(crate) fn image_of(record: &Record<'_>, how: u64) -> Image {
-    match (record.kind, how) {
-        (Kind::Put, OLD_SEAL) => Image::Seal(Seal::of(record.key, record.value)),
-        (Kind::Put, _) => Image::of(record.key, record.value),
-        _ => Image::Absent,
     }
 }
 

@@ -25,8 +25,9 @@ use arc_swap::{ArcSwap, Guard};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::env::work::lock;
 
+use crate::emission::{Plan, plan_of};
 use crate::operation::Operation;
-use crate::registration::{Registration, Scope, reads_before};
+use crate::registration::{Registration, Scope};
 use crate::target::Target;
 
 /// Operations that a gate tells apart, each with a bit; all others share the last one.
@@ -159,6 +160,8 @@ pub struct Snapshot {
     version: u64,
     /// Those that say most first.
     registrations: Vec<Registration>,
+    /// What each means for a write.
+    plans: Vec<Plan>,
     /// Ids, ascending, and what is watched in each.
     ids: Vec<u32>,
     families: Vec<Watched>,
@@ -210,8 +213,9 @@ impl Snapshot {
             ids.push(id);
             families.push(watched);
         }
-        let reads_before = registrations.iter().any(|registration| reads_before(&registration.options));
-        Snapshot { version, registrations, ids, families, everywhere, reads_before, paths }
+        let plans: Vec<Plan> = registrations.iter().map(plan_of).collect();
+        let reads_before = plans.iter().any(|plan| plan.reads);
+        Snapshot { version, registrations, plans, ids, families, everywhere, reads_before, paths }
     }
 
     /// Nothing is registered.
@@ -242,10 +246,23 @@ impl Snapshot {
     /// The registration that watches an operation on a key of a family. `key_hash` is `checksum::hash_key` of the key.
     #[inline]
     pub fn row(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Registration> {
+        self.plan(family, key, key_hash, operation).map(|(registration, _)| registration)
+    }
+
+    /// The same, and what it means for the write.
+    #[inline]
+    pub(crate) fn plan(
+        &self,
+        family: u32,
+        key: &[u8],
+        key_hash: u64,
+        operation: Operation,
+    ) -> Option<(&Registration, &Plan)> {
         let watched = self.watched(family);
         let own = watched.rows.get(key, key_hash);
         let named = own.iter().find(|number| self.names(**number, operation)).copied();
-        named.or_else(|| watched.wide(operation, self)).and_then(|number| self.registrations.get(number as usize))
+        let number = named.or_else(|| watched.wide(operation, self))? as usize;
+        self.registrations.get(number).zip(self.plans.get(number))
     }
 
     /// The registration that watches an operation on any target.

@@ -40,9 +40,7 @@ fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Optio
     if expires(Time(stamp.time), stamp.retention).is_some_and(|end| end <= making.now) {
         return Ok(None);
     }
-    let Record { key, kind, value, seqno, .. } = *record;
-    let done = Done { family, key, kind, value, seqno };
-    event_of(&done, &stamp, &(making.session)(stamp.session), None).encode().map(Some)
+    event_of(&Done::of(family, record), &stamp, &(making.session)(stamp.session), None).encode().map(Some)
 }
 
 /// All rows of one key.

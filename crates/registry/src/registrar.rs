@@ -4,7 +4,6 @@
 //! once the store is open and before anybody writes. From then on every write goes through `commit`; while nothing is registered
 //! that is the engine's own commit and one load more.
 
-use std::ops::Bound::Unbounded;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 
@@ -17,14 +16,16 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Chronicle, Draft, Emitted};
+use waxseal_lsm::seam::{Chronicle, Draft};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::Time;
 use crate::event::Event;
-use crate::families::{LOG_ID, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, system_families};
-use crate::hooks::Hooks;
+use crate::families::{
+    REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, each_row, family, one_row, readable_rows, system_families,
+};
+use crate::hooks::{Hooks, is_forked, next_number};
 use crate::key::Query;
 use crate::log::{Page, Paging, Reading, plan_of_range};
 use crate::matching::{Matching, Snapshot};
@@ -33,6 +34,7 @@ use crate::operation::{Group, Operation, Operations};
 use crate::payload::Payload;
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
+use crate::quarantine::{self, Case};
 use crate::registration::{Mode, Options, Registration, check_options};
 use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
@@ -45,6 +47,9 @@ pub use waxseal_meta::stamp::Verb;
 /// Which tables there are.
 pub trait Catalogue: Schema + Send + Sync {}
 impl<T: Schema + Send + Sync> Catalogue for T {}
+
+/// The part of the engine to which it happens that sessions begin and end.
+const SESSION: &str = "session";
 
 /// What a registrar is made of.
 #[derive(Clone)]
@@ -95,13 +100,12 @@ impl Prepared {
             Line::decode(&line).map(|line| witness.meet(line.time))?;
         }
         let mut operations = Operations::new();
-        each_row(&db, SCHEMA, |key, value| operations.load(key, value).map(|_| ()))?;
-        each_row(&db, SESSIONS, |key, value| {
-            witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
-        })?;
+        each_row(&db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+        take_up_sessions(&db, &witness)?;
         let mut registrations = Vec::new();
-        each_row(&db, REGISTRY, |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
+        each_row(&db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
         let hooks = Hooks {
+            number: next_number(),
             db,
             sealer,
             witness,
@@ -122,7 +126,7 @@ impl Prepared {
             clock: setup.clock,
             thread: Mutex::default(),
         };
-        let registrar = Registrar { shared: Arc::new(shared) };
+        let registrar = Registrar { db: shared.hooks.db.clone(), shared: Arc::new(shared) };
         if any_async {
             registrar.start_thread()?;
         }
@@ -130,14 +134,17 @@ impl Prepared {
     }
 }
 
-fn each_row(db: &Db, name: &str, mut see: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-    // A store that never had these families, and is open for reading only, has nothing in them.
-    let Some(family) = db.family(name) else { return Ok(()) };
-    let mut cursor = db.cursor_checked(&family, At::Latest, (Unbounded, Unbounded), Verify::Always)?;
-    cursor.first()?;
-    while cursor.valid() {
-        see(cursor.key(), cursor.value())?;
-        cursor.next()?;
+/// Loads the sessions that there are, and sees to it that no number stands for two of them. The rows of some may be gone: then something
+/// of their family is in quarantine, or was, or cannot be read now.
+fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
+    let cases = if db.is_read_only() { Vec::new() } else { quarantine::make_up(db, &witness.clock)? };
+    let of_sessions = cases.iter().filter(|case| case.family == SESSIONS);
+    of_sessions.for_each(|case| witness.sessions.leap(case.until.as_ref().map_or(case.since, |(until, _)| *until)));
+    let damaged = readable_rows(db, SESSIONS, &mut |key, value| {
+        witness.sessions.load(read_session_key(key)?, Identity::read(value)?).map(|_| ())
+    })?;
+    if damaged {
+        witness.sessions.leap(witness.clock.now());
     }
     Ok(())
 }
@@ -147,6 +154,8 @@ fn each_row(db: &Db, name: &str, mut see: impl FnMut(&[u8], &[u8]) -> Result<()>
 /// `who` is the session in whose name something is done; none: nobody in particular. It is the caller who vouches for it.
 #[derive(Clone)]
 pub struct Registrar {
+    /// That of `shared` once more: a write that nobody watches asks nothing else.
+    db: Db,
     shared: Arc<Shared>,
 }
 
@@ -179,14 +188,13 @@ impl Registrar {
         who: Option<&Session>,
         verbs: &[Verb],
     ) -> Result<Seqno> {
-        let hooks = &self.shared.hooks;
-        let rules = hooks.db.rules();
+        let rules = self.db.rules();
         if rules & 1 == 0
-            && let Some(last) = hooks.db.commit_unheard(batch, durability, rules)?
+            && let Some(last) = self.db.commit_unheard(batch, durability, rules)?
         {
             return Ok(last);
         }
-        hooks.commit(batch, durability, who, verbs)
+        self.shared.hooks.commit(batch, durability, who, verbs)
     }
 
     /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
@@ -194,7 +202,7 @@ impl Registrar {
     #[inline]
     pub fn commit_one(
         &self,
-        draft: &Draft<'_>,
+        draft: Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
         who: Option<&Session>,
@@ -214,9 +222,30 @@ impl Registrar {
         self.shared.hooks.drop_family(name, who)
     }
 
-    /// Opens a session. Errors: `Invalid` for a name that cannot be.
+    /// Opens a session; an event where that is registered of `engine:session`. Errors: `Invalid` for a name that cannot be; as of a
+    /// commit for the event.
     pub fn session(&self, identity: Identity) -> Result<Session> {
-        self.shared.hooks.witness.sessions.open(identity)
+        let session = self.shared.hooks.witness.sessions.open(identity)?;
+        self.tell_session(&session, Operation::SESSION_OPEN)?;
+        Ok(session)
+    }
+
+    /// Somebody says that a session has ended: an event where that is registered of `engine:session`, and nothing else. Errors: as of
+    /// a commit.
+    pub fn close_session(&self, session: &Session) -> Result<()> {
+        if session.is(&Session::ANONYMOUS) { Ok(()) } else { self.tell_session(session, Operation::SESSION_CLOSE) }
+    }
+
+    fn tell_session(&self, who: &Session, operation: Operation) -> Result<()> {
+        let hooks = &self.shared.hooks;
+        if hooks.db.rules() & 1 == 0 || hooks.db.is_read_only() {
+            return Ok(());
+        }
+        let target = Target::Engine(SESSION.to_owned());
+        let snapshot = hooks.matching.load();
+        let Some(watching) = snapshot.find(&target, operation) else { return Ok(()) };
+        let make = |now| event_at(now, watching, (&target, operation), Payload::new(), Some(who));
+        hooks.add(hooks.db.settings().durability, retention_of(watching), make).map(|_| ())
     }
 
     /// Reads a target as people write it. Errors: `Invalid`.
@@ -419,6 +448,11 @@ impl Registrar {
         db.note(Line { operation, time: witness.clock.now(), seqno, payload }.encode()?)
     }
 
+    /// Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+    pub fn quarantined(&self) -> Result<Vec<Case>> {
+        quarantine::read(&self.shared.hooks.db)
+    }
+
     /// Waits until every event of mode async that was taken so far is in the log.
     pub fn drain(&self) -> Result<()> {
         while self.shared.hooks.write_waiting()? {}
@@ -430,8 +464,12 @@ impl Registrar {
         self.shared.hooks.queue.stats()
     }
 
-    /// Before the store is closed: writes what waits, and ends the registrar's own thread.
+    /// Before the store is closed: writes what waits, and ends the registrar's own thread. Errors: `Invalid` in a forked child, where
+    /// there is no such thread and nothing is its own to write.
     pub fn close(&self) -> Result<()> {
+        if is_forked(&self.shared.hooks.db) {
+            return self.shared.hooks.db.snapshot().map(|_| ());
+        }
         let outcome = self.drain();
         self.shared.hooks.queue.stop();
         if let Some(thread) = lock(&self.shared.thread).take() {
@@ -472,47 +510,14 @@ impl Registrar {
 }
 
 impl Shared {
-    /// The session of a number in a record. One that cannot be found is nobody.
+    /// The session of a number in a record.
     fn session(&self, id: u64) -> Session {
         let db = &self.hooks.db;
         let found = self.hooks.witness.session(id, |key, visit| {
             let sessions = family(db, SESSIONS)?;
             db.get_checked(&sessions, key, At::Latest, Verify::Always, &mut |record| visit(record.value))
         });
-        found.unwrap_or_default()
-    }
-}
-
-impl Hooks {
-    fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
-        let _change = lock(&self.change);
-        let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
-        if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
-            let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
-            self.db.flush()?;
-            Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
-        }
-        let target = Target::family(name);
-        let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();
-        self.db.drop_family_with(name, &mut |seqno| {
-            let Some(watching) = &watching else { return Vec::new() };
-            let on = (&target, Operation::TABLE_DROP);
-            let mut event = event_at(self.witness.clock.now(), watching, on, Payload::new(), who);
-            event.key.seqno = seqno;
-            let emitted = |(key, value)| Emitted { family: LOG_ID, key, seqno, value, companion: Vec::new() };
-            event.encode().ok().map(emitted).into_iter().collect()
-        })
-    }
-}
-
-impl Hooks {
-    /// False if no event can say that its old value stands among the versions of its key: nothing was registered since the store was
-    /// opened, and nothing is in the log.
-    fn may_hold_old_values(&self) -> Result<bool> {
-        let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
-        let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
-        rows.first()?;
-        Ok(self.db.rules() as u32 != 0 || rows.valid())
+        found.unwrap_or_else(|_| Session::unknown(id))
     }
 }
 

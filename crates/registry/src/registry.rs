@@ -11,8 +11,10 @@
 //! new word and still finds the old snapshot waits for `change`.
 //! Crash: the row is in the log of commits where it took effect, and the snapshot is built of the rows that are there.
 
+use std::ops::Bound::Unbounded;
+
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::Db;
+use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
@@ -20,13 +22,16 @@ use waxseal_lsm::options::CfOptions;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Kind;
 
+use crate::emission::expires;
 use crate::event::Event;
-use crate::families::{REGISTRY_ID, granted};
+use crate::families::{LOG_ID, REGISTRY_ID, granted};
 use crate::hooks::{Hooks, push_event, rules_of};
 use crate::key::LogKey;
+use crate::log::Reading;
 use crate::matching::{Families, Snapshot};
 use crate::operation::Operation;
 use crate::payload::{Field, Payload};
+use crate::pending::Making;
 use crate::registration::Registration;
 use crate::sessions::Session;
 use crate::target::{SYSTEM_KEYSPACE, Schema, Target};
@@ -132,6 +137,39 @@ impl Hooks {
             self.commit_rules(&mut batch, registrations)?;
         }
         Ok(family)
+    }
+
+    /// Drops a family. What its events say is kept with the rows that go is written into their own before.
+    pub(crate) fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
+        let _change = lock(&self.change);
+        let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
+        if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
+            let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
+            match self.db.family(name) {
+                Some(family) if !planted::active(Bug::OldValueReadTooEarly) => self.db.flush_ordered(&family)?,
+                _ => self.db.flush()?,
+            }
+            Reading::new(&self.db, At::Latest, making)?.keep_old_values(name, &self.sealer)?;
+        }
+        let target = Target::family(name);
+        let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();
+        self.db.drop_family_with(name, &mut |seqno| {
+            let Some(watching) = &watching else { return Vec::new() };
+            let on = (&target, Operation::TABLE_DROP);
+            let mut event = event_at(self.witness.clock.now(), watching, on, Payload::new(), who);
+            event.key.seqno = seqno;
+            let end = expires(event.key.time, retention_of(watching));
+            self.witness.row(&event, end).ok().into_iter().collect()
+        })
+    }
+
+    /// False if no event can say that its old value stands among the versions of its key: nothing was registered since the store was
+    /// opened, and nothing is in the log.
+    fn may_hold_old_values(&self) -> Result<bool> {
+        let Some(log) = self.db.families().into_iter().find(|family| family.id() == LOG_ID) else { return Ok(false) };
+        let mut rows = self.db.cursor(&log, At::Latest, (Unbounded, Unbounded))?;
+        rows.first()?;
+        Ok(self.db.rules() as u32 != 0 || rows.valid())
     }
 
     /// Commits a change of the registry, with its event if that is registered itself. The caller holds `change`.

@@ -3,7 +3,8 @@
 //! A session is a name, and how it was authenticated if it was. Each pair has a number in the store, given when it first
 //! writes something that is watched and never given again; records carry the number, events the name. The row that says which
 //! name a number stands for is committed before the first record that carries it, so wherever such a record survives a crash,
-//! the row does. Who has not said who he is has number 0, the name `-`, and no row.
+//! the row does. Should it be lost or damaged all the same, the number stands for an unknown session, and for nobody else
+//! later: numbers then go on from a moment, in microseconds, at which the loss was known. Who has not said who he is has number 0, the name `-`, and no row.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use waxseal_lsm::codec::{Reader, put_bytes};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::planted::{self, Bug};
 
+use crate::clock::Time;
 use crate::key::{ANONYMOUS, MAX_CLIENT_BYTES};
 use crate::ordered::{put_u64, take_u64};
+
+/// Who cannot be named has this before the number; nobody can be called so.
+const UNKNOWN: &str = "unknown session ";
 
 /// The level of a row's value.
 const LEVEL: u8 = 1;
@@ -49,6 +55,9 @@ impl Identity {
             return Err(Error::invalid(format!(
                 "a session's name has 1 to {MAX_CLIENT_BYTES} bytes, as has its authentication"
             )));
+        }
+        if self.name.starts_with(UNKNOWN) {
+            return Err(Error::invalid(format!("no session can be called {:?}", self.name)));
         }
         Ok(())
     }
@@ -130,6 +139,12 @@ impl Session {
     /// Nobody in particular.
     pub const ANONYMOUS: Session = Session(None);
 
+    /// A session whose row is not there, or cannot be read.
+    pub(crate) fn unknown(id: u64) -> Session {
+        let identity = Identity::named(format!("{UNKNOWN}{id}"));
+        Session(Some(Arc::new(Who { identity, id: AtomicU64::new(id) })))
+    }
+
     /// Its number in this store; 0 if nobody said who he is, or nothing watched was written yet.
     pub fn id(&self) -> u64 {
         self.0.as_ref().map_or(0, |who| who.id.load(Relaxed))
@@ -164,6 +179,8 @@ pub(crate) struct Sessions {
     known: RwLock<Known>,
     /// One number is given at a time.
     giving: Mutex<()>,
+    /// No number below or at this one is given any more, whatever rows are there.
+    spent: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -178,6 +195,21 @@ impl Sessions {
         match id {
             0 => Some(Session::ANONYMOUS),
             _ => self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned(),
+        }
+    }
+
+    /// A record carries this number: it is not given again, though its row may be gone.
+    #[inline]
+    pub(crate) fn met(&self, id: u64) {
+        if id > self.spent.load(Relaxed) {
+            self.spent.fetch_max(id, Relaxed);
+        }
+    }
+
+    /// Rows may have been lost up to this time: numbers go on behind its microseconds, which are more than were ever given.
+    pub(crate) fn leap(&self, time: Time) {
+        if !planted::active(Bug::SessionNumberGivenAgain) {
+            self.met(time.micros());
         }
     }
 
@@ -220,7 +252,7 @@ impl Sessions {
         let _one_at_a_time = lock(&self.giving);
         if session.id() == 0 {
             let last = self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.keys().next_back().copied();
-            let id = last.unwrap_or(0) + 1;
+            let id = last.unwrap_or(0).max(self.spent.load(Relaxed)).saturating_add(1);
             keep(session_key(id), identity.value())?;
             self.give(session, id);
         }
@@ -277,7 +309,15 @@ mod tests {
         assert_eq!(sessions.number(Some(&Session::ANONYMOUS), none).unwrap(), 0);
         assert_eq!(sessions.get(0).unwrap().name(), "-");
         assert!(sessions.get(3).is_none());
-        for wrong in [String::new(), "x".repeat(256)] {
+        sessions.met(7);
+        sessions.met(5);
+        let third = sessions.open(Identity::named("carol")).unwrap();
+        assert_eq!(sessions.number(Some(&third), |_, _| Ok(())).unwrap(), 8);
+        sessions.leap(Time::from_micros(1_000_000));
+        let fourth = sessions.open(Identity::named("dave")).unwrap();
+        assert_eq!(sessions.number(Some(&fourth), |_, _| Ok(())).unwrap(), 1_000_001);
+        assert_eq!(Session::unknown(7).name(), "unknown session 7");
+        for wrong in [String::new(), "x".repeat(256), "unknown session 7".to_owned()] {
             assert!(sessions.open(Identity::named(wrong)).is_err());
         }
     }

@@ -4,6 +4,7 @@
 //! emit      a stamped record is flushed -> the row of its event, in the same edit
 //! line      a piece of work is done -> a line of the chronicle, in the edit that makes it true
 //! rows      lines that the manifest has no room for -> the rows of their events
+//! quarantined  something is barred or fenced, or is so no longer -> its row, in the same edit
 //! ```
 //!
 //! Holds: it waits for nobody and takes no lock that a commit holds. It shows the clock every time that it meets, so that after a
@@ -15,7 +16,7 @@ use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Work};
+use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Quarantine, Work};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
@@ -24,7 +25,9 @@ use waxseal_meta::{Emitter, Sealer};
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
 use crate::emission::{Done, event_of, expires};
-use crate::families::{LOG_ID, SESSIONS_ID};
+use crate::event::Event;
+use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
+use crate::quarantine::Row;
 use crate::sessions::{Identity, Session, Sessions, session_key};
 
 /// Clock and sessions of one store, and what the engine calls.
@@ -49,7 +52,8 @@ impl Witness {
         }
     }
 
-    /// The session of a number: one that was met, or that `find` shows the row of. A row that is gone leaves the number.
+    /// The session of a number: one that was met, or that `find` shows the row of. One whose row is gone, or damaged, is said to be
+    /// unknown, and nothing is held up. Errors: those of `find` that are of no damage.
     pub(crate) fn session(
         &self,
         id: u64,
@@ -59,31 +63,42 @@ impl Witness {
             return Ok(session);
         }
         let mut identity = None;
-        find(&session_key(id), &mut |value| identity = Some(Identity::read(value)))?;
-        self.sessions.load(id, identity.transpose()?.unwrap_or_else(|| Identity::named(format!("#{id}"))))
+        let found = find(&session_key(id), &mut |value| identity = Some(Identity::read(value)));
+        match (found, identity) {
+            (Ok(_), Some(Ok(identity))) => self.sessions.load(id, identity),
+            (Err(error), _) if !error.is_corruption() || planted::active(Bug::DamagedSessionStopsFlush) => Err(error),
+            _ => Ok(Session::unknown(id)),
+        }
     }
 }
 
-impl Emitter for Witness {
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
-        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
-        let Record { key, kind, value, seqno, .. } = *record;
-        let done = Done { family: family.name, key, kind, value, seqno };
-        let (key, value) = event_of(&done, stamp, &who, None).encode()?;
-        let mut companion = Vec::new();
-        if let Some(micros) = expires(Time(stamp.time), stamp.retention) {
+impl Witness {
+    /// The row of an event, for an edit. One that does not end gets its companion from the engine.
+    pub(crate) fn row(&self, event: &Event, expires: Option<u64>) -> Result<Emitted> {
+        let (key, value) = event.encode()?;
+        let (seqno, mut companion) = (event.key.seqno, Vec::new());
+        if let Some(micros) = expires {
             let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
             let (family, kind, key_hash) = (LOG_ID, Kind::Put, None);
             let draft = Draft { family, kind, key: &key, value: &value, key_hash, entries: &entries };
             self.sealer.on_write(&draft, &mut companion)?;
             self.sealer.bind(&mut companion, None, seqno);
         }
-        rows.push(Emitted { family: LOG_ID, key, seqno, value, companion });
+        Ok(Emitted { family: LOG_ID, key, seqno, value, companion })
+    }
+}
+
+impl Emitter for Witness {
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
+        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
+        let event = event_of(&Done::of(family.name, record), stamp, &who, None);
+        rows.push(self.row(&event, expires(Time(stamp.time), stamp.retention))?);
         Ok(())
     }
 
     fn observe(&self, stamp: &Stamp) {
         self.meet(Time(stamp.time));
+        self.sessions.met(stamp.session);
     }
 }
 
@@ -107,5 +122,10 @@ impl Chronicle for Witness {
             }
         }
         rows
+    }
+
+    fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {
+        let (key, value) = Row::of(quarantine, self.clock.now()).encode().ok()?;
+        Some(Emitted { family: QUARANTINE_ID, key, seqno: quarantine.seqno, value, companion: Vec::new() })
     }
 }

@@ -1,4 +1,4 @@
-//! The start of the README: `cargo run -p waxseal --example quickstart`.
+//! A little of everything: `cargo run -p waxseal --example quickstart`.
 
 use waxseal::{Db, Durability};
 

@@ -195,7 +195,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
         // Something is registered. The registrar encodes the operation, with or without a stamp.
         let verb = if is_insert { Verb::Insert } else { Verb::Update };
         let registrar = inner.watching.registrar()?;
-        return registrar.commit_one(&write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
+        return registrar.commit_one(write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
     }
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
@@ -233,7 +233,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
 /// A batch is written in the name of the [`Session`](crate::Session) that it was taken from. One of [`Db`](crate::Db) takes the name of
 /// the first handle of a session that it is given, for all its writes; handles of two sessions in one batch are a refused write.
 pub struct Batch {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     operations: Operations,
     /// In whose name it was made, and in whose it will commit.
     made_by: Who,
@@ -312,17 +312,32 @@ impl Batch {
     /// Makes all writes of the batch visible at once and empties it for use again. On an error it keeps them, and nothing has
     /// happened unless the error says otherwise.
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
-        self.inner.check_writable()?;
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
-        }
-        self.families.iter().try_for_each(|family| self.inner.check(family))?;
+        self.ready()?;
         if !self.operations.is_empty() {
             let rules = self.inner.engine.rules();
             self.inner.commit(&mut self.operations, durability, rules, &self.who, &self.verbs)?;
             self.clear();
         }
         Ok(())
+    }
+
+    /// Whether it can commit.
+    fn ready(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        self.families.iter().try_for_each(|family| self.inner.check(family))
+    }
+
+    /// The error of the write that was refused, if one was: what `commit` would answer.
+    pub fn check(&self) -> Result<()> {
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// The durability of the store's writes that do not say.
+    pub fn durability(&self) -> Durability {
+        self.inner.engine.settings().durability
     }
 
     /// Forgets all writes, and a refused one.
@@ -349,6 +364,33 @@ impl Batch {
     /// About how many bytes the commit will take in the log.
     pub fn bytes(&self) -> usize {
         self.operations.encoded_bytes()
+    }
+
+    /// A batch of one write, and the durability that its options ask for. Errors: what refuses the write.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
+        let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
+        let verb = options.is_insert.then_some(Verb::Insert);
+        let given = options.into_entries()?;
+        let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
+        let mut batch = Batch::new(&cf.inner, &cf.who);
+        batch.try_push(cf, Write { entries: &entries, ..write }, verb)?;
+        Ok((batch, durability))
+    }
+
+    /// `commit` with `Os`, if nothing has to be waited for; false if something has, and then nothing has happened.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn commit_at_once(&mut self) -> Result<bool> {
+        self.ready()?;
+        let rules = self.inner.engine.rules();
+        if rules & 1 == 1 || self.operations.encoded_bytes() > KEPT_BYTES {
+            return Ok(false); // something is registered, or it is long work
+        }
+        let is_done = self.is_empty() || self.inner.engine.commit_at_once(&mut self.operations, rules)?.is_some();
+        if is_done {
+            self.clear();
+        }
+        Ok(is_done)
     }
 
     #[inline]

@@ -10,6 +10,7 @@ use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::sst::Cache;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
@@ -311,6 +312,26 @@ impl Builder {
     /// bytewise cannot be opened without it.
     pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Builder {
         self.parts.orders.push(Order::custom(comparator));
+        self
+    }
+
+    /// A block cache that other stores share, in the place of one of its own: what all of them keep there never exceeds what it was
+    /// made with, and [`cache_bytes`](Builder::cache_bytes) says nothing.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use std::sync::Arc;
+    /// use waxseal::{Builder, Cache, MIB};
+    ///
+    /// let cache = Arc::new(Cache::new(64 * MIB));
+    /// let one = Builder::in_memory().cache(cache.clone()).open()?;
+    /// let other = Builder::in_memory().cache(cache).open()?;
+    /// # drop((one, other));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cache(mut self, cache: Arc<Cache>) -> Builder {
+        self.parts.cache = Some(cache);
         self
     }
 

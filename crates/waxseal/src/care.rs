@@ -151,6 +151,12 @@ impl ColumnFamily {
         Ok(self.inner.engine.fences(&self.family).into_iter().map(|(_, fence)| fence).collect())
     }
 
+    /// The digest of a range as it is now: see [`Db::digest`].
+    pub fn digest(&self, range: impl KeyRange) -> Result<Digest> {
+        self.inner.check(&self.family)?;
+        care::digest(&self.inner.engine, &self.family, &range.into_bounds(), At::Latest)
+    }
+
     /// Numbers of the table files that are damaged and that compaction leaves alone until they are repaired.
     pub fn barred_tables(&self) -> Result<Vec<u64>> {
         self.inner.check(&self.family)?;

@@ -1,12 +1,13 @@
 //! Cursors: positions that lend what they stand on.
 
 use std::fmt;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::read::UserCursor;
+use waxseal_lsm::read::{Bounds, UserCursor};
+use waxseal_lsm::record::Seqno;
+use waxseal_meta::{Seal, Sealer};
 
 use crate::db::Inner;
 use crate::family::ColumnFamily;
@@ -57,19 +58,38 @@ use crate::family::ColumnFamily;
 /// # }
 /// ```
 pub struct Cursor {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// The engine's cursor, or why there is none.
     at: Result<UserCursor>,
 }
 
+/// A record that a cursor lends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Its place in the order of commits; 0 once no snapshot can tell.
+    pub seqno: Seqno,
+    /// The seal that stands beside it, if one does. Whether the two were checked against each other is said by the policy of the handle
+    /// that the cursor is of: [`ColumnFamily::with_verify`](crate::ColumnFamily::with_verify).
+    pub seal: Option<Seal>,
+}
+
 impl Cursor {
-    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>) -> Cursor {
-        let at = cf.inner.scan(cf, at, (Bound::Unbounded, Bound::Unbounded));
+    pub(crate) fn new(cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Cursor {
+        let at = cf.inner.scan(cf, at, bounds);
         Cursor { inner: Arc::clone(&cf.inner), at }
     }
 
     pub(crate) fn failed(inner: &Arc<Inner>, error: Error) -> Cursor {
         Cursor { inner: Arc::clone(inner), at: Err(error) }
+    }
+
+    /// Why the cursor could not be made, if it could not.
+    pub fn check(&self) -> Result<()> {
+        self.at.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
     /// To the first record at or after `key`.
@@ -123,6 +143,30 @@ impl Cursor {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.standing().map_or(&[], UserCursor::value)
+    }
+
+    /// All of the record under the cursor; none if it stands nowhere. Errors: `Corruption` if what stands beside the value cannot be
+    /// decoded.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::{Seal, Verify};
+    ///
+    /// cf.put("key", "value")?;
+    /// let mut cursor = cf.with_verify(Verify::Always).cursor(); // so that seal and value were checked against each other
+    /// cursor.first()?;
+    /// let row = cursor.row()?.unwrap();
+    /// assert_eq!((row.key, row.value), (&b"key"[..], &b"value"[..]));
+    /// assert_eq!(row.seal, Some(Seal::of("key", "value")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn row(&self) -> Result<Option<Row<'_>>> {
+        let Some(cursor) = self.standing() else { return Ok(None) };
+        let record = cursor.record();
+        let seal = Sealer::seal_of(&record)?;
+        Ok(Some(Row { key: record.key, value: record.value, seqno: record.seqno, seal }))
     }
 
     #[inline]

@@ -189,7 +189,7 @@ impl Inner {
         self.check(&cf.family)?;
         let mut visit = Some(visit);
         let mut answer = None;
-        self.engine.get_checked(&cf.family, key, at, cf.verify_reads(), &mut |record| {
+        self.engine.get_checked(&cf.family, key, at, cf.point_reading(), &mut |record| {
             if let Some(visit) = visit.take() {
                 answer = Some(visit(record));
             }
@@ -197,10 +197,30 @@ impl Inner {
         Ok(answer)
     }
 
+    /// `read`, if no file has to be touched for it; none if one has.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn read_resident<R>(
+        &self,
+        cf: &ColumnFamily,
+        key: &[u8],
+        at: At<'_>,
+        visit: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Option<Option<R>>> {
+        self.check(&cf.family)?;
+        let mut visit = Some(visit);
+        let mut answer = None;
+        let found = self.engine.get_resident(&cf.family, key, at, cf.point_reading().verify, &mut |record| {
+            if let Some(visit) = visit.take() {
+                answer = Some(visit(record));
+            }
+        })?;
+        Ok(found.map(|_| answer))
+    }
+
     /// A cursor of the engine.
     pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
         self.check(&cf.family)?;
-        self.engine.cursor_checked(&cf.family, at, bounds, cf.verify_scans())
+        self.engine.cursor_checked(&cf.family, at, bounds, cf.scan_reading())
     }
 
     /// The value of a key with its seal, which is checked whatever the policy.
@@ -208,6 +228,21 @@ impl Inner {
         let keeper = self.keeper()?;
         let found = self.read(cf, key, at, |record| Sealed::of(record, keeper))?.transpose();
         found.map_err(|error| error.in_family(cf.name(), Some((key, key))))
+    }
+
+    /// `read_many`, if no file has to be touched for it; none if one has.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn read_many_resident(
+        &self,
+        cf: &ColumnFamily,
+        at: At<'_>,
+        keys: &[&[u8]],
+    ) -> Result<Option<Vec<Option<Slice>>>> {
+        self.check(&cf.family)?;
+        let mut values = vec![None; keys.len()];
+        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
+        let found = self.engine.multi_get_resident(&cf.family, keys, at, cf.point_reading().verify, &mut take)?;
+        Ok(found.then_some(values))
     }
 
     /// The values of many keys at one moment.
@@ -222,7 +257,7 @@ impl Inner {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let mut values = vec![None; keys.len()];
         let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
-        self.engine.multi_get_checked(&cf.family, &keys, at, cf.verify_reads(), &mut take)?;
+        self.engine.multi_get_checked(&cf.family, &keys, at, cf.point_reading(), &mut take)?;
         Ok(values)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::db::{At, Family};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Verify};
+use waxseal_lsm::options::{CfOptions, Reading, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_meta::Seal;
 use waxseal_meta::reading::{Meta, MetaIter};
@@ -147,15 +147,22 @@ impl ColumnFamily {
         self.inner.read_sealed(self, key.as_ref(), At::Latest)
     }
 
+    /// `Closed` once its store was closed, `Invalid` once it was dropped: what every call on it would answer.
+    pub fn check(&self) -> Result<()> {
+        self.inner.check(&self.family)
+    }
+
     /// What point reads through this handle check.
     #[inline]
-    pub(crate) fn verify_reads(&self) -> Verify {
-        self.policy.reads.unwrap_or(self.family.options().verify_reads)
+    pub(crate) fn point_reading(&self) -> Reading {
+        let verify = self.policy.reads.unwrap_or(self.family.options().verify_reads);
+        Reading { verify, fill_cache: !self.policy.passing }
     }
 
     /// What cursors made through this handle check.
-    pub(crate) fn verify_scans(&self) -> Verify {
-        self.policy.scans.unwrap_or(self.family.options().verify_scans)
+    pub(crate) fn scan_reading(&self) -> Reading {
+        let verify = self.policy.scans.unwrap_or(self.family.options().verify_scans);
+        Reading { verify, fill_cache: !self.policy.passing }
     }
 
     /// The same family, to be read under another policy: a handle like any other, cheap to make. Reads through it, by cursor and
@@ -174,7 +181,25 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn with_verify(&self, verify: Verify) -> ColumnFamily {
-        ColumnFamily { policy: Policy { reads: Some(verify), scans: Some(verify) }, ..self.clone() }
+        ColumnFamily { policy: Policy { reads: Some(verify), scans: Some(verify), ..self.policy }, ..self.clone() }
+    }
+
+    /// The same family, for reads that come by once: with false, blocks that they load from files are not kept in the cache, and what
+    /// is there stays. True is the default.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// # cf.put("key", "value")?;
+    /// # db.flush()?;
+    /// assert_eq!(cf.with_fill_cache(false).iter().count(), 1);
+    /// assert_eq!(db.metrics().cache.used_bytes, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_fill_cache(&self, fill: bool) -> ColumnFamily {
+        ColumnFamily { policy: Policy { passing: !fill, ..self.policy }, ..self.clone() }
     }
 
     /// Replaces the content of `value` by the value of a key. False, and an empty `value`, if the key is not there.
@@ -251,7 +276,25 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(self, At::Latest)
+        self.cursor_in(..)
+    }
+
+    /// A cursor over the records with keys in a range: it stands on no other, wherever it is moved.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// # for key in ["a", "b", "c"] { cf.put(key, key)?; }
+    /// let mut cursor = cf.cursor_in("b"..);
+    /// cursor.seek("a")?;
+    /// assert_eq!(cursor.key(), b"b");
+    /// cursor.prev()?;
+    /// assert!(!cursor.valid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cursor_in(&self, range: impl KeyRange) -> Cursor {
+        Cursor::new(self, At::Latest, range.into_bounds())
     }
 
     /// The records with keys in a range, as they are now. A range whose end precedes its start is empty.
@@ -286,6 +329,12 @@ impl ColumnFamily {
     pub fn compact(&self) -> Result<()> {
         self.inner.check(&self.family)?;
         self.inner.engine.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Flushes, then rewrites the tables that hold keys of a range until nothing that is deleted or overwritten there takes space.
+    pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
+        self.inner.check(&self.family)?;
+        self.inner.engine.compact(&self.family, &range.into_bounds())
     }
 
     /// About how many bytes of the store's files hold records of a range. Memtables are not counted.

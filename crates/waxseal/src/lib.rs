@@ -44,12 +44,15 @@
 //! [`Batch`] may move between threads. Everything that came from a store keeps it open; [`Db::close`] ends it for all of them:
 //! every later call answers [`ErrorKind::Closed`].
 //!
-//! The engine is synchronous and owns its background threads; it never touches an async runtime of yours.
+//! The engine is synchronous and owns its background threads; it never touches an async runtime of yours. `AsyncDb` (feature
+//! `tokio`) is the same store for async code.
 //!
 //! # Errors
 //!
 //! There is one [`Error`]; [`Error::kind`] says what you can do about it. A refused call has changed nothing.
 
+#[cfg(feature = "tokio")]
+mod async_db;
 mod attach;
 mod batch;
 mod builder;
@@ -58,35 +61,42 @@ mod cursor;
 mod db;
 pub mod exchange;
 mod family;
+mod identity;
 mod range;
 pub mod registry;
 mod sealed;
 mod session;
 mod slice;
 mod snapshot;
+mod tables;
 mod verify;
 
+#[cfg(feature = "tokio")]
+pub use async_db::{AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, KeyStream, RangeStream};
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
 pub use care::{
     Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
 };
-pub use cursor::Cursor;
+pub use cursor::{Cursor, Row};
 pub use db::Db;
 pub use family::ColumnFamily;
-pub use range::{KeyRange, Keys, Range};
+pub use identity::StoreId;
+pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::Identity;
 pub use sealed::Sealed;
 pub use session::Session;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
+pub use tables::TableInfo;
 
 pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
+pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
-pub use waxseal_lsm::sst::CacheMetrics;
+pub use waxseal_lsm::sst::{Cache, CacheMetrics};
 pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],
@@ -143,7 +153,7 @@ pub mod meta {
 }
 
 /// The pages of the repository, so that their examples are compiled and run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "tokio"))]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Readme;

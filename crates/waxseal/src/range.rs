@@ -88,6 +88,32 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
+/// The keys that begin with these bytes, as a range of keys in bytewise order. In an order of a family's own they need not stand
+/// together: there [`ColumnFamily::prefix`](crate::ColumnFamily::prefix) finds them.
+///
+/// ```
+/// # fn main() -> waxseal::Result<()> {
+/// # let cf = waxseal::Db::memory()?.column_family("default")?;
+/// # for key in ["a", "ab", "b"] { cf.put(key, key)?; }
+/// let mut cursor = cf.cursor_in(waxseal::Prefix("a"));
+/// cursor.last()?;
+/// assert_eq!(cursor.key(), b"ab");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Prefix<K>(
+    /// The bytes.
+    pub K,
+);
+
+impl<K: AsRef<[u8]>> KeyRange for Prefix<K> {
+    fn into_bounds(self) -> Bounds {
+        let prefix = self.0.as_ref();
+        (Bound::Included(prefix.to_vec()), above_prefix(prefix))
+    }
+}
+
 /// The records of a range, as they were when it was made; it may be taken from both ends and sent to other threads.
 ///
 /// Each item is a copy. It keeps its view of the store until it is dropped. What is damaged is one `Corruption` that names the
@@ -128,9 +154,19 @@ enum State {
 
 /// Which end of the range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Front,
     Back,
+}
+
+#[cfg(feature = "tokio")]
+impl End {
+    pub(crate) fn other(self) -> End {
+        match self {
+            End::Front => End::Back,
+            End::Back => End::Front,
+        }
+    }
 }
 
 /// One end of the range, and what was said there.
@@ -155,8 +191,7 @@ impl Range {
 
     pub(crate) fn with_prefix(cf: &ColumnFamily, at: Result<Snapshot>, prefix: &[u8]) -> Range {
         if cf.order().is_bytewise() {
-            let bounds = (Bound::Included(prefix.to_vec()), above_prefix(prefix));
-            return Range::new(cf, at, bounds);
+            return Range::new(cf, at, Prefix(prefix).into_bounds());
         }
         let range = Range::new(cf, at, (Bound::Unbounded, Bound::Unbounded));
         Range { prefix: Some(prefix.to_vec()), ..range }
@@ -165,6 +200,13 @@ impl Range {
     /// The keys alone; values are not copied.
     pub fn keys(self) -> Keys {
         Keys(self)
+    }
+
+    /// The next record at an end; with its value, or without.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn row_at(&mut self, end: End, keys_only: bool) -> Option<Result<(Slice, Slice)>> {
+        let key = |cursor: &UserCursor| (cursor.key().into(), Slice::new());
+        Some(self.advance(end)?.map(if keys_only { key } else { record }))
     }
 
     /// Moves one end on; the cursor that now stands on its next record, damage in the place of records, or the end of all.

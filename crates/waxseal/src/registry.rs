@@ -31,11 +31,12 @@ pub use waxseal_lsm::checksum::Uid as FileUid;
 pub use waxseal_registry::Options as RegisterOptions;
 pub use waxseal_registry::key::LogKey;
 pub use waxseal_registry::payload::{FileRef, TokenRange};
+pub use waxseal_registry::quarantine::Item;
 pub use waxseal_registry::target::TableName;
 pub use waxseal_registry::{
-    Authorizer, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page, Paging,
-    Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Step, Target, Time, Values,
-    WhenFull,
+    Authorizer, Case, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page,
+    Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Step, Target, Time,
+    Values, WhenFull,
 };
 
 /// Names a target: text, read as described at [`Target`], or a [`Target`].
@@ -143,8 +144,10 @@ impl Db {
     /// A session: what is written and asked through it is written and asked in its name, which is [`Identity`] or text. The same
     /// identity is the same session, also after a reopen.
     ///
-    /// Errors: `Invalid` for a name that is not 1 to 255 bytes, or in a store that was opened without its registry; as of a commit
-    /// for one that is new.
+    /// Where `Session.Open` of `engine:session` is registered, each call is an event.
+    ///
+    /// Errors: `Invalid` for a name that is not 1 to 255 bytes or begins with `unknown session`, or in a store that was opened without its
+    /// registry; as of a commit if there is an event.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
@@ -258,6 +261,14 @@ impl Db {
     /// How a table file came to be: [`Session::lineage`].
     pub fn lineage(&self, file: impl AsRef<str>) -> Result<Lineage> {
         self.nobody().lineage(file)
+    }
+
+    /// Which tables are barred and which spans of keys are fenced, and which were: what stands in the family `system_metadata.quarantine`, by
+    /// family. What of it cannot be read is left out. Costs a scan of that family.
+    ///
+    /// Errors: `Invalid` in a store that was opened without its registry.
+    pub fn quarantined(&self) -> Result<Vec<Case>> {
+        self.inner.registrar()?.quarantined()
     }
 
     /// Reads a target as people write it: [`Session::target`].

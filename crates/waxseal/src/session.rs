@@ -66,6 +66,12 @@ impl Session {
         self.who.authenticated()
     }
 
+    /// Says that the session has ended: an event where `Session.Close` of `engine:session` is registered, and nothing else; clones go on
+    /// writing in its name. A handle that is dropped says nothing. Errors: as of a commit, if there is an event.
+    pub fn close(self) -> Result<()> {
+        self.inner.registrar()?.close_session(&self.who)
+    }
+
     /// [`Db::column_family`](crate::Db::column_family), as a handle that writes in this name.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.column_family(name, &self.who)

@@ -170,6 +170,12 @@ impl PartialEq<&str> for Slice {
     }
 }
 
+impl PartialEq<String> for Slice {
+    fn eq(&self, other: &String) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
 impl PartialEq<Vec<u8>> for Slice {
     fn eq(&self, other: &Vec<u8>) -> bool {
         self.as_bytes() == other

@@ -99,8 +99,13 @@ impl Snapshot {
 
     /// A cursor over a family as it was.
     pub fn cursor(&self, cf: &ColumnFamily) -> Cursor {
+        self.cursor_in(cf, ..)
+    }
+
+    /// A cursor over the records of a family that had keys in a range: see [`ColumnFamily::cursor_in`].
+    pub fn cursor_in(&self, cf: &ColumnFamily, range: impl KeyRange) -> Cursor {
         match self.of(cf) {
-            Ok(at) => Cursor::new(cf, At::Snapshot(at)),
+            Ok(at) => Cursor::new(cf, At::Snapshot(at), range.into_bounds()),
             Err(error) => Cursor::failed(&self.inner, error),
         }
     }

@@ -14,6 +14,8 @@ use waxseal_lsm::options::Verify;
 pub(crate) struct Policy {
     pub(crate) reads: Option<Verify>,
     pub(crate) scans: Option<Verify>,
+    /// Blocks that reads load are not kept in the cache.
+    pub(crate) passing: bool,
 }
 
 /// The builder's policy, and the families that have their own.

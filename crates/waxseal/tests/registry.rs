@@ -772,47 +772,78 @@ fn spoil(path: &Path, family: &str) -> Result<()> {
 
 #[test]
 fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
-    for family in ["system_metadata.registry", "system_metadata.sessions"] {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("store");
-        let db = Db::open(&path)?;
-        let users = db.session("alice")?.column_family("users")?;
-        db.register("users", "*")?;
-        users.put("john", "33")?;
-        db.flush()?;
-        db.close()?;
-        spoil(&path, family)?;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    let users = db.session("alice")?.column_family("users")?;
+    db.register("users", "*")?;
+    users.put("john", "33")?;
+    db.flush()?;
+    db.close()?;
+    spoil(&path, "system_metadata.registry")?;
 
-        let db = Db::open(&path)?;
-        let users = db.column_family("users")?;
-        assert_eq!(users.get("john")?.unwrap(), "33");
-        let mut batch = db.batch();
-        batch.put(&users, "john", "34");
-        for refused in [
-            users.put("john", "34"),
-            users.delete("john"),
-            batch.commit(Durability::Os),
-            db.column_family("new").map(drop),
-            db.drop_column_family("users"),
-            db.registrations().map(drop),
-            db.register("users", "*").map(drop),
-            db.session("alice").map(drop),
-            db.query_all("users.john", "*").map(drop),
-        ] {
-            assert!(refused.unwrap_err().is_corruption(), "{family}");
-        }
-        assert_eq!(users.get("john")?.unwrap(), "33");
-        assert!(!db.verify(Default::default())?.is_clean());
-        db.close()?;
-        assert_eq!(Db::open_read_only(&path)?.column_family("users")?.get("john")?.unwrap(), "33");
-
-        let db = Db::open(&path)?;
-        db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
-        db.close()?;
-        let db = Db::open(&path)?; // what is lost is lost, as was said; the rest goes on
-        db.column_family("users")?.put("john", "34")?;
-        db.registrations()?;
+    let db = Db::open(&path)?;
+    let users = db.column_family("users")?;
+    assert_eq!(users.get("john")?.unwrap(), "33");
+    let mut batch = db.batch();
+    batch.put(&users, "john", "34");
+    for refused in [
+        users.put("john", "34"),
+        users.delete("john"),
+        batch.commit(Durability::Os),
+        db.column_family("new").map(drop),
+        db.drop_column_family("users"),
+        db.registrations().map(drop),
+        db.register("users", "*").map(drop),
+        db.session("alice").map(drop),
+        db.query_all("users.john", "*").map(drop),
+    ] {
+        assert!(refused.unwrap_err().is_corruption());
     }
+    assert_eq!(users.get("john")?.unwrap(), "33");
+    assert!(!db.verify(Default::default())?.is_clean());
+    db.close()?;
+    assert_eq!(Db::open_read_only(&path)?.column_family("users")?.get("john")?.unwrap(), "33");
+
+    let db = Db::open(&path)?;
+    db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
+    db.close()?;
+    let db = Db::open(&path)?; // what is lost is lost, as was said; the rest goes on
+    db.column_family("users")?.put("john", "34")?;
+    db.registrations()?;
+    Ok(())
+}
+
+/// Whose number stands for whom is lost for those whose row is, and for nobody else: all goes on.
+#[test]
+fn damaged_sessions_are_unknown_and_stop_nothing() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    let users = db.session("alice")?.column_family("users")?;
+    db.register("users", "*")?;
+    users.put("john", "33")?;
+    db.flush()?;
+    db.close()?;
+    spoil(&path, "system_metadata.sessions")?;
+
+    let db = Db::open(&path)?;
+    db.session("bob")?.column_family("users")?.put("john", "34")?;
+    db.flush()?;
+    let known = db.explain(&db.column_family("users")?, "john")?;
+    assert_eq!(known.written.unwrap().0, "bob");
+    assert!(!db.verify(Default::default())?.is_clean());
+    assert_eq!(db.quarantined()?, []);
+    db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
+    let cases = db.quarantined()?;
+    assert!(cases.iter().any(|case| case.family == "system_metadata.sessions"), "{cases:?}");
+    db.close()?;
+    let db = Db::open_read_only(&path)?;
+    assert_eq!(db.quarantined()?, cases);
+    let rows = db.column_family("system_metadata.quarantine")?.iter().count();
+    assert!(rows >= cases.len());
+    let clients: Vec<_> = db.query_all("users.john", "*")?.into_iter().map(|event| event.key.client).collect();
+    assert_eq!(clients, ["alice", "bob"]);
     Ok(())
 }
 

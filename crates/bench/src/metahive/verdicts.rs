@@ -165,6 +165,7 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
         block_bytes: options.block_bytes,
         restart_interval: 1,
         filter_bits: 10,
+        filter_policy: None,
         compression: options.compression,
         base_seqno: 1,
         seal_column: false,

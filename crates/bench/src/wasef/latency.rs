@@ -13,6 +13,8 @@ use crate::gate::Gate;
 use crate::measure;
 use crate::rounds::{LEAST, Rounds, alternate_many, shown};
 use crate::workload::{Random, Values};
+use waxseal_lsm::db::Metrics;
+use waxseal_lsm::options::MIB;
 use waxseal_registry::Mode;
 
 const SIDES: [Side; 5] =
@@ -51,6 +53,15 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
         stores[side].db.settle()?; // what is left to do behind it is not the next side's
         Ok(times)
     })?;
+    for (store, side) in stores.iter().zip(SIDES) {
+        let Metrics { flushes, flushed_bytes, stalls, stall_nanos, compacted_written, .. } = store.db.metrics();
+        let (flushed, merged) = (flushed_bytes / MIB as u64, compacted_written / MIB as u64);
+        let waited = stall_nanos as f64 / 1e6;
+        println!(
+            "    {}: {flushes} flushes of {flushed} MiB, {merged} MiB merged; held back {stalls} times, {waited:.0} ms",
+            side.name()
+        );
+    }
     told("reads", &reads, driver, &histograms, 0, "+3 %");
     told("updates", &updates, driver, &histograms, 1, "+15 %");
     Ok(vec![

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Runs an experiment of `metahive` or `wasef`; answers its lines (verdict, id).
+/// Runs an experiment; answers its lines (verdict, id).
 pub(crate) fn lines(verb: &str, arguments: &[&str]) -> Vec<(String, String)> {
     let dir = tempfile::tempdir().expect("a directory");
     let json = dir.path().join("gates.json");

@@ -75,6 +75,24 @@ pub struct Pass<'a> {
     pub checks_inputs: bool,
     /// The keeper is asked for rows for other families.
     pub emits: Option<Emitting<'a>>,
+    /// Values whose time is over go; none: they stay.
+    pub expires: Option<Expires<'a>>,
+}
+
+/// Which values may go since their time is over. One that a newer version hides may be what that one asks to be kept, until they
+/// are merged.
+#[derive(Clone, Copy)]
+pub struct Expires<'a> {
+    /// Microseconds since 1970, read before `is_hidden` was asked for the first time.
+    pub now: u64,
+    /// True if a newer version of a key may stand outside of the inputs.
+    pub is_hidden: &'a dyn Fn(&[u8]) -> bool,
+}
+
+impl std::fmt::Debug for Expires<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Expires").field("now", &self.now).finish_non_exhaustive()
+    }
 }
 
 /// Rows for other families, as they were given, by family; with what the ledger says of them.
@@ -240,8 +258,10 @@ impl Outputs<'_> {
             let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
             if decision == Decision::Keep
                 && record.kind == Kind::Put
-                && is_over(&*companions, &record, &|| self.job.env.clock.wall_micros())
+                && let Some(Expires { now, is_hidden }) = self.pass.expires
+                && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
+                && (planted::active(Bug::HiddenValueExpires) || !is_hidden(record.key))
             {
                 decision = Decision::Hold(DropReason::Expired);
             }
@@ -412,6 +432,7 @@ impl Outputs<'_> {
             block_bytes: job.options.block_bytes,
             restart_interval: job.options.restart_interval,
             filter_bits: job.options.filter_bits,
+            filter_policy: job.options.filter_policy.clone(),
             compression: job.compression,
             base_seqno: job.base_seqno,
             seal_column: job.options.seals.is_column(job.compression),

@@ -21,6 +21,7 @@ use super::ingest::{self, NO_FAMILY};
 use super::{Db, Event, Families, Inner};
 use crate::batch::{Batch, Binding, Body, Operation, Operations, distance};
 use crate::checksum::hash;
+use crate::compaction::Stall;
 use crate::env::Env;
 use crate::env::work::{Signal, lock};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
@@ -113,6 +114,7 @@ impl Db {
     /// Visible to reads when it returns (and, before that, only if it will be whole in the log). Errors: `Io` (a full disk:
     /// nothing was changed, try again), `Halted`, `ReadOnly`, `Closed`. After `Halted` from a `Sync` commit the batch is
     /// visible, but not known to be durable. An empty batch does nothing. The batch itself is left as it was.
+    #[inline]
     pub fn commit(&self, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         loop {
             if let Some(last) = self.commit_unheard(batch, durability, self.rules())? {
@@ -121,10 +123,10 @@ impl Db {
         }
     }
 
-    /// `commit_under`, with nobody to hear when it is ordered.
-    #[inline]
+    /// `commit_under`, with nobody to hear when it is ordered. One way for all who write so, never a copy in each of them.
+    #[inline(never)]
     pub fn commit_unheard(&self, batch: &mut Batch, durability: Durability, rules: u64) -> Result<Option<Seqno>> {
-        self.commit_as(batch, durability, &Under { word: rules, mask: u64::MAX, then: Then::Stay }, |_| {})
+        self.commit_as(batch, durability, &under(rules), |_| {})
     }
 
     /// The word of rules under which batches are made. Its upper half is the engine's: it changes when a family is dropped. The
@@ -155,7 +157,7 @@ impl Db {
         rules: u64,
         on_ordered: &mut dyn FnMut(Seqno),
     ) -> Result<Option<Seqno>> {
-        self.commit_as(batch, durability, &Under { word: rules, mask: u64::MAX, then: Then::Stay }, on_ordered)
+        self.commit_as(batch, durability, &under(rules), on_ordered)
     }
 
     /// `commit` of the last batch under the rules so far: in the order of commits the lower half of the word is `low` behind it.
@@ -171,11 +173,19 @@ impl Db {
             return Err(Error::invalid("rules change with a batch"));
         }
         loop {
-            let under = Under { word: self.rules(), mask: u64::MAX << 32, then: Then::Low(low) };
+            let under = Under { mask: u64::MAX << 32, then: Then::Low(low), ..under(self.rules()) };
             if let Some(last) = self.commit_as(batch, durability, &under, &mut *on_ordered)? {
                 return Ok(last);
             }
         }
+    }
+
+    /// `commit_unheard` with `Os`, if nothing has to be waited for and no file to be touched: stalled writers, a log without room, one that
+    /// is not mapped, a frame too long for the ring, another commit that is not copied yet. None then, as where the rules are others, and nothing was changed.
+    ///
+    /// For whoever must not block: what is left are short locks that are held over no I/O.
+    pub fn commit_at_once(&self, batch: &mut Batch, rules: u64) -> Result<Option<Seqno>> {
+        self.commit_as(batch, Durability::Os, &Under { at_once: true, ..under(rules) }, |_| {})
     }
 
     fn commit_as(
@@ -190,6 +200,9 @@ impl Db {
             return Ok(Some(inner.visible()));
         }
         check_families(&inner.families(), batch)?;
+        if under.at_once && inner.background.stall() != Stall::Go {
+            return Ok(None);
+        }
         inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         if batch.is_held() {
@@ -215,6 +228,17 @@ impl Db {
         let (inner, _) = self.writable()?;
         inner.sync_log().map(|_| ())
     }
+
+    /// `sync` for commits that have returned already: where the store was closed since, or is being closed, they still hear the truth, since
+    /// closing makes everything durable.
+    pub fn sync_committed(&self) -> Result<()> {
+        self.here()?.sync_log().map(|_| ())
+    }
+}
+
+/// What a batch that was made under a word of rules asks for.
+fn under(rules: u64) -> Under {
+    Under { word: rules, mask: u64::MAX, ..Under::default() }
 }
 
 impl Inner {

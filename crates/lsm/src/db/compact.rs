@@ -13,7 +13,7 @@ use super::install::Replaced;
 use super::reads::{Bounds, LevelPart};
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
-use crate::compaction::output::{Job, Pass, Written, write_pass};
+use crate::compaction::output::{Expires, Job, Pass, Written, write_pass};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt};
 use crate::cursor::Cursor;
@@ -241,7 +241,9 @@ impl Inner {
         }
         properties.reverse(); // the lower level is the older
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
-        let pass = Pass { carried, checks_inputs, emits: None };
+        let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
+        let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
+        let pass = Pass { carried, checks_inputs, emits: None, expires: Some(Expires { now, is_hidden: &is_hidden }) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
         let next_file = || self.new_file_number();
@@ -355,6 +357,18 @@ fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     let numbers = plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
+}
+
+/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan.
+fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
+    let mut generations = [&view.active].into_iter().chain(&view.frozen);
+    if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
+        return true;
+    }
+    let above = (1..plan.output_level).filter_map(|level| view.levels.find(level, key));
+    let is_input =
+        |table: &Arc<TableHandle>| plan.inputs.iter().any(|(_, numbers)| numbers.contains(&table.meta().number));
+    view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
 /// The shape that a family wants. Tables move freely where all levels are packed alike.

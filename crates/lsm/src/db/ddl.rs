@@ -159,6 +159,7 @@ impl Inner {
             outcome => outcome?,
         };
         take_given(&*self.companions, &mut given, added)?;
+        take_given(&*self.companions, &mut given, self.quarantine_ends(family, "dropped"))?;
         let received = write_given(&level0, given)?;
         let synced = if received.is_empty() { Ok(()) } else { self.sync_dir_before_edit() };
         if let Err(error) = synced {

@@ -30,12 +30,22 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Emitting};
 use crate::version::{Change, Edit, TableMeta};
+use crate::wal::Then;
 
 impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     pub fn flush(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true).map(|_| ())
+    }
+
+    /// Writes the memtables of one family to tables, with every commit that was ordered before, whether or not its writer has got to
+    /// apply it. Takes a seqno.
+    pub fn flush_ordered(&self, family: &Family) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        let _job = inner.job()?;
+        let seqno = inner.take_seqno(family, Then::Stay, |_| {})?;
+        inner.flush_frozen(&|other| other == family, seqno).map(|_| ())
     }
 }
 

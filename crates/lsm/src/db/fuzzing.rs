@@ -11,14 +11,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
-use crate::batch::Batch;
+use crate::batch::{Batch, SystemPass, seqno_of_before};
 use crate::env::sim::{Crash, Loss, SimFs};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Compression, Durability, Settings};
 use crate::record::Kind;
 use crate::seam::Plain;
 
-const FAMILIES: [&str; 2] = [DEFAULT_FAMILY, "other"];
+const FAMILIES: [&str; 3] = [DEFAULT_FAMILY, "other", "system_metadata.log"];
+/// The one of the store's own among them, whose keys end in a seqno.
+const SYSTEM: usize = 2;
 const DIR: &str = "/store";
 const COPY: &str = "/copy";
 
@@ -27,7 +29,7 @@ const MOST_STEPS: u64 = 60_000;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// One map for each of `FAMILIES`.
-type Content = [Rows; 2];
+type Content = [Rows; 3];
 /// A family, a key, and its new value or none.
 type Change = (usize, Vec<u8>, Option<Vec<u8>>);
 
@@ -82,7 +84,8 @@ impl Input<'_> {
     fn change(&mut self) -> Change {
         let how = self.byte();
         let key = self.key();
-        (how as usize & 1, key, (how & 6 != 0).then(|| self.value()))
+        let family = if how & 0x88 == 0x88 { SYSTEM } else { how as usize & 1 };
+        (family, key, (how & 6 != 0 || family == SYSTEM).then(|| self.value()))
     }
 
     fn durability(&mut self) -> Durability {
@@ -175,14 +178,27 @@ impl Run {
             level0_tables: 2,
             ..CfOptions::default()
         };
+        let mut families: Vec<_> = FAMILIES.iter().map(|name| ((*name).to_owned(), options.clone())).collect();
+        if self.has_system() {
+            let (_, options) = &mut families[SYSTEM];
+            (options.system, options.key_ends_in_seqno) = (Some(1), true);
+        } else {
+            families.truncate(SYSTEM);
+        }
         Parts {
             env: self.sim.env(self.opens),
             companions: Arc::new(Plain),
             listener: Arc::new(Silent),
-            families: FAMILIES.map(|name| (name.to_owned(), options.clone())).to_vec(),
+            families,
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         }
+    }
+
+    /// True if the store has a family of its own beside those of users.
+    fn has_system(&self) -> bool {
+        self.how & 32 == 0
     }
 
     fn db(&self) -> Result<Db> {
@@ -227,14 +243,17 @@ impl Run {
         }
     }
 
-    fn commit(&mut self, changes: Vec<Change>, durability: Durability) -> Result<()> {
+    fn commit(&mut self, mut changes: Vec<Change>, durability: Durability) -> Result<()> {
         let db = self.db()?;
+        changes.retain(|(family, ..)| *family != SYSTEM || self.has_system());
         let mut batch = Batch::new();
-        for (family, key, value) in &changes {
+        for (at, (family, key, value)) in (0u64..).zip(&changes) {
             let Some(id) = db.family(FAMILIES[*family]).map(|family| family.id()) else { return Err(Error::closed()) };
             let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-            batch.push(id, kind, key, value.as_deref().unwrap_or_default(), db.companions())?;
+            let end = if *family == SYSTEM { &seqno_of_before(at / 2)[..] } else { &[] };
+            batch.push(id, kind, &[key, end].concat(), value.as_deref().unwrap_or_default(), db.companions())?;
         }
+        self.grant(&db, &mut batch, &mut changes, durability)?;
         let outcome = db.commit(&mut batch, durability);
         if !batch.is_empty() && (outcome.is_ok() || self.sim.is_crashed()) {
             self.model.commit(changes);
@@ -246,6 +265,24 @@ impl Run {
             if durability == Durability::Sync && !batch.is_empty() {
                 self.model.sync();
             }
+        }
+        Ok(())
+    }
+
+    /// Lets a batch write the store's own family, which it may not before; the keys there, as they will be.
+    fn grant(&self, db: &Db, batch: &mut Batch, changes: &mut [Change], durability: Durability) -> Result<()> {
+        if changes.iter().all(|(family, ..)| *family != SYSTEM) {
+            return Ok(());
+        }
+        match db.commit(batch, durability) {
+            Err(error) if *error.kind() == ErrorKind::Invalid => {}
+            Err(error) if self.sim.is_crashed() => return Err(error),
+            other => panic!("nobody may write a family of the store's own: {other:?}"),
+        }
+        batch.grant(SystemPass::for_layers_above());
+        let first = db.snapshot()?.seqno() + 1;
+        for (at, (_, key, _)) in (0u64..).zip(changes).filter(|(_, (family, ..))| *family == SYSTEM) {
+            key.extend((first + at - at / 2).swap_bytes().to_le_bytes()); // the highest first
         }
         Ok(())
     }
@@ -264,15 +301,18 @@ impl Run {
         let (family, key) = (input.byte() as usize & 1, input.key());
         let db = self.db()?;
         for (at, content) in self.views() {
-            let found = value_of(&db, family, &key, at)?;
-            assert_eq!(found.as_ref(), content[family].get(&key), "get {key:?}");
+            let system = content[SYSTEM].keys().next_back().map(|last| (SYSTEM, last));
+            for (family, key) in [(family, &key)].into_iter().chain(system) {
+                let found = value_of(&db, family, key, at)?;
+                assert_eq!(found.as_ref(), content[family].get(key), "get {key:?}");
+            }
         }
         Ok(())
     }
 
     /// Moves of one cursor beside the rows of the model.
     fn walk(&mut self, input: &mut Input<'_>) -> Result<()> {
-        let family = input.byte() as usize & 1;
+        let family = input.byte() as usize % FAMILIES.len();
         let (low, high) = (input.key(), input.key());
         let bounds = match input.byte() % 4 {
             0 if low <= high => (Bound::Included(low), Bound::Excluded(high)),
@@ -531,7 +571,7 @@ mod tests {
     #[test]
     fn any_bytes_are_operations_on_which_store_and_model_agree() {
         let runs = std::env::var("WAXSEAL_FUZZ_OPS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1500);
-        let (mut crashes, mut flushes, mut compactions, mut moves) = (0, 0, 0, 0);
+        let (mut crashes, mut flushes, mut compactions, mut moves, mut rows) = (0, 0, 0, 0, 0);
         for seed in 0..runs {
             let random = SeededRandom::new(seed);
             let length = random.next_u64() % 400;
@@ -543,10 +583,11 @@ mod tests {
             flushes += metrics.flushes;
             compactions += metrics.compactions;
             moves += metrics.moves;
+            rows += run.model.now[SYSTEM].len() as u64;
         }
-        let counts = [crashes, flushes, compactions, moves];
+        let counts = [crashes, flushes, compactions, moves, rows];
         println!(
-            "{runs} runs: crashes, flushes, compactions, moves {counts:?}, those before a run's last open not counted"
+            "{runs} runs: crashes, flushes, compactions, moves, system rows {counts:?}, those before a run's last open not counted"
         );
         assert!(counts.iter().all(|count| *count >= runs / 30), "{counts:?}");
     }

@@ -4,7 +4,7 @@
 //! open.rs        directory, lock, Db; destroy
 //! recover.rs     manifest -> families, log -> replay.rs -> memtables -> tables, a fresh log (I16)
 //! commit.rs      batch -> ordered -> copied -> applied -> acknowledged -> synced where asked (I01)
-//! reads.rs       active, frozen, levels: the first answer ends it
+//! reads.rs       active, frozen, levels: the first answer ends it; resident.rs: the same for those who must not wait for a file
 //! versions.rs    older versions, where a version stands, what no flush has taken up yet
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
 //! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
@@ -14,7 +14,7 @@
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
-//! replace.rs     tables for what is left of them; fences, bars
+//! replace.rs     tables for what is left of them; fences, bars; quarantine.rs: a row of each
 //! trash.rs       replaced tables, kept for a while
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
@@ -43,11 +43,13 @@ mod lookup;
 mod mend;
 mod metrics;
 mod open;
+mod quarantine;
 mod reads;
 mod recover;
 mod redo;
 mod replace;
 mod replay;
+mod resident;
 mod rows;
 mod running;
 mod snapshot;
@@ -107,6 +109,8 @@ pub struct Parts {
     pub orders: Vec<Order>,
     /// Who writes down what the engine does; none: nobody.
     pub chronicle: Option<Arc<dyn Chronicle>>,
+    /// The block cache, which other stores may share; none: one of its own, of `Settings::cache_bytes`.
+    pub cache: Option<Arc<Cache>>,
 }
 
 impl Parts {
@@ -119,6 +123,7 @@ impl Parts {
             families: Vec::new(),
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         }
     }
 }
@@ -272,6 +277,11 @@ impl Db {
         lock(&self.inner().recovery).clone()
     }
 
+    /// `Closed`, or `Invalid` in a child that was forked, as every call would answer. Two loads.
+    pub fn check_open(&self) -> Result<()> {
+        self.open_inner().map(drop)
+    }
+
     /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
     /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
@@ -298,10 +308,16 @@ impl Db {
         if inner.closed.load(Ordering::Relaxed) {
             return Err(Error::closed());
         }
-        if !inner.origin.is_here() {
-            return Err(Error::invalid("forked: the store belongs to the parent process; open it anew"));
+        self.here()
+    }
+
+    /// The store, open or closed, if this process is the one that opened it.
+    #[inline]
+    fn here(&self) -> Result<&Arc<Inner>> {
+        match self.handle.inner.origin.is_here() {
+            true => Ok(&self.handle.inner),
+            false => Err(Error::invalid("forked: the store belongs to the parent process; open it anew")),
         }
-        Ok(inner)
     }
 
     /// The store and its log, if it can be written.

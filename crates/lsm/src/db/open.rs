@@ -86,6 +86,7 @@ impl Db {
             families: inner.given.0.clone(),
             orders: inner.given.1.clone(),
             chronicle: None,
+            cache: None,
         };
         let cache = Some(inner.cache.clone());
         let (dir, integrity) = (&*inner.dir, &inner.integrity);
@@ -133,7 +134,12 @@ fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<Box<d
     } else if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
         return Err(no_store(dir)); // and no lock file is left in somebody else's directory
     }
-    take_lock(dir, env)
+    let held = take_lock(dir, env)?;
+    let current = dir.join(Name::Current.to_string());
+    if settings.error_if_exists && env.fs.exists(&current).during(|| "looking for a store")? {
+        return Err(Error::invalid(format!("{}: exists (error_if_exists is true)", dir.display())));
+    }
+    Ok(held)
 }
 
 pub(super) fn no_store(dir: &Path) -> Error {

@@ -19,7 +19,7 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
 use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Part};
-use crate::options::Verify;
+use crate::options::{Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
@@ -47,11 +47,11 @@ impl Db {
         family: &Family,
         key: &[u8],
         at: At<'_>,
-        verify: Verify,
+        reading: impl Into<Reading>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let checks = inner.checks(verify);
+        let checks = inner.checks(reading);
         if let At::Snapshot(snapshot) = at
             && let Some(view) = snapshot.view(family.id())
         {
@@ -69,7 +69,13 @@ impl Db {
     }
 
     /// `cursor`, checked in another way than the family's.
-    pub fn cursor_checked(&self, family: &Family, at: At<'_>, bounds: Bounds, verify: Verify) -> Result<UserCursor> {
+    pub fn cursor_checked(
+        &self,
+        family: &Family,
+        at: At<'_>,
+        bounds: Bounds,
+        reading: impl Into<Reading>,
+    ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
         let view = match at {
             At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
@@ -77,7 +83,7 @@ impl Db {
         };
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
-        let internal = inner.internal_cursor(family, &view, verify)?;
+        let internal = inner.internal_cursor(family, &view, reading.into())?;
         let cursor = UserCursor::new(family.order().clone(), internal, seqno, bounds).of_family(family.name());
         Ok(cursor.expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
@@ -99,10 +105,10 @@ impl Db {
         family: &Family,
         keys: &[&[u8]],
         at: At<'_>,
-        verify: Verify,
+        reading: impl Into<Reading>,
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
-        let inner = self.open_inner()?;
+        let (inner, reading) = (self.open_inner()?, reading.into());
         let view = match at {
             At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
             At::Latest => None,
@@ -110,7 +116,7 @@ impl Db {
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
         for (index, key) in keys.iter().enumerate() {
-            let checks = inner.checks(verify);
+            let checks = inner.checks(reading);
             inner.get_in((family, &view), key, seqno, checks, &mut |record| visit(index, record))?;
         }
         Ok(())
@@ -150,16 +156,16 @@ impl Inner {
 
     /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
     #[inline]
-    pub(super) fn checks(&self, verify: Verify) -> Checks {
-        if self.promise == Protection::None {
-            return Checks::NONE;
-        }
-        match verify {
+    pub(super) fn checks(&self, reading: impl Into<Reading>) -> Checks {
+        let reading = reading.into();
+        let checks = match reading.verify {
+            _ if self.promise == Protection::None => Checks::NONE,
             Verify::Always => Checks::EACH,
             Verify::Never => Checks::NONE,
             Verify::OnFill => Checks::LOADED,
-            Verify::Sampled(of) => Checks { each: is_turn(of), loaded: true },
-        }
+            Verify::Sampled(of) => Checks { each: is_turn(of), ..Checks::LOADED },
+        };
+        Checks { passing: !reading.fill_cache, ..checks }
     }
 
     fn get_in(
@@ -171,31 +177,52 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let mut decide = |record: &Record<'_>| {
-            outcome = match record.kind {
-                Kind::Put if is_over(&*self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
-                Kind::Put => {
-                    visit(record);
-                    Ok(true)
-                }
-                Kind::Delete => Ok(false),
-                kind => Err(unread(kind)),
-            };
-        };
-        self.version_in(of, key, seqno, checks, &mut decide)?;
+        self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(record, visit))?;
         outcome
+    }
+
+    /// Shows the version that decides, if it is a value.
+    #[inline]
+    pub(super) fn value_of(&self, record: &Record<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        match record.kind {
+            Kind::Put if is_over(&*self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
+            Kind::Put => {
+                visit(record);
+                Ok(true)
+            }
+            Kind::Delete => Ok(false),
+            kind => Err(unread(kind)),
+        }
     }
 
     /// The newest version that is not above a seqno, be it a tombstone.
     #[inline]
     pub(super) fn version_in(
         &self,
+        of: (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        visit: impl FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        self.version_by(of, key, seqno, checks, visit, |table, key_hash, decide| {
+            let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
+            reader.get(key, key_hash, seqno, checks, decide)
+        })
+    }
+
+    /// The same, by another way to ask a table, which may answer less than an error: a table is told the key's hash, and what to show
+    /// its record to.
+    #[inline]
+    pub(super) fn version_by<E: From<Error>>(
+        &self,
         (family, view): (&Family, &View),
         key: &[u8],
         seqno: Seqno,
         checks: Checks,
         mut visit: impl FnMut(&Record<'_>),
-    ) -> Result<bool> {
+        ask: impl Fn(&TableHandle, u64, &mut dyn FnMut(&Record<'_>)) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<bool, E> {
         let order = family.order();
         let mut outcome = Ok(false);
         let mut decide = |record: &Record<'_>| {
@@ -230,8 +257,8 @@ impl Inner {
                 }
             });
             match (found, damage) {
-                (true, Some(error)) => return Err(error),
-                (true, None) => return outcome,
+                (true, Some(error)) => return Err(error.into()),
+                (true, None) => return Ok(outcome?),
                 (false, _) => {}
             }
         }
@@ -241,17 +268,13 @@ impl Inner {
             }
             let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
             for table in view.levels.newest_holding(key).chain(deeper) {
-                let reader = match table.table() {
-                    Ok(reader) => reader,
-                    Err(error) => return Err(self.unopened(family, table, error)),
-                };
-                if reader.get(key, key_hash, seqno, checks, &mut decide)? {
-                    return outcome;
+                if ask(table, key_hash, &mut decide)? {
+                    return Ok(outcome?);
                 }
             }
         }
         match view.fences.iter().any(|fence| fence.may_hide(order, key, seqno)) {
-            true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno))),
+            true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno)).into()),
             false => Ok(false),
         }
     }
@@ -299,12 +322,12 @@ fn is_turn(of: u32) -> bool {
 
 impl Inner {
     /// All records of a view in internal order, and where some may be lost.
-    fn internal_cursor(&self, family: &Family, view: &Arc<View>, verify: Verify) -> Result<Box<dyn Cursor>> {
+    fn internal_cursor(&self, family: &Family, view: &Arc<View>, reading: Reading) -> Result<Box<dyn Cursor>> {
         let order = family.order();
         let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
         for generation in [&view.active].into_iter().chain(&view.frozen) {
             if !generation.memtable.is_empty() {
-                sources.push(Box::new(generation.memtable.cursor_checked(&self.companions, verify)));
+                sources.push(Box::new(generation.memtable.cursor_checked(&self.companions, reading.verify)));
             }
         }
         if !view.fences.is_empty() {
@@ -312,7 +335,7 @@ impl Inner {
         }
         let part = |table: &Arc<TableHandle>| {
             let (table, integrity) = (table.clone(), self.integrity.clone());
-            UserPart { table, verify, order: order.clone(), integrity }
+            UserPart { table, reading, order: order.clone(), integrity }
         };
         for table in view.levels.level(0).tables() {
             sources.push(part(table).open()?);
@@ -331,7 +354,7 @@ impl Inner {
 /// A table as a part of its level for a user's cursor, opened when that gets there. One that cannot be opened is a fence.
 struct UserPart {
     table: Arc<TableHandle>,
-    verify: Verify,
+    reading: Reading,
     order: Order,
     integrity: Arc<Integrity>,
 }
@@ -347,7 +370,7 @@ impl Part for UserPart {
 
     fn open(&self) -> Result<Box<dyn Cursor>> {
         match self.table.table() {
-            Ok(table) => Ok(Box::new(table.cursor_checked(self.verify))),
+            Ok(table) => Ok(Box::new(table.cursor_checked(self.reading))),
             Err(error) => match error.damage() {
                 None => Err(error),
                 Some(damage) => {

@@ -348,7 +348,8 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
-        let cache = self.cache.clone().unwrap_or_else(|| Arc::new(Cache::new(self.settings.cache_bytes)));
+        let own = || Arc::new(Cache::new(self.settings.cache_bytes));
+        let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
@@ -383,7 +384,8 @@ pub(super) fn shelf(
     dead: &Arc<DeadFiles>,
     (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
-    let (fs, dir, order, cache) = (env.fs.clone(), dir.to_owned(), options.order.clone(), cache.clone());
+    let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
+    let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
     Shelf::new(family, dead.clone(), move |meta| {
         let name = Name::Table(meta.number).to_string();
@@ -396,7 +398,8 @@ pub(super) fn shelf(
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        Table::open_watched(name, file, (expected, order.clone()), cache.clone(), keeper.clone(), watch.clone())
+        let read_by = (expected, order.clone(), policy.clone());
+        Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
     })
 }
 

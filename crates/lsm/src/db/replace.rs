@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::background::Lane;
 use super::family::Family;
 use super::install::Replaced;
+use super::quarantine::Item;
 use super::{Db, Event, Inner, TableHandle};
 use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Span, Splitter};
@@ -19,7 +20,7 @@ use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
-use crate::seam::{Deed, Source};
+use crate::seam::{Deed, Emitted, Source};
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// Tables that no compaction picks until this is dropped. They can be read all the while. Closing the store waits for it.
@@ -162,7 +163,6 @@ impl<'a> HeldTables<'a> {
         let adds = written.iter().map(|meta| (level, meta.clone())).collect();
         let replaced = Replaced::tables(family, removes, adds);
         inner.exchange_fenced(replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
-        inner.background.kick(Lane::Compact);
         Ok(written)
     }
 
@@ -171,9 +171,7 @@ impl<'a> HeldTables<'a> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
         let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.inner.now_nanos());
-        self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)?;
-        self.inner.background.kick(Lane::Compact);
-        Ok(())
+        self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
     }
 
     /// Records that go to another level, or into one table, must leave behind nothing that came between them, nor meet what stays
@@ -219,11 +217,16 @@ impl Inner {
             (0..LEVELS).find(|level| view.levels.get(*level, *number).is_some()).map(|level| (level, *number))
         };
         let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
+        let row = |table| self.quarantine_row(family, Item::Table(table), true, "barred");
+        let received = self.write_quarantine(concerned.removes.iter().filter_map(row).collect());
+        let parts: Vec<_> = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
+        edit.changes.extend(parts.iter().flat_map(Replaced::changes));
         self.tell(&mut edit, Deed::Barred, &[concerned], None, self.now_nanos());
-        let outcome = self.install(edit, None);
+        let outcome = self.install(edit, parts);
         for number in new {
             self.listener.on_event(&Event::Barred { family: family.name().to_owned(), table: number });
         }
+        self.background.kick(Lane::Compact); // for the rows
         outcome
     }
 
@@ -244,8 +247,12 @@ impl Inner {
         let view = family.pinned_view();
         let fenced: Vec<_> = fenced.into_iter().map(|fence| (self.new_file_number(), Arc::new(fence))).collect();
         let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
-        let mut edit = Edit::from(replaced.changes());
         let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
+        let rows = self.quarantine_rows(&replaced, &ended, deed);
+        let received = self.write_quarantine(rows);
+        let beside: Vec<_> = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
+        let mut edit =
+            Edit::from([&replaced].into_iter().chain(&beside).flat_map(Replaced::changes).collect::<Vec<_>>());
         if let Some(deed) = deed {
             self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
         }
@@ -253,7 +260,7 @@ impl Inner {
         for deed in deeds.chain(ended.iter().map(|(_, fence)| Deed::Lifted(fence))) {
             self.tell(&mut edit, deed, &[Replaced::tables(family, Vec::new(), Vec::new())], None, started);
         }
-        self.install(edit, [replaced])?;
+        self.install(edit, [replaced].into_iter().chain(beside))?;
         let name = || family.name().to_owned();
         for (_, fence) in fenced {
             self.listener.on_event(&Event::Fenced { family: name(), fence: (*fence).clone() });
@@ -262,7 +269,26 @@ impl Inner {
             .iter()
             .for_each(|(_, fence)| self.listener.on_event(&Event::Lifted { family: name(), fence: (*fence).clone() }));
         self.revise_stall();
+        self.background.kick(Lane::Compact);
         Ok(())
+    }
+
+    /// The rows that tell of tables that a repair replaced, of barred ones that are free, of fences that begin, and of those that ended.
+    fn quarantine_rows(
+        &self,
+        replaced: &Replaced<'_>,
+        ended: &[(&u64, &Fence)],
+        deed: Option<Deed<'_>>,
+    ) -> Vec<Emitted> {
+        let row = |item, begins, how| self.quarantine_row(replaced.family, item, begins, how);
+        let gone = |how| move |table| row(Item::Table(table), false, how);
+        let tables: Vec<_> = match deed {
+            Some(Deed::Freed) => self.barred_of(&replaced.removes).filter_map(gone("freed")).collect(),
+            _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
+        };
+        let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(Item::Span(*id, fence), true, "fenced"));
+        let over = ended.iter().filter_map(|(id, fence)| row(Item::Span(**id, fence), false, "lifted"));
+        tables.into_iter().chain(begun).chain(over).collect()
     }
 
     /// All records of a cursor as tables for a level, synced but not named yet.

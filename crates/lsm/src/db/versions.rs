@@ -99,7 +99,7 @@ impl Db {
         Ok(Box::new(Unflushed { versions, seqno, _view: view }))
     }
 
-    fn view_at(&self, family: &Family, at: At<'_>) -> Arc<View> {
+    pub(super) fn view_at(&self, family: &Family, at: At<'_>) -> Arc<View> {
         let held = match at {
             At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
             At::Latest => None,

@@ -43,7 +43,7 @@ impl Table {
             let body = stored.body(handle.raw_len, &mut scratch)?;
             walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
                 let key_hash = hash_key(record.key);
-                if !self.may_contain(key_hash) {
+                if !self.may_contain(key_hash) || self.is_denied(record.key) {
                     return Err(Error::structural("the filter denies a key of the table"));
                 }
                 match keeper.verify(record, key_hash, protection) {

@@ -14,7 +14,7 @@ use super::block::Block;
 use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
-use super::prove::Side;
+use super::prove::{Checks, Side};
 use super::remains::Remains;
 use super::table::{Table, read_error};
 use super::wreck::Wreck;
@@ -23,7 +23,7 @@ use crate::cursor::Cursor;
 use crate::env::read_exact;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
-use crate::options::{KIB, Verify};
+use crate::options::{KIB, Reading, Verify};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 
@@ -55,8 +55,8 @@ pub struct TableCursor {
     left: u32,
     /// One in so many is checked; 0: none.
     every: u32,
-    /// All records of a block are checked when it is loaded.
-    loaded: bool,
+    /// How a block is loaded from the file.
+    loads: Checks,
     /// The table's index was hit in memory; its spare leads the cursor.
     distrusts: bool,
     /// What is left of the block, if it is damaged.
@@ -115,7 +115,7 @@ impl TableCursor {
             shared: 0,
             left: 0,
             every: 0,
-            loaded: false,
+            loads: Checks::NONE,
             distrusts: false,
             wreck: None,
             streak: 0,
@@ -126,15 +126,16 @@ impl TableCursor {
     }
 
     /// A user's cursor, which checks what it passes and shows gaps.
-    pub(super) fn checked(table: Arc<Table>, verify: Verify) -> TableCursor {
-        let every = match verify {
+    pub(super) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
+        let every = match reading.verify {
             _ if !table.is_judged => 0,
             Verify::Never | Verify::OnFill => 0,
             Verify::Sampled(of) => of.max(1),
             Verify::Always => 1,
         };
-        let loaded = matches!(verify, Verify::OnFill | Verify::Sampled(_));
-        TableCursor { shows_gaps: true, left: every, every, loaded, ..TableCursor::new(table, true) }
+        let loaded = matches!(reading.verify, Verify::OnFill | Verify::Sampled(_));
+        let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
+        TableCursor { shows_gaps: true, left: every, every, loads, ..TableCursor::new(table, true) }
     }
 
     /// Makes `number` the current block.
@@ -169,7 +170,7 @@ impl TableCursor {
     fn fetch(&mut self, number: usize) -> Result<Fetched> {
         if self.fill_cache {
             self.advise(number);
-            return match self.table.fetch(number, self.loaded)? {
+            return match self.table.fetch(number, self.loads)? {
                 Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
                 fetched => Ok(fetched),
             };

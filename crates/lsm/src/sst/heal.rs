@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use super::block::Block;
 use super::format::{Handle, check};
 use super::index::Index;
-use super::prove::Wanted;
+use super::prove::{Checks, Wanted};
 use super::remains::{Answer, Item, Remains, Site, after, nothing, remains};
 use super::table::{Outcome, Table, promised, read_framed, read_parts};
 use crate::checksum::{Role, block_seed, hash_key};
@@ -145,10 +145,10 @@ impl Table {
         &self,
         number: usize,
         wanted: &Wanted<'_>,
-        loaded: bool,
+        checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Outcome> {
-        match self.fetch(number, loaded)? {
+        match self.fetch(number, checks)? {
             Fetched::Whole(block) => self.look(&block, number, wanted, visit),
             Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
         }
@@ -207,10 +207,11 @@ impl Table {
         let mut number = index.find(wanted.key, &self.order);
         while number < index.len() {
             let cached = self.slots.slot(number).load_full();
-            let first = match cached.map_or_else(|| self.fetch(number, false), |block| Ok(Fetched::Whole(block)))? {
-                Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
-                Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
-            };
+            let first =
+                match cached.map_or_else(|| self.fetch(number, Checks::NONE), |block| Ok(Fetched::Whole(block)))? {
+                    Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                    Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
+                };
             let outcome = match first {
                 Ok(Outcome::Doubtful) => match self.restore(number)? {
                     Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
@@ -240,7 +241,7 @@ impl Table {
             return Ok(&self.index);
         }
         if self.spare.get().is_none() {
-            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order);
+            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order, None);
             let parts = parts.map_err(|error| error.in_family(self.watch.family(), None))?;
             if self.spare.set(parts.index).is_ok() {
                 self.watch.healed(&self.name, 0, Remedy::ReadAgain);
@@ -270,15 +271,15 @@ impl Table {
         })
     }
 
-    /// A block that is not in memory, or what is left of it. `loaded`: every record of it is checked.
+    /// A block that is not in memory, or what is left of it.
     #[cold]
-    pub(super) fn fetch(&self, number: usize, loaded: bool) -> Result<Fetched> {
+    pub(super) fn fetch(&self, number: usize, checks: Checks) -> Result<Fetched> {
         if let Some(remains) = self.wounds.find(number) {
             return Ok(Fetched::Broken(remains));
         }
         match self.read_block(number, true) {
-            Ok(block) if !(loaded && self.is_judged) || self.serves_all(&block) => {
-                Ok(Fetched::Whole(self.slots.keep(number, block)))
+            Ok(block) if !(checks.loaded && self.is_judged) || self.serves_all(&block) => {
+                Ok(Fetched::Whole(if checks.passing { Arc::new(block) } else { self.slots.keep(number, block) }))
             }
             Err(error) if !error.is_corruption() => Err(error),
             _ => {

@@ -24,10 +24,12 @@ mod format;
 pub mod fuzzing;
 mod heal;
 mod index;
+mod policed;
 mod properties;
 mod prove;
 mod rebuild;
 mod remains;
+mod resident;
 #[cfg(test)]
 mod scripts;
 mod table;

@@ -26,15 +26,17 @@ pub struct Checks {
     pub each: bool,
     /// All records of a block when it is loaded from its file.
     pub loaded: bool,
+    /// Blocks that are loaded are used once, and not kept in the cache.
+    pub passing: bool,
 }
 
 impl Checks {
     /// Nothing.
-    pub const NONE: Checks = Checks { each: false, loaded: false };
+    pub const NONE: Checks = Checks { each: false, loaded: false, passing: false };
     /// What is given out, where it lies.
-    pub const EACH: Checks = Checks { each: true, loaded: false };
+    pub const EACH: Checks = Checks { each: true, ..Checks::NONE };
     /// Blocks, when they are loaded.
-    pub const LOADED: Checks = Checks { each: false, loaded: true };
+    pub const LOADED: Checks = Checks { loaded: true, ..Checks::NONE };
 }
 
 /// What a point read looks for in a block.

@@ -20,6 +20,7 @@ use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
 use super::heal::{Unwatched, Watch, Wounds};
 use super::index::Index;
+use super::policed::{self, Policed};
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
 use super::writer::checked_term;
@@ -28,9 +29,10 @@ use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
-use crate::options::Verify;
+use crate::options::Reading;
 use crate::order::Order;
 use crate::planted::{self, Bug};
+use crate::policy::FilterPolicy;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 
@@ -53,6 +55,8 @@ pub struct Table {
     pub(super) order: Order,
     pub(super) index: Index,
     filter: Option<Filter>,
+    /// A filter that the engine did not make, with whoever did.
+    policed: Option<Policed>,
     pub(super) expected: Expected,
     pub(super) base: Seqno,
     pub(super) properties: Properties,
@@ -94,6 +98,7 @@ pub(super) struct Parts {
     base: Seqno,
     properties: Properties,
     filter: Option<Filter>,
+    policed: Option<Policed>,
     pub(super) index: Index,
 }
 
@@ -108,19 +113,19 @@ impl Table {
         cache: Arc<Cache>,
         keeper: Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
-        Table::open_watched(name, file, (expected, order), cache, keeper, Arc::new(Unwatched))
+        Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(Unwatched))
     }
 
-    /// The same, with someone who hears what readers come by.
+    /// The same, with someone who hears what readers come by, and with the policy of filters that others made.
     pub fn open_watched(
         name: String,
         file: Arc<dyn File>,
-        (expected, order): (Expected, Order),
+        (expected, order, policy): (Expected, Order, Option<Arc<dyn FilterPolicy>>),
         cache: Arc<Cache>,
         keeper: Arc<dyn Companions>,
         watch: Arc<dyn Watch>,
     ) -> Result<Arc<Table>> {
-        let parts = read_parts(&name, &*file, expected, &order)?;
+        let parts = read_parts(&name, &*file, expected, &order, policy.as_ref())?;
         Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
     }
 
@@ -132,7 +137,7 @@ impl Table {
         (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
         parts: Parts,
     ) -> Arc<Table> {
-        let Parts { base, properties, filter, index } = parts;
+        let Parts { base, properties, filter, policed, index } = parts;
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
         let is_judged =
@@ -144,6 +149,7 @@ impl Table {
             order,
             index,
             filter,
+            policed,
             expected,
             base,
             properties,
@@ -158,7 +164,7 @@ impl Table {
 
     /// The same table, opened anew, after `change` has gone over its index and filter.
     pub(super) fn opened_anew(&self, change: impl FnOnce(&mut Index, &mut Filter)) -> Result<Arc<Table>> {
-        let mut parts = read_parts(&self.name, &*self.file, self.expected, &self.order)?;
+        let mut parts = self.read_parts()?;
         let mut none = Filter::none();
         change(&mut parts.index, parts.filter.as_mut().unwrap_or(&mut none));
         let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
@@ -169,7 +175,7 @@ impl Table {
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
         let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
-        let parts = Parts { base, properties, filter: None, index };
+        let parts = Parts { base, properties, filter: None, policed: None, index };
         Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
     }
 
@@ -210,7 +216,7 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        if !self.may_contain(key_hash) {
+        if !self.may_contain(key_hash) || self.is_denied(key) {
             return Ok(false);
         }
         let each = checks.each && self.is_judged;
@@ -226,7 +232,7 @@ impl Table {
                 }
                 None => {
                     drop(cached);
-                    self.look_up(number, &wanted, checks.loaded, visit)
+                    self.look_up(number, &wanted, checks, visit)
                 }
             };
             match outcome {
@@ -250,16 +256,27 @@ impl Table {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
     }
 
+    /// True if a filter that others made says that no version of this key is here.
+    #[inline]
+    pub(super) fn is_denied(&self, key: &[u8]) -> bool {
+        self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.order))
+    }
+
+    fn read_parts(&self) -> Result<Parts> {
+        let policy = self.policed.as_ref().map(Policed::policy);
+        read_parts(&self.name, &*self.file, self.expected, &self.order, policy)
+    }
+
     /// A cursor over the table, which answers an error where a block is damaged and cannot be made whole. Without `fill_cache`
     /// (compaction, backup) blocks in the cache are checked and used, others are read in large pieces and not kept.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), fill_cache)
     }
 
-    /// A cursor for a user: it checks what it passes as `verify` says, and where something is lost it shows a record of kind `Fence`
+    /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`
     /// (see `fence`) and goes on.
-    pub fn cursor_checked(self: &Arc<Self>, verify: Verify) -> TableCursor {
-        TableCursor::checked(self.clone(), verify)
+    pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
+        TableCursor::checked(self.clone(), reading.into())
     }
 
     /// About how many bytes of the file stand before a key.
@@ -300,7 +317,10 @@ impl Table {
 
     /// Bytes that index, filter and slots take in memory, outside of the cache.
     pub fn pinned_bytes(&self) -> usize {
-        self.index.memory() + self.slots.memory() + self.filter.as_ref().map_or(0, Filter::memory)
+        self.index.memory()
+            + self.slots.memory()
+            + self.filter.as_ref().map_or(0, Filter::memory)
+            + self.policed.as_ref().map_or(0, Policed::memory)
     }
 
     /// How often a damaged filter line was met; such a line never hides a record.
@@ -311,8 +331,8 @@ impl Table {
     /// Reads the whole file past the cache: sums, order, separators, filter, companions, counts. `progress` gets the bytes read
     /// since its last call; its error ends the walk. Answers the ledger of what is there.
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
-        let parts = read_parts(&self.name, &*self.file, self.expected, &self.order)?;
-        let mut walked = Walked::new(self, keeper, parts.filter.as_ref());
+        let parts = self.read_parts()?;
+        let mut walked = Walked::new(self, keeper, (parts.filter.as_ref(), parts.policed.as_ref()));
         for (number, handle) in parts.index.handles().iter().enumerate() {
             walked
                 .block(handle, &parts.index.separator(number))
@@ -428,7 +448,13 @@ fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
 }
 
 /// Reads and checks everything but the data blocks.
-pub(super) fn read_parts(name: &str, file: &dyn File, expected: Expected, order: &Order) -> Result<Parts> {
+pub(super) fn read_parts(
+    name: &str,
+    file: &dyn File,
+    expected: Expected,
+    order: &Order,
+    policy: Option<&Arc<dyn FilterPolicy>>,
+) -> Result<Parts> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
     if size != expected.size {
         let message = format!("the file has {size} bytes, not {}", expected.size);
@@ -461,19 +487,23 @@ pub(super) fn read_parts(name: &str, file: &dyn File, expected: Expected, order:
     if properties.data_blocks != index.len() as u64 || index.data_end() != data_end {
         return Err(in_index(Error::structural("the index does not name the blocks that are there")));
     }
-    let filter = match properties.filter.as_deref() {
-        Some(filter::NAME) => {
-            let filter = blocks.read(&footer.filter, Role::Filter, Filter::decode)?;
-            order.is_hashable().then_some(filter)
+    let (mut filter, mut policed) = (None, None);
+    match (properties.filter.as_deref(), policy) {
+        (Some(filter::NAME), _) => {
+            let own = blocks.read(&footer.filter, Role::Filter, Filter::decode)?;
+            filter = order.is_hashable().then_some(own);
         }
-        _ => None,
-    };
+        (Some(name), Some(policy)) if name == policed::name_of(&**policy) => {
+            policed = Some(blocks.read(&footer.filter, Role::Filter, |body| Policed::decode(body, policy.clone()))?);
+        }
+        _ => {}
+    }
     let sides = [&footer.filter, &footer.properties, &footer.index].into_iter().filter(|handle| !handle.is_absent());
     let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(Parts { base: footer.base_seqno, properties, filter, index })
+    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index })
 }
 
 /// The blocks of a file that are not data.
@@ -495,11 +525,14 @@ impl Blocks<'_> {
     }
 }
 
+/// The engine's own filter, and one that others made.
+type Filters<'a> = (Option<&'a Filter>, Option<&'a Policed>);
+
 /// A walk over all data blocks.
 struct Walked<'a> {
     table: &'a Table,
     keeper: &'a dyn Companions,
-    filter: Option<&'a Filter>,
+    filters: Filters<'a>,
     ledger: Ledger,
     keys: Keys,
     scratch: Vec<u8>,
@@ -510,11 +543,11 @@ struct Walked<'a> {
 }
 
 impl<'a> Walked<'a> {
-    fn new(table: &'a Table, keeper: &'a dyn Companions, filter: Option<&'a Filter>) -> Walked<'a> {
+    fn new(table: &'a Table, keeper: &'a dyn Companions, filters: Filters<'a>) -> Walked<'a> {
         Walked {
             table,
             keeper,
-            filter,
+            filters,
             ledger: Ledger::default(),
             keys: Keys::default(),
             scratch: Vec::new(),
@@ -532,7 +565,8 @@ impl<'a> Walked<'a> {
         let stored = Stored::split(stored, codec)?;
         let body = stored.body(handle.raw_len, &mut self.scratch)?;
         let (before, first) = (self.before.take(), &mut self.first);
-        let (ledger, seqnos, keeper, filter) = (&mut self.ledger, &mut self.seqnos, self.keeper, self.filter);
+        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
+        let (own, policed) = self.filters;
         let mut last_seqno = None;
         walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {
@@ -541,7 +575,9 @@ impl<'a> Walked<'a> {
             }
             last_seqno = Some(record.seqno);
             *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
-            if filter.is_some_and(|filter| !filter.may_contain(hash(record.key))) {
+            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
+                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
+            {
                 return Err(Error::structural("the filter denies a key of the table"));
             }
             ledger.add(record.kind, checked_term(keeper, record, protection)?);

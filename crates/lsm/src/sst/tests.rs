@@ -245,6 +245,7 @@ pub(super) fn settings() -> WriterSettings {
         block_bytes: 4096,
         restart_interval: 16,
         filter_bits: 10,
+        filter_policy: None,
         compression: Compression::None,
         base_seqno: 0,
         seal_column: false,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::entry::{self, Keys, walk};
 use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
 use super::properties::{Carried, Properties};
-use super::{filter, index};
+use super::{filter, index, policed};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
@@ -23,6 +23,7 @@ use crate::ledger::{Entry, Ledger};
 use crate::options::{Compression, KIB};
 use crate::order::Order;
 use crate::planted::{Bug, active};
+use crate::policy::FilterPolicy;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Collector, Companions, Protection};
 
@@ -45,6 +46,8 @@ pub struct WriterSettings {
     pub restart_interval: usize,
     /// Filter bits per key; 0: no filter.
     pub filter_bits: usize,
+    /// Makes the filter, if it is not the engine's own.
+    pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// How data blocks are packed.
     pub compression: Compression,
     /// Not above any seqno but 0 in the table; seqnos are kept relative to it.
@@ -120,6 +123,8 @@ struct Checked {
     ledger: Ledger,
     /// Hashes of the keys, each once, if they are wanted for a filter.
     hashes: Option<Vec<u64>>,
+    /// The keys, for whoever else makes the filter.
+    policed: Option<policed::Builder>,
     with_companion: u64,
     /// Those of them that have more than one word beside them.
     more_than_a_word: u64,
@@ -136,7 +141,9 @@ impl Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
         out.extend_from_slice(&Header::new(FileKind::Table, uid).encode());
         let collector = keeper.collector();
-        let hashes = (settings.filter_bits > 0 && settings.order.is_hashable()).then(Vec::new);
+        let policed = settings.filter_policy.clone().map(policed::Builder::new);
+        let hashes = policed.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
+        let hashes = hashes.then(Vec::new);
         Writer {
             file,
             uid,
@@ -159,6 +166,7 @@ impl Writer {
             checked: Checked {
                 ledger: Ledger::default(),
                 hashes,
+                policed,
                 with_companion: 0,
                 more_than_a_word: 0,
                 validated: 0,
@@ -356,9 +364,12 @@ impl Writer {
     }
 
     fn put_filter(&mut self) -> Result<Handle> {
-        let Some(hashes) = self.checked.hashes.take() else { return Ok(Handle::default()) };
-        let body = filter::build(&hashes, self.settings.filter_bits);
-        self.put_side(&body, Role::Filter)
+        let own = |hashes: Vec<u64>| filter::build(&hashes, self.settings.filter_bits);
+        let body = match self.checked.policed.take() {
+            Some(policed) => policed.finish(),
+            None => self.checked.hashes.take().map(own),
+        };
+        body.map_or(Ok(Handle::default()), |body| self.put_side(&body, Role::Filter))
     }
 
     /// Writes a block that is not data, never packed.
@@ -398,7 +409,10 @@ impl Writer {
         Properties {
             family: self.settings.family,
             comparator: self.settings.order.name().to_owned(),
-            filter: has_filter.then(|| filter::NAME.to_owned()),
+            filter: has_filter.then(|| match &self.settings.filter_policy {
+                Some(policy) => policed::name_of(&**policy),
+                None => filter::NAME.to_owned(),
+            }),
             ledger: self.checked.ledger,
             smallest: seen.smallest.clone(),
             largest: self.last_key.clone(),
@@ -438,6 +452,7 @@ impl Checked {
         let (ledger, collector, hashes) = (&mut self.ledger, &mut self.collector, &mut self.hashes);
         let (with_companion, validated, adopted) = (&mut self.with_companion, &mut self.validated, &mut self.adopted);
         let more_than_a_word = &mut self.more_than_a_word;
+        let (policed, order) = (&mut self.policed, &settings.order);
         let mut promises = promises.iter().copied();
         walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
             let promise = match promises.next().unwrap_or_default() {
@@ -459,6 +474,9 @@ impl Checked {
                 && hashes.last() != Some(&key_hash)
             {
                 hashes.push(key_hash);
+            }
+            if let Some(policed) = policed {
+                policed.add(record.key, order);
             }
             if let Some(collector) = collector {
                 collector.add(record);

@@ -78,6 +78,11 @@ impl<T> Handle<T> {
         }
     }
 
+    /// The table, if somebody has opened it already.
+    pub fn opened(&self) -> Option<&T> {
+        self.opened.get()
+    }
+
     #[cold]
     fn open(&self) -> Result<&T> {
         let keys = (&self.meta.smallest[..], &self.meta.largest[..]);

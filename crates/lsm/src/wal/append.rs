@@ -51,6 +51,8 @@ pub struct Under {
     pub mask: u64,
     /// What becomes of the word.
     pub then: Then,
+    /// It is not ordered at all if anything would have to be waited for, or written to a file.
+    pub at_once: bool,
 }
 
 /// What becomes of the word of rules when a batch is ordered: the batch is the last under the old one.
@@ -97,8 +99,8 @@ impl<T> Wal<T> {
         ticket.ok_or_else(|| Error::structural("refused under any rules"))
     }
 
-    /// The same under rules: none if they are others by now, and then no batch is ordered and no rule changed. `on_ordered` hears the
-    /// batch's seqno as soon as it has one, whatever becomes of the log then.
+    /// The same under rules: none if they are others by now, or if it cannot be at once as they ask, and then no batch is ordered and no
+    /// rule changed. `on_ordered` hears the batch's seqno as soon as it has one, whatever becomes of the log then.
     pub fn order_under(
         &self,
         body: &Body,
@@ -107,6 +109,9 @@ impl<T> Wal<T> {
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Ticket>> {
         let length = body.bytes.len() as u64;
+        if under.at_once && !self.is_mapped() {
+            return Ok(None); // each frame is a write
+        }
         let mut filler: Option<Filler> = None;
         let mut waited = false;
         let mut order = self.order.lock();
@@ -131,13 +136,15 @@ impl<T> Wal<T> {
                     drop(order);
                     match filler.take() {
                         Some(filler) => self.copy_filler(&filler)?,
+                        None if under.at_once => return Ok(None),
                         None => self.await_step(step, !std::mem::replace(&mut waited, true))?,
                     }
                     order = self.order.lock();
                 }
             }
         };
-        if (order.rules ^ under.word) & under.mask != 0 && !planted::active(Bug::RulesNotCompared) {
+        let ruled_out = (order.rules ^ under.word) & under.mask != 0 && !planted::active(Bug::RulesNotCompared);
+        if ruled_out || under.at_once && !self.goes_at_once(&mut order, kind) {
             drop(order);
             filler.map_or(Ok(()), |filler| self.copy_filler(&filler))?;
             return Ok(None);
@@ -160,6 +167,12 @@ impl<T> Wal<T> {
             self.copy_filler(filler)?;
         }
         Ok(Some(Ticket { seqno: spot.header.seqno, count: body.count, end, spot }))
+    }
+
+    /// True if the commit of a frame that is placed now waits for no other's: its bytes go to the ring, and all before it are there.
+    fn goes_at_once(&self, order: &mut Order<T>, kind: FrameKind) -> bool {
+        self.look(order);
+        kind == FrameKind::Batch && order.all_whole()
     }
 
     /// Changes the word of rules, under the order lock: who reads the new one is ordered after this.

@@ -102,6 +102,7 @@ impl Store {
             families,
             orders: Vec::new(),
             chronicle: None,
+            cache: None,
         };
         let settings =
             Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };

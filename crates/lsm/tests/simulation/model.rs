@@ -15,7 +15,6 @@ use waxseal_meta::{Seal, Sealer};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
-use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
@@ -80,6 +79,7 @@ impl Run {
                 self.come_back();
             }
         }
+        self.world.told.borrow_mut().forget();
         self.world.check();
     }
 
@@ -416,7 +416,7 @@ impl Run {
         let copy = Db::open(&dir, world.settings(), world.parts())?;
         assert_eq!(content_of(&copy)?, *world.oracle.now(), "the checkpoint");
         if world.config.watched {
-            check_lines(&copy, "the checkpoint")?;
+            world.told.borrow().clone().check(&copy, "the checkpoint")?;
         }
         copy.close()
     }

@@ -79,19 +79,21 @@ impl Oracle {
         self.acknowledged = self.log.len();
     }
 
-    /// Everything committed so far is durable.
+    /// Everything committed so far is durable: `base` takes it in, a change at a time.
     pub fn sync(&mut self) {
-        self.acknowledge();
-        self.base = self.now.clone();
-        self.base_print = print_of(&self.base);
-        self.log.clear();
+        for change in std::mem::take(&mut self.log).iter().flatten() {
+            step(&mut self.base, &mut self.base_print, change);
+        }
         self.doubtful.clear();
         (self.acknowledged, self.synced) = (0, 0);
     }
 
     /// What was lost for good and is given up: the store holds this from now on, whatever was committed.
     pub fn adopt(&mut self, found: Content) {
-        self.now = found;
+        self.base = found;
+        self.base_print = print_of(&self.base);
+        self.now = self.base.clone();
+        self.log.clear();
         self.sync();
     }
 
@@ -106,14 +108,13 @@ impl Oracle {
         self.log.append(&mut self.doubtful);
         for taken in 0..=self.log.len() {
             if taken >= least && print == wanted && content == found {
-                self.now = found;
+                (self.base, self.base_print, self.now) = (content, print, found);
+                self.log.clear();
                 self.sync();
                 return Ok(());
             }
             for change in self.log.get(taken).into_iter().flatten() {
-                print = print.wrapping_sub(print_of_touched(&content, change));
-                apply(&mut content, change);
-                print = print.wrapping_add(print_of_touched(&content, change));
+                step(&mut content, &mut print, change);
             }
         }
         let total = self.log.len();
@@ -125,6 +126,13 @@ impl Oracle {
             difference(&self.now, &found),
         ))
     }
+}
+
+/// A change, and what it does to the print.
+fn step(content: &mut Content, print: &mut u64, change: &Change) {
+    *print = print.wrapping_sub(print_of_touched(content, change));
+    apply(content, change);
+    *print = print.wrapping_add(print_of_touched(content, change));
 }
 
 fn apply(content: &mut Content, change: &Change) {

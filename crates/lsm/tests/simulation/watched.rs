@@ -48,40 +48,102 @@ impl Chronicle for Scribe {
 
 /// All lines by number, those that are rows too.
 pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
+    lines_behind(db, 0)
+}
+
+/// The lines behind a number.
+fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
     let held = db.chronicle();
     let family = db.family(LINES.0).expect("the family of lines");
     let mut lines = BTreeMap::new();
-    let mut cursor = db.cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+    let start = Bound::Excluded(format!("{last:020}").into_bytes());
+    let mut cursor = db.cursor(&family, At::Latest, (start, Bound::Unbounded))?;
     cursor.first()?;
     while cursor.valid() {
         let number = String::from_utf8_lossy(cursor.key()).parse().expect("a number");
         lines.insert(number, String::from_utf8_lossy(cursor.value()).into_owned());
         cursor.next()?;
     }
-    lines.extend(held.into_iter().map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())));
+    let held = held.into_iter().filter(|(number, _)| *number > last);
+    lines.extend(held.map(|(number, line)| (number, String::from_utf8_lossy(&line).into_owned())));
     Ok(lines)
+}
+
+/// Up to a line that was durable when it was met, the tables that lines add up to.
+#[derive(Clone, Default)]
+pub(crate) struct Told {
+    last: u64,
+    tables: BTreeSet<String>,
+    /// How often it was gone on from here.
+    times: u64,
+}
+
+/// Checks in a row that go on from the one before; then all lines are looked at again.
+const GO_ON: u64 = 12;
+
+impl Told {
+    /// What the lines behind add; or what is wrong with them.
+    fn add(&mut self, lines: &BTreeMap<u64, String>) -> std::result::Result<(), String> {
+        for (number, line) in lines {
+            self.last += 1;
+            if *number != self.last {
+                return Err(format!("lines are missing: {:?}", lines.keys()));
+            }
+            for table in line.split(' ') {
+                let fits = match table.split_at_checked(1) {
+                    Some(("-", uid)) => self.tables.remove(uid),
+                    Some(("+", uid)) => self.tables.insert(uid.to_owned()),
+                    _ => true,
+                };
+                if !fits {
+                    return Err(format!("{line:?} takes a table that is not there, or adds one twice"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines add up to the tables that there are. Mostly only those behind the last check are looked at.
+    pub(crate) fn check(&mut self, db: &Db, at: &str) -> Result<()> {
+        self.times += 1;
+        if self.times.is_multiple_of(GO_ON) {
+            self.forget();
+        }
+        let mut all = self.clone();
+        let lines = lines_behind(db, self.last)?;
+        let mut found = BTreeSet::new();
+        for family in db.families() {
+            found.extend(db.tables(&family)?.iter().map(|table| format!("{:?}", table.meta().uid)));
+        }
+        let outcome = all.add(&lines).and_then(|()| match all.tables == found {
+            true => Ok(()),
+            false => Err(format!("the lines tell of {:?}, and there are {found:?}: {lines:#?}", all.tables)),
+        });
+        match outcome {
+            Ok(()) => {
+                // What the manifest still holds may go with a crash.
+                let first_held = db.chronicle().first().map_or(0, |(number, _)| *number);
+                let kept = lines.into_iter().take_while(|(number, _)| *number < first_held).collect();
+                self.add(&kept).unwrap_or_else(|what| panic!("{at}: {what}"));
+                Ok(())
+            }
+            Err(_) if self.last > 0 => {
+                self.forget();
+                self.check(db, at)
+            }
+            Err(what) => panic!("{at}: {what}"),
+        }
+    }
+
+    /// The next check looks at all lines.
+    pub(crate) fn forget(&mut self) {
+        *self = Told { times: self.times, ..Told::default() };
+    }
 }
 
 /// The lines add up to the tables that there are.
 pub(crate) fn check_lines(db: &Db, at: &str) -> Result<()> {
-    let lines = lines(db)?;
-    assert!(lines.keys().copied().eq(1..=lines.len() as u64), "{at}: lines are missing: {:?}", lines.keys());
-    let mut told = BTreeSet::new();
-    for line in lines.values() {
-        for table in line.split(' ') {
-            match table.split_at_checked(1) {
-                Some(("-", uid)) => assert!(told.remove(uid), "{at}: {line:?} takes a table that is not there"),
-                Some(("+", uid)) => assert!(told.insert(uid.to_owned()), "{at}: {line:?} adds a table twice"),
-                _ => {}
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    for family in db.families() {
-        found.extend(db.tables(&family)?.iter().map(|table| format!("{:?}", table.meta().uid)));
-    }
-    assert_eq!(told, found, "{at}: the tables that the lines tell of, and those that are there: {lines:#?}");
-    Ok(())
+    Told::default().check(db, at)
 }
 
 /// A keeper that retains some versions, whatever it keeps else.

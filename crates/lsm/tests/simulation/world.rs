@@ -24,7 +24,7 @@ use crate::beside;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
-use crate::watched::{LINES, Retaining, Scribe, check_lines};
+use crate::watched::{LINES, Retaining, Scribe, Told};
 
 /// Orders keys backwards.
 pub struct Backwards;
@@ -215,6 +215,8 @@ pub struct World {
     pub fences: Option<usize>,
     /// Versions that are known.
     pub history: History,
+    /// Lines that were looked at.
+    pub told: std::cell::RefCell<Told>,
     seed: u64,
     opens: std::cell::Cell<u64>,
 }
@@ -239,6 +241,7 @@ impl World {
             rules: 0,
             fences: Some(0),
             history: History::default(),
+            told: Default::default(),
             seed,
             opens: std::cell::Cell::new(0),
         }
@@ -303,11 +306,15 @@ impl World {
             families,
             orders: vec![Order::custom(Arc::new(Backwards))],
             chronicle: None,
+            cache: None,
         };
         if self.config.watched {
             parts.companions = Arc::new(Retaining(parts.companions));
             parts.chronicle = Some(Arc::new(Scribe));
-            let options = CfOptions { system: Some(LINES.1), ..self.options(LINES.0) };
+            // Lines are never deleted: in tables as small as those of users they would be most of what there is to open.
+            let options = self.options(LINES.0);
+            let large = CfOptions { table_bytes: 64 * 1024, level_base_bytes: 128 * 1024, ..options };
+            let options = CfOptions { system: Some(LINES.1), ..large };
             parts.families.push((LINES.0.to_owned(), options));
         }
         parts
@@ -660,7 +667,7 @@ impl World {
         let at = format!("seed {}, {}", self.seed, self.config.name);
         let is_over = |value: &[u8]| self.is_over(value);
         let checked = self.history.check(self.db(), 40, &at, &is_over);
-        let outcome = check_lines(self.db(), &at).and(checked);
+        let outcome = self.told.borrow_mut().check(self.db(), &at).and(checked);
         match outcome {
             Ok(checked) => self.tally.add("retained version checked", checked),
             Err(error) => assert!(self.sim.is_crashed(), "{at}: {error}"),

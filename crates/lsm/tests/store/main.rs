@@ -1,6 +1,7 @@
 //! The store as its users meet it: opening, closing, what is refused, space that runs out, threads, golden scripts, and a
 //! reader that shares nothing with the engine. Crashes at every step are the business of the simulation.
 
+mod at_once;
 mod damage;
 mod gate;
 mod integrity;

@@ -374,6 +374,7 @@ impl Tables {
             block_bytes: options.block_bytes,
             restart_interval: options.restart_interval,
             filter_bits: options.filter_bits,
+            filter_policy: None,
             compression: options.compression,
             base_seqno,
             seal_column: options.seals.is_column(options.compression),

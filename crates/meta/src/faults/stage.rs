@@ -247,8 +247,15 @@ impl Stage {
         let mut env = self.disk.env(self.disk.steps() + 1);
         env.fs = Arc::new(self.fs.clone());
         let families = vec![("default".to_owned(), options)];
-        let parts =
-            Parts { env, companions, listener: self.ears.clone(), families, orders: Vec::new(), chronicle: None };
+        let parts = Parts {
+            env,
+            companions,
+            listener: self.ears.clone(),
+            families,
+            orders: Vec::new(),
+            chronicle: None,
+            cache: None,
+        };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").ok_or_else(Error::closed)?;
         self.db = Some((db, family));

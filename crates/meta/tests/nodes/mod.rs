@@ -66,8 +66,15 @@ impl Node {
         };
         let families = vec![("default".to_owned(), options)];
         let env = sim.env(sim.steps() + 1);
-        let parts =
-            Parts { env, companions, listener: Arc::new(Silent), families, orders: Vec::new(), chronicle: None };
+        let parts = Parts {
+            env,
+            companions,
+            listener: Arc::new(Silent),
+            families,
+            orders: Vec::new(),
+            chronicle: None,
+            cache: None,
+        };
         Db::open(dir, settings, parts).unwrap()
     }
 
@@ -249,6 +256,7 @@ pub(crate) fn write_table(sim: &SimFs, dir: &str, records: &[(Vec<u8>, Seqno, Ki
         block_bytes: 4096,
         restart_interval: 16,
         filter_bits: 10,
+        filter_policy: None,
         compression: Compression::None,
         base_seqno: 0,
         seal_column: false,

@@ -126,6 +126,7 @@ pub(crate) fn parts(sim: &SimFs, companions: Arc<dyn Companions>) -> Parts {
         families: vec![("default".to_owned(), options()), (LOG.to_owned(), log)],
         orders: Vec::new(),
         chronicle: None,
+        cache: None,
     }
 }
 

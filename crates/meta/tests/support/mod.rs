@@ -96,6 +96,7 @@ impl Store {
             families: vec![("default".to_owned(), options.clone())],
             orders: vec![options.order],
             chronicle: None,
+            cache: None,
         };
         let db = Db::open(Path::new(DIR), settings, parts)?;
         let family = db.family("default").unwrap();

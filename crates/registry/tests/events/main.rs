@@ -4,8 +4,10 @@ mod crash;
 mod model;
 #[cfg(feature = "planted")]
 mod planted;
+mod quarantine;
 mod store;
 mod threads;
+mod times;
 mod ways;
 
 #[cfg(not(feature = "planted"))]
@@ -37,6 +39,26 @@ mod suite {
     #[test]
     fn many_events_in_one_instant_are_as_many_rows() {
         threads::one_instant(8, 500);
+    }
+
+    #[test]
+    fn what_is_kept_out_of_reach_is_told_and_who_is_lost_is_unknown() {
+        quarantine::all();
+    }
+
+    #[test]
+    fn what_ends_is_told_as_it_was() {
+        times::all();
+    }
+
+    #[test]
+    fn an_old_value_outlives_its_family() {
+        threads::dropped_meanwhile();
+    }
+
+    #[test]
+    fn a_forked_child_ends_nothing_of_its_parent_s() {
+        threads::forked();
     }
 
     #[test]

@@ -7,11 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use waxseal_lsm::planted::{Bug, plant};
 
 use crate::store::{DEFERRED, SYNC};
-use crate::{crash, model, threads, ways};
+use crate::{crash, model, quarantine, threads, times, ways};
 
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
     found(&ways::all)
+        || found(&quarantine::all)
+        || found(&times::all)
+        || found(&threads::dropped_meanwhile)
         || (0..30).any(|seed| found(&|| model::run(seed)))
         || [SYNC, DEFERRED].iter().any(|config| found(&|| crash::sweep(*config, 5)))
         || found(&crash::lossy)

@@ -202,18 +202,35 @@ fn options(name: &str) -> CfOptions {
     }
 }
 
-pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
-    let env = Env { clock: wall.clone(), ..sim.env(sim.steps() + 1) };
-    let prepared = Registrar::prepare(Setup { ring: config.ring, ..Setup::new(&env) });
-    let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
-    let settings = Settings {
+fn settings(config: Config) -> Settings {
+    Settings {
         memtable_bytes: config.memtable_bytes,
         segment_bytes: 64 * 1024,
         ring_bytes: 16 * 1024,
         drain_bytes: 4096,
         chronicle_lines: 16,
         ..Settings::default()
+    }
+}
+
+/// The engine alone, with seals and nobody who keeps a chronicle.
+pub(crate) fn open_without_chronicle(sim: &SimFs) -> Result<Db> {
+    let parts = Parts {
+        env: sim.env(sim.steps() + 1),
+        companions: Arc::new(Sealer::new().with(waxseal_meta::builtin::standard())),
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), options("default"))],
+        orders: vec![Order::custom(Arc::new(Backwards))],
+        chronicle: None,
+        cache: None,
     };
+    Db::open(Path::new(DIR), settings(DEFERRED), parts)
+}
+
+pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db, Registrar)> {
+    let env = Env { clock: wall.clone(), ..sim.env(sim.steps() + 1) };
+    let prepared = Registrar::prepare(Setup { ring: config.ring, ..Setup::new(&env) });
+    let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
     let mut families = prepared.families.clone();
     families.push(("default".to_owned(), options("default")));
     let parts = Parts {
@@ -223,8 +240,9 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         families,
         orders: vec![Order::custom(Arc::new(Backwards))],
         chronicle: Some(prepared.chronicle.clone()),
+        cache: None,
     };
-    let db = Db::open(Path::new(DIR), settings, parts)?;
+    let db = Db::open(Path::new(DIR), settings(config), parts)?;
     let registrar = prepared.attach(db.clone(), sealer)?;
     Ok((db, registrar))
 }
@@ -303,7 +321,7 @@ impl Store {
                     (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
                 let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
                 let draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
-                self.registrar.commit_one(&draft, None, Durability::Os, who, write.verb)?
+                self.registrar.commit_one(draft, None, Durability::Os, who, write.verb)?
             }
             (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
         };

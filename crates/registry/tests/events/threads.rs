@@ -11,7 +11,10 @@ use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Draft;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb};
+use waxseal_meta::stamp::{self, Stamp};
+use waxseal_registry::{
+    Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, Setup, Target, Values, Verb,
+};
 
 use crate::store::Told;
 
@@ -41,7 +44,7 @@ fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
     if key.first().is_some_and(|first| first % 2 == 0) {
         let (kind, value) = (Kind::Put, b"value");
         let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
-        return registrar.commit_one(&draft, None, Durability::Os, None, Verb::Update).unwrap();
+        return registrar.commit_one(draft, None, Durability::Os, None, Verb::Update).unwrap();
     }
     let mut batch = Batch::new();
     batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();
@@ -130,4 +133,74 @@ pub(crate) fn one_instant(threads: u64, each: u64) {
         assert_eq!(latest.as_ref(), events.last());
         registrar.close().unwrap();
     }
+}
+
+/// An event says what it overwrote, though the family goes while its commit has its place and is not applied yet.
+pub(crate) fn dropped_meanwhile() {
+    let (db, registrar) = open(None);
+    let target = Target::family("users");
+    let options = Options {
+        scope: Scope::Subtree,
+        mode: Mode::Deferred,
+        values: Values::OldNew,
+        history: true,
+        ..Options::default()
+    };
+    registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    put(&db, &registrar, b"k");
+    let stamp = Stamp { values: stamp::Values::OldNew, history: true, ..Stamp::new(Verb::Update, u64::MAX >> 1, 0) };
+    let family = db.family("users").unwrap().id();
+    let (kind, value, entries, key_hash) = (Kind::Put, &b"last"[..], &[][..], None);
+    let draft = Draft { family, kind, key: b"k", value, key_hash, entries };
+    let mut batch = Batch::new();
+    Sealer::new().push_stamped(&mut batch, &draft, None, &stamp).unwrap();
+    let ordered = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut on_ordered = |_| {
+                let before = db.metrics().wal.frames;
+                ordered.store(true, SeqCst);
+                // Applied not before somebody else has a place behind.
+                while db.metrics().wal.frames == before {
+                    std::thread::yield_now();
+                }
+            };
+            db.commit_under(&mut batch, Durability::Os, db.rules(), &mut on_ordered).unwrap().unwrap();
+        });
+        while !ordered.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        registrar.drop_family("users", None).unwrap();
+    });
+    let events = registrar.query_all(&Target::key("users", *b"k"), None, None).unwrap();
+    let old: Vec<_> = events.iter().map(|event| event.payload.fields()[0].clone()).collect();
+    assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
+}
+
+/// A forked child has neither the thread that writes events of mode async nor anything of its own to write: it is told so at once, and
+/// its parent goes on.
+#[expect(unsafe_code, reason = "to fork")]
+pub(crate) fn forked() {
+    use std::os::unix::process::CommandExt;
+    let (db, registrar) = open(None);
+    let target = Target::family("users");
+    let options = Options { scope: Scope::Subtree, mode: Mode::Async, ..Options::default() };
+    registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    put(&db, &registrar, b"before");
+    const YES: i32 = 4001;
+    let child = registrar.clone();
+    let answer = move || -> std::io::Result<()> {
+        let refused = child.close().is_err_and(|error| error.to_string().contains("forked"));
+        Err(std::io::Error::from_raw_os_error(if refused { YES } else { YES + 1 }))
+    };
+    let mut command = std::process::Command::new("/nonexistent");
+    // SAFETY: between fork and exec the closure calls what refuses before it takes a lock, and the allocator, which the C
+    // library makes usable in a forked child.
+    unsafe { command.pre_exec(answer) };
+    assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(YES));
+    put(&db, &registrar, b"after");
+    registrar.drain().unwrap();
+    let query = Query { below: true, ..Query::of(target) };
+    assert_eq!(registrar.log_query(&query, &Paging::ALL, At::Latest, None).unwrap().events.len(), 2);
+    registrar.close().unwrap();
 }

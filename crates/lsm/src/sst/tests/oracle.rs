@@ -113,6 +113,7 @@ proptest! {
             block_bytes: shape.block_bytes,
             restart_interval: shape.restart_interval,
             filter_bits: shape.filter_bits,
+            filter_policy: None,
             compression: shape.compression,
             seal_column: shape.seal_column,
             base_seqno,

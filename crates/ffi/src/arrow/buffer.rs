@@ -1,0 +1,135 @@
+//! Buffers as Arrow wants them: 64-byte aligned, numbers as the machine has them.
+
+use std::collections::TryReserveError;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// What a buffer is aligned to, and grows by.
+const LINE_BYTES: usize = 64;
+
+/// Memory of one cache line, perhaps not written yet.
+#[repr(align(64))]
+struct Line {
+    _bytes: MaybeUninit<[u8; LINE_BYTES]>,
+}
+
+/// Bytes that only grow. The first `len` are written; what is left of the last line is zero once `finished`.
+#[derive(Default)]
+pub(super) struct Buffer {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl Buffer {
+    /// With room for about so many bytes, if it can be had.
+    pub(super) fn with_room(bytes: usize) -> Buffer {
+        let mut lines = Vec::new();
+        let _ = lines.try_reserve(bytes.div_ceil(LINE_BYTES)); // else it is asked for again when it is needed
+        Buffer { lines, len: 0 }
+    }
+
+    /// Bytes written.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub(super) fn extend(&mut self, bytes: &[u8]) -> Result<(), TryReserveError> {
+        let at = self.grow(bytes.len())?;
+        // SAFETY: `grow` made room for `bytes.len()` bytes at `at`; `bytes` is borrowed, so it does not lie in our memory.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) }
+        Ok(())
+    }
+
+    /// Appends a number as the machine has it.
+    #[inline]
+    pub(super) fn push<T: Number>(&mut self, number: T) -> Result<(), TryReserveError> {
+        let at = self.grow(size_of::<T>())?;
+        // SAFETY: `grow` made room for a `T` at `at`; it need not be aligned.
+        unsafe { at.cast::<T>().write_unaligned(number) }
+        Ok(())
+    }
+
+    /// Sets the bit of this number; bits never set are 0. Bits must come in ascending order.
+    pub(super) fn set_bit(&mut self, bit: usize, is_set: bool) -> Result<(), TryReserveError> {
+        while self.len <= bit / 8 {
+            self.push(0u8)?;
+        }
+        if is_set {
+            // SAFETY: byte `bit / 8` is below `len`, so it is ours and written.
+            unsafe { *self.lines.as_mut_ptr().cast::<u8>().add(bit / 8) |= 1 << (bit % 8) }
+        }
+        Ok(())
+    }
+
+    /// Nothing is added any more: what is left of the last line is zeroed, so that it tells nothing.
+    pub(super) fn finished(mut self) -> Buffer {
+        let left = self.lines.len() * LINE_BYTES - self.len;
+        // SAFETY: these `left` bytes behind the written ones lie within the lines.
+        unsafe { self.lines.as_mut_ptr().cast::<u8>().add(self.len).write_bytes(0, left) }
+        self
+    }
+
+    /// Where it lies: 64-byte aligned, never null, for as long as the buffer lives and is not added to.
+    pub(super) fn as_ptr(&self) -> *const c_void {
+        self.lines.as_ptr().cast()
+    }
+
+    /// Makes room for so many bytes behind the written ones, counts them as written, and says where they are.
+    #[inline]
+    fn grow(&mut self, bytes: usize) -> Result<*mut u8, TryReserveError> {
+        let start = self.len;
+        let lines = (start + bytes).div_ceil(LINE_BYTES);
+        if lines > self.lines.len() {
+            self.lines.try_reserve(lines - self.lines.len())?;
+            // SAFETY: there is room for `lines`, and a line may be unwritten.
+            unsafe { self.lines.set_len(lines) }
+        }
+        self.len += bytes;
+        // SAFETY: `start` is at most the bytes of all lines.
+        Ok(unsafe { self.lines.as_mut_ptr().cast::<u8>().add(start) })
+    }
+}
+
+/// What `Buffer::push` takes: plain numbers, without padding.
+pub(super) trait Number: Copy {}
+impl Number for u8 {}
+impl Number for i32 {}
+impl Number for i64 {}
+impl Number for u64 {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(buffer: &Buffer) -> &[u8] {
+        // SAFETY: the first `len` bytes are written.
+        unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), buffer.len()) }
+    }
+
+    #[test]
+    fn what_was_appended_is_there_and_aligned() {
+        for appended in [0, 1, 63, 64, 65, 1000] {
+            let mut buffer = Buffer::default();
+            let mut expected = Vec::new();
+            for n in 0..appended {
+                buffer.push(n as u8).unwrap();
+                buffer.extend(&[n as u8; 7]).unwrap();
+                expected.extend_from_slice(&[n as u8; 8]);
+            }
+            let buffer = buffer.finished();
+            assert_eq!(bytes(&buffer), expected);
+            assert_eq!(buffer.as_ptr() as usize % 64, 0);
+        }
+    }
+
+    #[test]
+    fn bits_stand_low_first() {
+        let mut buffer = Buffer::with_room(2);
+        [true, false, false, true, false, false, false, false, true].iter().enumerate().for_each(|(bit, is_set)| {
+            buffer.set_bit(bit, *is_set).unwrap();
+        });
+        assert_eq!(bytes(&buffer.finished()), [0b1001, 1]);
+    }
+}

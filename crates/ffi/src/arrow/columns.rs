@@ -1,0 +1,260 @@
+//! Columns of one batch: filled row by row, handed out as an Arrow struct array.
+//!
+//! ```text
+//! key     binary         z   offsets of 32 bits: the keys of a batch stay below a gigabyte
+//! value   large binary   Z   offsets of 64 bits: one value alone may have 3 GiB
+//! seqno   uint64         L   0 once no snapshot can tell
+//! seal    uint64         L   its 8 bytes as a number, low first; null where the record has none
+//! ```
+
+use std::collections::TryReserveError;
+use std::ffi::{CStr, c_void};
+use std::ptr::null;
+
+use face::Row;
+
+use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
+use super::buffer::Buffer;
+
+/// What a column is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Column {
+    Key,
+    Value,
+    Seqno,
+    Seal,
+}
+
+impl Column {
+    /// All of them, in the order in which they stand.
+    pub(super) const ALL: [Column; 4] = [Column::Key, Column::Value, Column::Seqno, Column::Seal];
+
+    /// The bit by which a caller asks for it.
+    pub(super) const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    fn name(self) -> &'static CStr {
+        match self {
+            Column::Key => c"key",
+            Column::Value => c"value",
+            Column::Seqno => c"seqno",
+            Column::Seal => c"seal",
+        }
+    }
+
+    fn format(self) -> &'static CStr {
+        match self {
+            Column::Key => c"z",
+            Column::Value => c"Z",
+            Column::Seqno | Column::Seal => c"L",
+        }
+    }
+}
+
+/// The rows of one batch.
+pub(super) struct Batch {
+    rows: usize,
+    bytes: usize,
+    columns: Vec<(Column, Filling)>,
+}
+
+/// A column while it is filled.
+#[derive(Default)]
+struct Filling {
+    /// A bit a row, from the first null on; none as long as there is no null.
+    validity: Option<Buffer>,
+    nulls: usize,
+    /// Where each row begins and the last one ends; of binary columns.
+    offsets: Buffer,
+    data: Buffer,
+}
+
+impl Batch {
+    /// Without rows, with room for about so many, and so many bytes of keys and values.
+    pub(super) fn new(columns: &[Column], rows: usize, bytes: usize) -> Result<Batch, TryReserveError> {
+        let mut batch = Batch { rows: 0, bytes: 0, columns: Vec::new() };
+        for column in columns {
+            let mut filling = Filling::default();
+            match column {
+                Column::Key => {
+                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i32>());
+                    filling.offsets.push(0i32)?;
+                }
+                Column::Value => {
+                    filling.offsets = Buffer::with_room((rows + 1) * size_of::<i64>());
+                    filling.offsets.push(0i64)?;
+                    filling.data = Buffer::with_room(bytes);
+                }
+                Column::Seqno | Column::Seal => filling.data = Buffer::with_room(rows * size_of::<u64>()),
+            }
+            batch.columns.push((*column, filling));
+        }
+        Ok(batch)
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of its keys and values.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a row; without memory for it the batch has the rows before it.
+    pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), TryReserveError> {
+        for (column, filling) in &mut self.columns {
+            match column {
+                Column::Key => {
+                    filling.data.extend(row.key)?;
+                    filling.offsets.push(filling.data.len() as i32)?; // a batch ends long before
+                    self.bytes += row.key.len();
+                }
+                Column::Value => {
+                    filling.data.extend(row.value)?;
+                    filling.offsets.push(filling.data.len() as i64)?;
+                    self.bytes += row.value.len();
+                }
+                Column::Seqno => filling.data.push(row.seqno)?,
+                Column::Seal => {
+                    filling.note(self.rows, row.seal.is_some())?;
+                    filling.data.push(row.seal.map_or(0, |seal| seal.number()))?;
+                }
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// As an array, to be released by whoever has it.
+    pub(super) fn into_array(self) -> ArrowArray {
+        let rows = self.rows as i64;
+        let children = self.columns.into_iter().map(|(column, filling)| filling.into_array(column, rows)).collect();
+        Held::array(rows, 0, vec![None], children)
+    }
+}
+
+impl Filling {
+    /// Notes whether a row has a value.
+    fn note(&mut self, row: usize, is_valid: bool) -> Result<(), TryReserveError> {
+        if self.validity.is_none() && !is_valid {
+            let mut bits = Buffer::default();
+            (0..row).try_for_each(|before| bits.set_bit(before, true))?;
+            self.validity = Some(bits);
+        }
+        if let Some(bits) = &mut self.validity {
+            bits.set_bit(row, is_valid)?;
+            self.nulls += usize::from(!is_valid);
+        }
+        Ok(())
+    }
+
+    fn into_array(self, column: Column, rows: i64) -> ArrowArray {
+        let buffers = match column {
+            Column::Key | Column::Value => vec![self.validity, Some(self.offsets), Some(self.data)],
+            Column::Seqno | Column::Seal => vec![self.validity, Some(self.data)],
+        };
+        Held::array(rows, self.nulls as i64, buffers, Vec::new())
+    }
+}
+
+/// What an array holds until it is released. A consumer may move children out of it, and release them by themselves.
+struct Held {
+    _buffers: Vec<Option<Buffer>>,
+    addresses: Vec<*const c_void>,
+    children: Vec<*mut ArrowArray>,
+}
+
+impl Held {
+    fn array(length: i64, null_count: i64, buffers: Vec<Option<Buffer>>, children: Vec<ArrowArray>) -> ArrowArray {
+        let buffers: Vec<Option<Buffer>> = buffers.into_iter().map(|buffer| buffer.map(Buffer::finished)).collect();
+        let addresses = buffers.iter().map(|buffer| buffer.as_ref().map_or(null(), Buffer::as_ptr)).collect();
+        let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
+        let mut held = Box::new(Held { _buffers: buffers, addresses, children });
+        ArrowArray {
+            length,
+            null_count,
+            n_buffers: held.addresses.len() as i64,
+            n_children: held.children.len() as i64,
+            buffers: held.addresses.as_mut_ptr(),
+            children: held.children.as_mut_ptr(),
+            release: Some(release_array),
+            private_data: Box::into_raw(held).cast(),
+            ..ArrowArray::released()
+        }
+    }
+}
+
+/// # Safety
+/// `array` is null, or one that `Held::array` made, in whatever place it was moved to since.
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
+    // SAFETY: as the caller promises.
+    let Some(array) = (unsafe { array.as_mut() }) else { return };
+    if array.release.take().is_none() {
+        return;
+    }
+    // SAFETY: `private_data` is the box that `Held::array` let go of, and nobody takes it twice: `release` was there.
+    let held = unsafe { Box::from_raw(array.private_data.cast::<Held>()) };
+    for child in held.children {
+        // SAFETY: each child is a box that `Held::array` let go of. One that was moved out has no `release`, and its place is still ours.
+        unsafe {
+            if let Some(release) = (*child).release {
+                release(child);
+            }
+            drop(Box::from_raw(child));
+        }
+    }
+}
+
+/// The type of the batches with these columns, to be released by whoever has it.
+pub(super) fn schema(columns: &[Column]) -> ArrowSchema {
+    let children = columns.iter().map(|column| {
+        let flags = if *column == Column::Seal { NULLABLE } else { 0 };
+        HeldSchema::schema(column.format(), column.name(), flags, Vec::new())
+    });
+    HeldSchema::schema(c"+s", c"", 0, children.collect())
+}
+
+/// What a schema holds until it is released; its texts are the library's own.
+struct HeldSchema {
+    children: Vec<*mut ArrowSchema>,
+}
+
+impl HeldSchema {
+    fn schema(format: &'static CStr, name: &'static CStr, flags: i64, children: Vec<ArrowSchema>) -> ArrowSchema {
+        let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
+        let mut held = Box::new(HeldSchema { children });
+        ArrowSchema {
+            format: format.as_ptr(),
+            name: name.as_ptr(),
+            flags,
+            n_children: held.children.len() as i64,
+            children: held.children.as_mut_ptr(),
+            release: Some(release_schema),
+            private_data: Box::into_raw(held).cast(),
+            ..ArrowSchema::released()
+        }
+    }
+}
+
+/// # Safety
+/// `schema` is null, or one that `HeldSchema::schema` made, in whatever place it was moved to since.
+unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
+    // SAFETY: as the caller promises.
+    let Some(schema) = (unsafe { schema.as_mut() }) else { return };
+    if schema.release.take().is_none() {
+        return;
+    }
+    // SAFETY: `private_data` is the box that `HeldSchema::schema` let go of, and nobody takes it twice.
+    let held = unsafe { Box::from_raw(schema.private_data.cast::<HeldSchema>()) };
+    for child in held.children {
+        // SAFETY: as in `release_array`.
+        unsafe {
+            if let Some(release) = (*child).release {
+                release(child);
+            }
+            drop(Box::from_raw(child));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Streams: a cursor's rows, a batch at a time.
+//!
+//! Damage is told and passed, as by every cursor: the rows before it come first, in a batch of their own; then one call of `get_next` fails
+//! and `get_last_error` says why; the next call goes on behind it. After any other failure the stream says the same for ever.
+
+use std::collections::TryReserveError;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{null, null_mut};
+
+use face::{Cursor, Error, ErrorKind, Result};
+
+use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
+use super::columns::{Batch, Column, schema};
+use crate::callback::{is_inside, refuse_reentry};
+
+/// Where a batch ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) rows: usize,
+    /// Of keys and values; the row that reaches it is the last.
+    pub(super) bytes: usize,
+}
+
+/// The rows of a cursor, in batches.
+pub(super) struct Source {
+    cursor: Cursor,
+    place: Place,
+    columns: Vec<Column>,
+    limits: Limits,
+    /// Rows and bytes of the batch before: the next one may be as large.
+    before: (usize, usize),
+}
+
+enum Place {
+    Before,
+    Within,
+    /// Within, and this is to be told before anything else.
+    Owing(Error),
+    Behind,
+    /// Nothing comes but this.
+    Failed(Error),
+}
+
+impl Source {
+    pub(super) fn new(cursor: Cursor, columns: Vec<Column>, limits: Limits) -> Source {
+        Source { cursor, place: Place::Before, columns, limits, before: (0, 0) }
+    }
+
+    /// Acts, but not inside a function that the store calls.
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> Result<T>) -> Result<T> {
+        if is_inside() {
+            refuse_reentry(Some(self.cursor.store())).map_err(|refused| Error::invalid(refused.to_string()))?;
+        }
+        act(self)
+    }
+
+    /// The next rows; none at the end.
+    fn next(&mut self) -> Result<Option<Batch>> {
+        match std::mem::replace(&mut self.place, Place::Within) {
+            Place::Before => self.fill(true),
+            Place::Within => self.fill(false),
+            Place::Owing(error) => Err(error),
+            Place::Behind => {
+                self.place = Place::Behind;
+                Ok(None)
+            }
+            Place::Failed(error) => {
+                self.place = Place::Failed(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&mut self, is_first: bool) -> Result<Option<Batch>> {
+        let mut batch = Batch::new(&self.columns, self.before.0, self.before.1).map_err(|error| {
+            let error = no_memory(error);
+            self.place = Place::Failed(error.clone()); // the cursor has not moved
+            error
+        })?;
+        let mut moved = if is_first { self.cursor.first() } else { self.cursor.next() };
+        loop {
+            match moved.and_then(|()| take(&self.cursor, &mut batch)) {
+                Ok(true) if batch.rows() >= self.limits.rows || batch.bytes() >= self.limits.bytes => break,
+                Ok(true) => moved = self.cursor.next(),
+                Ok(false) => {
+                    self.place = Place::Behind;
+                    break;
+                }
+                Err(error) if !error.is_corruption() => {
+                    self.place = Place::Failed(error.clone());
+                    if batch.rows() == 0 {
+                        return Err(error);
+                    }
+                    break;
+                }
+                Err(error) if batch.rows() == 0 => return Err(error),
+                Err(error) => {
+                    self.place = Place::Owing(error);
+                    break;
+                }
+            }
+        }
+        self.before = (batch.rows(), batch.bytes());
+        Ok(Some(batch).filter(|batch| batch.rows() > 0))
+    }
+}
+
+/// Takes the row under the cursor; false if there is none.
+fn take(cursor: &Cursor, batch: &mut Batch) -> Result<bool> {
+    let Some(row) = cursor.row()? else { return Ok(false) };
+    batch.push(&row).map_err(no_memory)?;
+    Ok(true)
+}
+
+#[cold]
+fn no_memory(_: TryReserveError) -> Error {
+    Error::io("making a batch of rows", io::ErrorKind::OutOfMemory.into())
+}
+
+/// What a stream holds until it is released.
+struct Held {
+    source: Source,
+    told: Option<CString>,
+}
+
+/// A source as a stream, to be released by whoever has it.
+pub(super) fn streamed(source: Source) -> ArrowArrayStream {
+    ArrowArrayStream {
+        get_schema: Some(get_schema),
+        get_next: Some(get_next),
+        get_last_error: Some(get_last_error),
+        release: Some(release),
+        private_data: Box::into_raw(Box::new(Held { source, told: None })).cast::<c_void>(),
+    }
+}
+
+// What the specification wants of `get_schema` and `get_next`: 0, or a number as in errno.h.
+const EIO: c_int = 5;
+const ENOMEM: c_int = 12;
+const EINVAL: c_int = 22;
+
+/// Calls `act` with what the stream holds, and puts what it makes into `out`. A failure is kept for `get_last_error`.
+///
+/// # Safety
+/// `of` is null, released, or one that `streamed` made, and nobody else uses it now; `out` is null or may be written to.
+unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> Result<T>) -> c_int {
+    // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is there.
+    let held = unsafe {
+        match of.as_mut() {
+            Some(stream) if stream.release.is_some() => &mut *stream.private_data.cast::<Held>(),
+            _ => return EINVAL,
+        }
+    };
+    if out.is_null() {
+        held.told = Some(c"where is the answer to go? the pointer is null".to_owned());
+        return EINVAL;
+    }
+    let outcome = catch_unwind(AssertUnwindSafe(|| held.source.guarded(act)));
+    let outcome = outcome.unwrap_or_else(|_| {
+        let error = Error::invalid("a bug in waxseal: it panicked while reading");
+        held.source.place = Place::Failed(error.clone());
+        Err(error)
+    });
+    match outcome {
+        Ok(made) => {
+            held.told = None;
+            // SAFETY: `out` is not null, and may be written to as the caller promises. What stood there is not ours to release.
+            unsafe { out.write(made) };
+            0
+        }
+        Err(error) => {
+            let text = error.to_string().replace('\0', " ");
+            held.told = CString::new(text).ok();
+            match error.kind() {
+                ErrorKind::Invalid | ErrorKind::Closed => EINVAL,
+                ErrorKind::Io(io::ErrorKind::OutOfMemory) => ENOMEM,
+                _ => EIO,
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn get_schema(of: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
+    // SAFETY: the consumer keeps to the specification.
+    unsafe { answer(of, out, |source| Ok(schema(&source.columns))) }
+}
+
+unsafe extern "C" fn get_next(of: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
+    // SAFETY: the consumer keeps to the specification.
+    unsafe { answer(of, out, |source| Ok(source.next()?.map_or(ArrowArray::released(), Batch::into_array))) }
+}
+
+/// The text is the stream's, and good until its next call.
+unsafe extern "C" fn get_last_error(of: *mut ArrowArrayStream) -> *const c_char {
+    // SAFETY: the consumer keeps to the specification.
+    let told = unsafe {
+        match of.as_ref() {
+            Some(stream) if stream.release.is_some() => &(*stream.private_data.cast::<Held>()).told,
+            _ => return null(),
+        }
+    };
+    told.as_ref().map_or(null(), |told| told.as_ptr())
+}
+
+unsafe extern "C" fn release(of: *mut ArrowArrayStream) {
+    // SAFETY: the consumer keeps to the specification.
+    let Some(stream) = (unsafe { of.as_mut() }) else { return };
+    if stream.release.take().is_none() {
+        return;
+    }
+    // SAFETY: `private_data` is the box that `streamed` let go of, and nobody takes it twice.
+    let held = unsafe { Box::from_raw(stream.private_data.cast::<Held>()) };
+    stream.private_data = null_mut();
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(held))); // the last handle of a store closes it
+}

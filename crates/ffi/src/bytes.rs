@@ -1,0 +1,50 @@
+//! Bytes that the library gives away: a value, a report, a text.
+
+use crate::call::{status_of, value_of};
+use crate::error::{Failure, Result};
+use crate::handle::{Kind, end, handle, issue, with};
+use crate::lent::{Out, waxseal_slice_t};
+
+/// Bytes that belong to the caller: a value that was read, a text. They depend on nothing, may be read from any thread, and are ended
+/// by `waxseal_bytes_destroy`.
+pub struct waxseal_bytes_t {
+    _opaque: [u8; 0],
+}
+
+handle!(waxseal_bytes_t => Box<[u8]>, Kind::Bytes, "bytes object");
+
+/// A copy of bytes for the caller. A zero byte that does not count stands behind them, so that text is text for C.
+pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len() + 1).map_err(|_| Failure::out_of_memory("a value"))?;
+    copy.extend_from_slice(bytes);
+    copy.push(0);
+    Ok(copy.into_boxed_slice())
+}
+
+/// Gives the caller a copy of bytes.
+pub(crate) fn give(place: Out<'_, *mut waxseal_bytes_t>, bytes: &[u8]) -> Result<()> {
+    place.set(issue(copied(bytes)?)?);
+    Ok(())
+}
+
+/// The bytes, with a zero byte behind the last that is not counted; empty for null and for bytes that were ended. Valid until they
+/// are ended.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_bytes_slice(bytes: *const waxseal_bytes_t) -> waxseal_slice_t {
+    value_of(waxseal_slice_t::EMPTY, || {
+        with(bytes, |bytes| {
+            Ok(bytes.split_last().map_or(waxseal_slice_t::EMPTY, |(_, bytes)| waxseal_slice_t::of(bytes)))
+        })
+    })
+}
+
+/// Ends bytes. Null is no error; bytes that were ended are `WAXSEAL_CLOSED`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_bytes_destroy(bytes: *mut waxseal_bytes_t) -> i32 {
+    status_of(|| end(bytes.cast_const()))
+}

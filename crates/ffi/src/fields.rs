@@ -1,0 +1,133 @@
+//! What an event holds, laid flat: each field a number, a name, a kind, and room for what any field can say.
+
+use face::registry::{Field, FileRef, Image, Payload, TokenRange};
+
+/// A number: `numbers[0]`.
+pub const WAXSEAL_FIELD_NUMBER: i32 = 0;
+/// UTF-8 text: `bytes`.
+pub const WAXSEAL_FIELD_TEXT: i32 = 1;
+/// Any bytes: `bytes`.
+pub const WAXSEAL_FIELD_BYTES: i32 = 2;
+/// A setting: its name in `bytes`, its value in `more`.
+pub const WAXSEAL_FIELD_SETTING: i32 = 3;
+/// There was no value.
+pub const WAXSEAL_FIELD_ABSENT: i32 = 4;
+/// A value, whole: `bytes`.
+pub const WAXSEAL_FIELD_VALUE: i32 = 5;
+/// The seal of a value: 8 bytes in `bytes`, and as a number in `numbers[0]`.
+pub const WAXSEAL_FIELD_SEAL: i32 = 6;
+/// A table file: its uid in `bytes` (16), its digest in `numbers[0]`, its records in `numbers[1]`.
+pub const WAXSEAL_FIELD_FILE: i32 = 7;
+/// A span: its first number in `numbers[0]`, its last in `numbers[1]`.
+pub const WAXSEAL_FIELD_SPAN: i32 = 8;
+/// A span of tokens: the keyspace in `bytes`, the replicas in `more`, separated by commas; first and last token, records, bytes and
+/// sum in `numbers`.
+pub const WAXSEAL_FIELD_TOKENS: i32 = 9;
+
+/// How many numbers a field has room for.
+pub const WAXSEAL_FIELD_NUMBERS: usize = 5;
+
+/// One field.
+#[derive(Clone, Debug)]
+pub(crate) struct Flat {
+    pub(crate) number: u64,
+    pub(crate) name: String,
+    pub(crate) kind: i32,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) more: Vec<u8>,
+    pub(crate) numbers: [u64; WAXSEAL_FIELD_NUMBERS],
+}
+
+/// The fields of an event, in their order.
+pub(crate) fn flat(payload: &Payload) -> Vec<Flat> {
+    payload.fields().iter().map(of).collect()
+}
+
+fn of(field: &Field) -> Flat {
+    let (name, said) = said(field);
+    let Said { kind, bytes, more, numbers } = said;
+    Flat { number: field.number(), name, kind, bytes, more, numbers }
+}
+
+struct Said {
+    kind: i32,
+    bytes: Vec<u8>,
+    more: Vec<u8>,
+    numbers: [u64; WAXSEAL_FIELD_NUMBERS],
+}
+
+impl Said {
+    fn new(kind: i32, bytes: &[u8], more: &[u8], given: &[u64]) -> Said {
+        let mut numbers = [0; WAXSEAL_FIELD_NUMBERS];
+        numbers.iter_mut().zip(given).for_each(|(number, given)| *number = *given);
+        Said { kind, bytes: bytes.to_vec(), more: more.to_vec(), numbers }
+    }
+}
+
+/// The name of a field, and what it says.
+fn said(field: &Field) -> (String, Said) {
+    let number = |number: &u64| Said::new(WAXSEAL_FIELD_NUMBER, &[], &[], &[*number]);
+    let text = |text: &str| Said::new(WAXSEAL_FIELD_TEXT, text.as_bytes(), &[], &[]);
+    let bytes = |bytes: &[u8]| Said::new(WAXSEAL_FIELD_BYTES, bytes, &[], &[]);
+    let (name, said) = match field {
+        Field::Text(it) => ("text", bytes(it)),
+        Field::OldName(it) => ("old_name", text(it)),
+        Field::NewName(it) => ("new_name", text(it)),
+        Field::Setting((name, value)) => {
+            ("setting", Said::new(WAXSEAL_FIELD_SETTING, name.as_bytes(), value.as_bytes(), &[]))
+        }
+        Field::Column(it) => ("column", text(it)),
+        Field::ColumnType(it) => ("column_type", text(it)),
+        Field::ColumnId(it) => ("column_id", number(it)),
+        Field::ColumnState(it) => ("column_state", number(it)),
+        Field::Deadline(it) => ("deadline", number(it)),
+        Field::SeqnoBound(it) => ("seqno_bound", number(it)),
+        Field::Certificate(it) => ("certificate", bytes(it)),
+        Field::Records(it) => ("records", number(it)),
+        Field::Bytes(it) => ("bytes", number(it)),
+        Field::Sum(it) => ("sum", number(it)),
+        Field::Ttl(it) => ("ttl_s", number(it)),
+        Field::UserTime(it) => ("user_time", number(it)),
+        Field::OldValue(it) => ("old_value", of_image(it)),
+        Field::NewValue(it) => ("new_value", of_image(it)),
+        Field::RangeStart(it) => ("range_start", bytes(it)),
+        Field::RangeEnd(it) => ("range_end", bytes(it)),
+        Field::Tokens(it) => ("tokens", of_tokens(it)),
+        Field::Input(it) => ("input", of_file(it)),
+        Field::Output(it) => ("output", of_file(it)),
+        Field::Nanos(it) => ("nanos", number(it)),
+        Field::LogRange((first, last)) => ("log", Said::new(WAXSEAL_FIELD_SPAN, &[], &[], &[*first, *last])),
+        Field::Verdict(it) => ("verdict", text(it)),
+        Field::Method(it) => ("method", text(it)),
+        Field::BitsFixed(it) => ("bits_fixed", number(it)),
+        Field::Helper(it) => ("helper", text(it)),
+        Field::Retries(it) => ("retries", number(it)),
+        Field::Authenticated(it) => ("authenticated", text(it)),
+        Field::Via(it) => ("via", bytes(it)),
+        Field::Options(it) => ("options", bytes(it)),
+        Field::Previous(it) => ("previous", bytes(it)),
+        Field::KeyColumn(it) => ("key_column", text(it)),
+        Field::EngineKey(it) => ("engine_key", bytes(it)),
+        Field::OldKept(it) => ("old_kept", number(it)),
+        Field::Other(of, it) => return (format!("field_{of}"), bytes(it)),
+    };
+    (name.to_owned(), said)
+}
+
+fn of_image(image: &Image) -> Said {
+    match image {
+        Image::Absent => Said::new(WAXSEAL_FIELD_ABSENT, &[], &[], &[]),
+        Image::Value(value) => Said::new(WAXSEAL_FIELD_VALUE, value, &[], &[]),
+        Image::Seal(seal) => Said::new(WAXSEAL_FIELD_SEAL, &seal.to_bytes(), &[], &[seal.number()]),
+    }
+}
+
+fn of_file(file: &FileRef) -> Said {
+    Said::new(WAXSEAL_FIELD_FILE, &file.uid.0, &[], &[file.digest, file.records])
+}
+
+fn of_tokens(range: &TokenRange) -> Said {
+    let TokenRange { keyspace, start, end, replicas, records, bytes, sum } = range;
+    let numbers = [*start, *end, *records, *bytes, *sum];
+    Said::new(WAXSEAL_FIELD_TOKENS, keyspace.as_bytes(), replicas.join(",").as_bytes(), &numbers)
+}

@@ -1,0 +1,407 @@
+//! Handles: numbers that look like pointers, and the tables that know what they stand for.
+//!
+//! In: an object. Out: a handle, that finds the object from any thread until it is ended, by whichever thread ends it first; from
+//! then on it finds nothing, for good. No lock and no counter that threads share is touched to find one.
+//!
+//! ```text
+//! bit 63 .. 59    kind, 1 to 30: the address is none that a process can have, so a handle that is followed faults at once
+//! bit 58 .. 28    generation: how often the place was used before; a place that used up its generations rests
+//! bit 27 .. 0     place in the table of its kind
+//! ```
+//!
+//! Places are never given back to the system, so that a stale handle can be looked up. An entry goes when it is ended and the last
+//! call that uses it has returned.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+
+use arc_swap::ArcSwapOption;
+
+use face::StoreId;
+
+use crate::callback::{is_inside, refuse_reentry};
+use crate::comparator::{Watch, check};
+use crate::error::{Failure, Result};
+
+const PLACE_BITS: u32 = 28;
+const GENERATION_BITS: u32 = 31;
+const KIND_SHIFT: u32 = PLACE_BITS + GENERATION_BITS;
+const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
+
+/// Places of the first chunk; each further chunk doubles the table.
+const FIRST_CHUNK: u32 = 64;
+/// Chunks that hold all places.
+const CHUNKS: usize = (PLACE_BITS - FIRST_CHUNK.trailing_zeros() + 1) as usize;
+
+/// Handles that were made and not ended, of all kinds.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The kinds of handles, by the number that stands in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Error = 1,
+    Bytes,
+    Options,
+    FamilyOptions,
+    WriteOptions,
+    Store,
+    Family,
+    Snapshot,
+    Batch,
+    Iterator,
+    Values,
+    Session,
+    Report,
+    Events,
+    Registrations,
+    Explanation,
+    CareOptions,
+    ExportOptions,
+    RegisterOptions,
+    Query,
+    Provider,
+    MetaIter,
+}
+
+/// A C type whose pointers are handles.
+pub(crate) trait Handle: Sized + 'static {
+    /// What they stand for.
+    type Object: Send + Sync + 'static;
+    /// What people call it.
+    const NAME: &'static str;
+    /// The table of its objects.
+    fn table() -> &'static Table<Self::Object>;
+    /// The store that an object belongs to, if it does: inside a function that this store calls it may not be used.
+    fn store(_object: &Self::Object) -> Option<StoreId> {
+        None
+    }
+}
+
+/// Makes a C type a handle: `handle!(waxseal_error_t => Story, Kind::Error, "error")`, and one of a store's with a fourth part, which
+/// says how its object knows the store.
+macro_rules! handle {
+    ($type:ty => $object:ty, $kind:expr, $name:literal $(, $store:expr)?) => {
+        impl $crate::handle::Handle for $type {
+            type Object = $object;
+            const NAME: &'static str = $name;
+            fn table() -> &'static $crate::handle::Table<$object> {
+                static TABLE: $crate::handle::Table<$object> = $crate::handle::Table::new($kind);
+                &TABLE
+            }
+            $(
+                fn store(object: &Self::Object) -> Option<face::StoreId> {
+                    let of: fn(&Self::Object) -> Option<face::StoreId> = $store;
+                    of(object)
+                }
+            )?
+        }
+    };
+}
+pub(crate) use handle;
+
+/// Gives an object a handle.
+pub(crate) fn issue<H: Handle>(object: H::Object) -> Result<*mut H> {
+    let bits = H::table().insert(object).ok_or_else(|| Failure::out_of_memory(H::NAME))?;
+    LIVE.fetch_add(1, Ordering::Relaxed);
+    Ok(ptr::without_provenance_mut(bits as usize))
+}
+
+/// Lends the object of a handle to `call`. One of a store whose comparator failed is not lent, nor is what was made of it since.
+#[inline]
+pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
+    with_failed(handle, |object| {
+        let watch = Watch(|| H::store(object));
+        check(&watch.0)?;
+        let outcome = call(object);
+        check(&watch.0)?;
+        outcome
+    })
+}
+
+/// Lends the object of a handle to `call`, whatever became of its store.
+#[inline]
+pub(crate) fn with_failed<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
+    let bits = handle.addr() as u64;
+    let table = H::table();
+    if let Some(slot) = table.slot_of(bits)
+        && let Some(entry) = &*slot.entry.load()
+        && entry.handle == bits
+    {
+        if is_inside() {
+            refuse_reentry(H::store(&entry.object))?;
+        }
+        return call(&entry.object);
+    }
+    Err(not_alive::<H>(bits))
+}
+
+/// Lends the object of a handle that one thread at a time may use.
+#[inline]
+pub(crate) fn with_mut<H, T, R>(handle: *const H, call: impl FnOnce(&mut T) -> Result<R>) -> Result<R>
+where
+    H: Handle<Object = Mutex<T>>,
+{
+    with(handle, |object| match object.try_lock() {
+        Ok(mut object) => call(&mut object),
+        Err(TryLockError::WouldBlock) => Err(Failure::busy(H::NAME)),
+        Err(TryLockError::Poisoned(_)) => {
+            Err(Failure::internal(format!("an earlier call with this {} panicked", H::NAME)))
+        }
+    })
+}
+
+/// Looks at what one thread at a time may use, unless another one does. A panic that passed it is no matter here.
+pub(crate) fn peek<T, R>(object: &Mutex<T>, look: impl FnOnce(&T) -> R) -> Option<R> {
+    match object.try_lock() {
+        Ok(object) => Some(look(&object)),
+        Err(TryLockError::Poisoned(object)) => Some(look(&object.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Ends a handle. Calls that use the object go on with it. Null is no error: there is nothing to end.
+pub(crate) fn end<H: Handle>(handle: *const H) -> Result<()> {
+    if handle.is_null() { Ok(()) } else { take(handle).map(drop) }
+}
+
+/// Ends a handle and gives back its object, perhaps still in use by other threads.
+pub(crate) fn take<H: Handle>(handle: *const H) -> Result<Arc<Entry<H::Object>>> {
+    let bits = handle.addr() as u64;
+    let entry = H::table().remove(bits).ok_or_else(|| not_alive::<H>(bits))?;
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    Ok(entry)
+}
+
+/// Why a handle finds nothing.
+#[cold]
+fn not_alive<H: Handle>(bits: u64) -> Failure {
+    let name = H::NAME;
+    if bits == 0 {
+        return Failure::invalid(format!("the {name} is a null pointer"));
+    }
+    if bits >> KIND_SHIFT != H::table().kind as u64 {
+        return Failure::invalid(format!("this pointer is no {name}"));
+    }
+    Failure::closed(format!("the {name} was ended"))
+}
+
+/// How many handles were made and not ended yet, of all kinds together. A program that ends everything it makes finds 0 at its end.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_live_handles() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// An object with its handle, by which a look-up knows that it found what was asked for.
+pub(crate) struct Entry<T> {
+    handle: u64,
+    pub(crate) object: T,
+}
+
+/// A place of a table.
+struct Slot<T> {
+    entry: ArcSwapOption<Entry<T>>,
+    generation: AtomicU64,
+    /// The free place below this one on the stack of free places, plus one.
+    below: AtomicU32,
+}
+
+/// All objects of one kind.
+pub(crate) struct Table<T> {
+    kind: Kind,
+    chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
+    /// Places that were never used begin here.
+    fresh: AtomicU32,
+    /// The top of the stack of free places: low half its place plus one, high half how often the top was changed.
+    free: AtomicU64,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(kind: Kind) -> Table<T> {
+        Table { kind, chunks: [const { OnceLock::new() }; CHUNKS], fresh: AtomicU32::new(0), free: AtomicU64::new(0) }
+    }
+
+    /// None if all places are used.
+    fn insert(&self, object: T) -> Option<u64> {
+        let place = self.pop().or_else(|| self.next_fresh())?;
+        let slot = self.slot(place)?;
+        let generation = slot.generation.load(Ordering::Acquire);
+        let handle = (self.kind as u64) << KIND_SHIFT | generation << PLACE_BITS | u64::from(place);
+        slot.entry.store(Some(Arc::new(Entry { handle, object })));
+        Some(handle)
+    }
+
+    /// None if there is nothing under this handle, or another thread took it.
+    fn remove(&self, handle: u64) -> Option<Arc<Entry<T>>> {
+        let slot = self.slot_of(handle)?;
+        let entry = slot.entry.load_full().filter(|entry| entry.handle == handle)?;
+        let before = slot.entry.compare_and_swap(&entry, None);
+        before.as_ref().filter(|before| Arc::ptr_eq(before, &entry))?;
+        // The place is ours alone until it is pushed.
+        if slot.generation.fetch_add(1, Ordering::AcqRel) < LAST_GENERATION {
+            self.push((handle & ((1 << PLACE_BITS) - 1)) as u32, slot);
+        }
+        Some(entry)
+    }
+
+    /// The place that a handle names, if it is a handle of this kind and the place was used.
+    #[inline]
+    fn slot_of(&self, handle: u64) -> Option<&Slot<T>> {
+        if handle >> KIND_SHIFT != self.kind as u64 {
+            return None;
+        }
+        let (chunk, offset) = split((handle & ((1 << PLACE_BITS) - 1)) as u32);
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    /// A place, made if need be.
+    fn slot(&self, place: u32) -> Option<&Slot<T>> {
+        let (chunk, offset) = split(place);
+        let slots = self.chunks.get(chunk)?.get_or_init(|| {
+            let new =
+                |_| Slot { entry: ArcSwapOption::empty(), generation: AtomicU64::new(0), below: AtomicU32::new(0) };
+            (0..FIRST_CHUNK << chunk).map(new).collect()
+        });
+        slots.get(offset)
+    }
+
+    fn next_fresh(&self) -> Option<u32> {
+        let next = |place: u32| (place < (1 << PLACE_BITS) - 1).then_some(place + 1);
+        self.fresh.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()
+    }
+
+    fn push(&self, place: u32, slot: &Slot<T>) {
+        let mut top = self.free.load(Ordering::Relaxed);
+        loop {
+            slot.below.store(top as u32, Ordering::Relaxed);
+            let new = changed(top, place + 1);
+            match self.free.compare_exchange_weak(top, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    fn pop(&self) -> Option<u32> {
+        let mut top = self.free.load(Ordering::Acquire);
+        loop {
+            let place = (top as u32).checked_sub(1)?;
+            let new = changed(top, self.slot(place)?.below.load(Ordering::Relaxed));
+            match self.free.compare_exchange_weak(top, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(place),
+                Err(now) => top = now,
+            }
+        }
+    }
+}
+
+/// The top of the stack with another place: the count of changes keeps a thread from taking it for one it saw before.
+fn changed(top: u64, place: u32) -> u64 {
+    ((top >> 32).wrapping_add(1)) << 32 | u64::from(place)
+}
+
+/// Chunk and offset of a place: chunk `n` begins at `64 * (2^n - 1)` and has `64 * 2^n` places.
+#[inline]
+fn split(place: u32) -> (usize, usize) {
+    let chunk = (place / FIRST_CHUNK + 1).ilog2();
+    (chunk as usize, (place - FIRST_CHUNK * ((1 << chunk) - 1)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn places_are_split_into_chunks_without_gaps() {
+        let mut expected = (0, 0);
+        for place in 0..100_000 {
+            assert_eq!(split(place), expected);
+            expected.1 += 1;
+            if expected.1 == (FIRST_CHUNK as usize) << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        let (chunk, offset) = split((1 << PLACE_BITS) - 1);
+        assert!(chunk < CHUNKS && offset < (FIRST_CHUNK as usize) << chunk);
+    }
+
+    #[test]
+    fn a_place_is_used_again_under_another_handle() {
+        let table: Table<u32> = Table::new(Kind::Values);
+        let first = table.insert(1).unwrap();
+        assert_eq!(table.remove(first).unwrap().object, 1);
+        assert!(table.remove(first).is_none());
+        let second = table.insert(2).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(first & ((1 << PLACE_BITS) - 1), second & ((1 << PLACE_BITS) - 1));
+        assert!(table.remove(first).is_none());
+        assert_eq!(table.remove(second).unwrap().object, 2);
+    }
+
+    #[test]
+    fn a_place_that_used_up_its_generations_rests() {
+        let table: Table<u32> = Table::new(Kind::Values);
+        let first = table.insert(1).unwrap();
+        let slot = table.slot_of(first).unwrap();
+        slot.generation.store(LAST_GENERATION, Ordering::Relaxed);
+        table.remove(first).unwrap();
+        let second = table.insert(2).unwrap();
+        assert_ne!(first & ((1 << PLACE_BITS) - 1), second & ((1 << PLACE_BITS) - 1));
+    }
+
+    #[test]
+    fn no_address_of_a_process_is_a_handle() {
+        let local = 7;
+        let address = ptr::from_ref(&local).addr() as u64;
+        assert_eq!(address >> KIND_SHIFT, 0);
+        assert!(Kind::Error as u64 > 0);
+    }
+
+    /// Threads end each other's handles while a third looks them up: each object is ended once, and found whole or not at all.
+    #[test]
+    fn each_object_is_ended_once() {
+        const OBJECTS: u64 = 20_000;
+        let table: Table<[u64; 4]> = Table::new(Kind::Values);
+        let (newest, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let enders: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut ended = 0;
+                        while !done.load(Ordering::Acquire) {
+                            ended += u64::from(table.remove(newest.load(Ordering::Acquire)).is_some());
+                        }
+                        ended
+                    })
+                })
+                .collect();
+            let reader = scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    let handle = newest.load(Ordering::Acquire);
+                    if let Some(slot) = table.slot_of(handle)
+                        && let Some(entry) = &*slot.entry.load()
+                    {
+                        assert!(entry.object.iter().all(|word| *word == entry.object[0]));
+                    }
+                }
+            });
+            let mut kept = 0;
+            for number in 0..OBJECTS {
+                let handle = table.insert([number; 4]).unwrap();
+                newest.store(handle, Ordering::Release);
+                kept += u64::from(number % 3 == 0 && table.remove(handle).is_some());
+            }
+            done.store(true, Ordering::Release);
+            let ended: u64 = enders.into_iter().map(|ender| ender.join().unwrap()).sum();
+            reader.join().unwrap();
+            let left = table.chunks.iter().filter_map(OnceLock::get).flat_map(|slots| slots.iter());
+            let left = left.filter(|slot| slot.entry.load().is_some()).count() as u64;
+            assert_eq!(ended + kept + left, OBJECTS);
+        });
+    }
+}

@@ -1,0 +1,421 @@
+//! Iterators: a position in a column family, moved by single steps or by packed batches of rows.
+//!
+//! A batch is as many single steps; their rows are copied into one buffer of the iterator. Damage met on the way ends the batch: rows
+//! before it are given first, it is told by the next call, and the steps after that lead on behind it.
+
+use std::sync::Mutex;
+
+use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
+
+use crate::call::{answer, status_of, value_of};
+use crate::error::{Failure, Result, waxseal_error_t};
+use crate::family::waxseal_family_t;
+use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
+use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
+use crate::range::{Bounds, bounds, waxseal_range_t};
+use crate::snapshot::waxseal_snapshot_t;
+
+/// A position in a column family as it was when the iterator was made. Used by one thread at a time, and ended by
+/// `waxseal_iter_destroy`; it holds its view of the store until then.
+///
+/// A new iterator stands before the first and behind the last record: `waxseal_iter_next` leads to the first, `waxseal_iter_prev` to the
+/// last. Damage that it meets is one `WAXSEAL_CORRUPTION`; the next step leads on, to the first record behind what is damaged. After any
+/// other error it stands nowhere, and may be moved anew.
+pub struct waxseal_iter_t {
+    _opaque: [u8; 0],
+}
+
+/// A row under an iterator, lent until the iterator is moved or ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_row_t {
+    /// The key.
+    pub key: waxseal_slice_t,
+    /// The value.
+    pub value: waxseal_slice_t,
+}
+
+/// Rows in one buffer, lent until the iterator is moved or ended. The key of row `i` begins at `data[offsets[2 * i]]`, its value at
+/// `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count + 1` offsets.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_rows_t {
+    /// Keys and values, one behind the other.
+    pub data: *const u8,
+    /// Where they begin.
+    pub offsets: *const usize,
+    /// How many rows there are.
+    pub count: usize,
+}
+
+/// An iterator and the rows that it lends.
+pub(crate) struct Iter {
+    cursor: Cursor,
+    /// True until the first move.
+    is_new: bool,
+    /// What the last batch met behind its rows.
+    waiting: Option<Failure>,
+    data: Vec<u8>,
+    offsets: Vec<usize>,
+    /// True if values are left out of batches.
+    keys_only: bool,
+}
+
+handle!(waxseal_iter_t => Mutex<Iter>, Kind::Iterator, "iterator", |iter| peek(iter, |iter| iter.cursor.store()));
+
+/// Which way a step goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    On,
+    Back,
+}
+
+impl Iter {
+    fn new(cursor: Cursor) -> Iter {
+        Iter { cursor, is_new: true, waiting: None, data: Vec::new(), offsets: Vec::new(), keys_only: false }
+    }
+
+    /// Moves to a place of its own. True if there is a record.
+    fn seek(&mut self, to: impl FnOnce(&mut Cursor) -> face::Result<()>) -> Result<bool> {
+        self.waiting = None;
+        self.is_new = false;
+        to(&mut self.cursor)?;
+        Ok(self.cursor.valid())
+    }
+
+    /// One record on or back. True if there is one.
+    #[inline]
+    fn step(&mut self, way: Way) -> Result<bool> {
+        if let Some(failure) = self.waiting.take() {
+            return Err(failure);
+        }
+        let is_new = std::mem::take(&mut self.is_new);
+        match (way, is_new) {
+            (Way::On, false) => self.cursor.next()?,
+            (Way::Back, false) => self.cursor.prev()?,
+            (Way::On, true) => self.cursor.first()?,
+            (Way::Back, true) => self.cursor.last()?,
+        }
+        Ok(self.cursor.valid())
+    }
+
+    /// Steps up to `max_rows` times and packs what it comes to, until there are `max_bytes`. True if there is a row.
+    fn pack(&mut self, way: Way, max_rows: usize, max_bytes: usize) -> Result<bool> {
+        self.data.clear();
+        self.offsets.clear();
+        self.offsets.push(0);
+        while self.count() < max_rows && (self.data.len() < max_bytes || self.count() == 0) {
+            let packed = self.step(way).and_then(|there| if there { self.push().map(|()| true) } else { Ok(false) });
+            match packed {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) if self.count() == 0 => return Err(failure),
+                Err(failure) => {
+                    self.waiting = Some(failure);
+                    break;
+                }
+            }
+        }
+        Ok(self.count() > 0)
+    }
+
+    /// Packs the row under the cursor.
+    fn push(&mut self) -> Result<()> {
+        let value = if self.keys_only { &[] } else { self.cursor.value() };
+        let key = self.cursor.key();
+        self.data.try_reserve(key.len() + value.len()).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
+        self.offsets.try_reserve(2).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
+        self.data.extend_from_slice(key);
+        self.offsets.push(self.data.len());
+        self.data.extend_from_slice(value);
+        self.offsets.push(self.data.len());
+        Ok(())
+    }
+
+    fn count(&self) -> usize {
+        self.offsets.len() / 2
+    }
+
+    fn row(&self) -> waxseal_row_t {
+        waxseal_row_t { key: waxseal_slice_t::of(self.cursor.key()), value: waxseal_slice_t::of(self.cursor.value()) }
+    }
+
+    fn rows(&self) -> waxseal_rows_t {
+        waxseal_rows_t { data: self.data.as_ptr(), offsets: self.offsets.as_ptr(), count: self.count() }
+    }
+}
+
+/// Makes an iterator.
+fn create(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    range: Bounds,
+    iter: Out<'_, *mut waxseal_iter_t>,
+) -> Result<()> {
+    let iter = iter.needed("iterator")?;
+    let cursor = with(family, |family: &ColumnFamily| {
+        if snapshot.is_null() {
+            Ok(family.cursor_in(range))
+        } else {
+            with(snapshot, |snapshot: &Snapshot| Ok(snapshot.cursor_in(family, range)))
+        }
+    })?;
+    cursor.check()?;
+    iter.set(issue(Mutex::new(Iter::new(cursor)))?);
+    Ok(())
+}
+
+/// Moves an iterator and lends the row that it then stands on.
+#[inline]
+fn moved(
+    iter: *mut waxseal_iter_t,
+    row: Out<'_, waxseal_row_t>,
+    to: impl FnOnce(&mut Iter) -> Result<bool>,
+) -> Result<bool> {
+    let there = with_mut(iter.cast_const(), |iter: &mut Iter| Ok(to(iter)?.then(|| iter.row())))?;
+    Ok(given(row, there))
+}
+
+/// Gives the caller what there is. True if there is anything.
+#[inline]
+fn given<T>(place: Out<'_, T>, there: Option<T>) -> bool {
+    there.map(|there| place.set(there)).is_some()
+}
+
+fn sought(
+    iter: *mut waxseal_iter_t,
+    key: Lent<'_>,
+    row: Out<'_, waxseal_row_t>,
+    to: impl FnOnce(&mut Cursor, &[u8]) -> face::Result<()>,
+) -> Result<bool> {
+    let key = key.key()?;
+    moved(iter, row, |iter| iter.seek(|cursor| to(cursor, key)))
+}
+
+/// An iterator over the records with keys in a range. `snapshot` null: as they are now. `range` null: all.
+///
+/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID` for a range that
+/// cannot be, and for a snapshot of another store; `WAXSEAL_CLOSED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_create(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    range: *const waxseal_range_t,
+    iter: *mut *mut waxseal_iter_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (range, iter, error) = unsafe { (bounds(range), out(iter), out(error)) };
+    answer(error, || create(family, snapshot, range?, iter))
+}
+
+/// An iterator over the records whose keys begin with `prefix`. `snapshot` null: as they are now.
+///
+/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_iter_destroy`. Errors: as of `waxseal_iter_create`;
+/// `WAXSEAL_INVALID` for a family with a comparator, in whose order such keys need not stand together.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_create_prefix(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    prefix: *const u8,
+    prefix_len: usize,
+    iter: *mut *mut waxseal_iter_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (prefix, iter, error) = unsafe { (lent(prefix, prefix_len), out(iter), out(error)) };
+    answer(error, || {
+        let prefix = prefix.key()?;
+        if !with(family, |family| Ok(family.options().order.is_bytewise()))? {
+            return Err(Failure::invalid("a family with a comparator has no range of keys with one prefix"));
+        }
+        create(family, snapshot, Prefix(prefix).into_bounds(), iter)
+    })
+}
+
+/// To the first record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+///
+/// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_first(
+    iter: *mut waxseal_iter_t,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (row, error) = unsafe { (out(row), out(error)) };
+    answer(error, || moved(iter, row, |iter| iter.seek(Cursor::first)))
+}
+
+/// To the last record. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_last(
+    iter: *mut waxseal_iter_t,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (row, error) = unsafe { (out(row), out(error)) };
+    answer(error, || moved(iter, row, |iter| iter.seek(Cursor::last)))
+}
+
+/// To the first record at or after `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_seek(
+    iter: *mut waxseal_iter_t,
+    key: *const u8,
+    key_len: usize,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, row, error) = unsafe { (lent(key, key_len), out(row), out(error)) };
+    answer(error, || sought(iter, key, row, |cursor, key| cursor.seek(key)))
+}
+
+/// To the last record at or before `key`. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which may be null.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_seek_for_prev(
+    iter: *mut waxseal_iter_t,
+    key: *const u8,
+    key_len: usize,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, row, error) = unsafe { (lent(key, key_len), out(row), out(error)) };
+    answer(error, || sought(iter, key, row, |cursor, key| cursor.seek_for_prev(key)))
+}
+
+/// One record on; a new iterator goes to the first one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
+/// may be null.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_next(
+    iter: *mut waxseal_iter_t,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (row, error) = unsafe { (out(row), out(error)) };
+    answer(error, || moved(iter, row, |iter| iter.step(Way::On)))
+}
+
+/// One record back; a new iterator goes to the last one. `WAXSEAL_NOT_FOUND` if there is none; else the row is lent through `row`, which
+/// may be null.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_prev(
+    iter: *mut waxseal_iter_t,
+    row: *mut waxseal_row_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (row, error) = unsafe { (out(row), out(error)) };
+    answer(error, || moved(iter, row, |iter| iter.step(Way::Back)))
+}
+
+/// As many calls of `waxseal_iter_next` as there are rows up to `max_rows`, in one: their rows are lent together, packed. A batch is
+/// full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
+///
+/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
+/// `WAXSEAL_OUT_OF_MEMORY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_next_rows(
+    iter: *mut waxseal_iter_t,
+    max_rows: usize,
+    max_bytes: usize,
+    rows: *mut waxseal_rows_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (rows, error) = unsafe { (out(rows), out(error)) };
+    answer(error, || packed(iter, Way::On, max_rows, max_bytes, rows))
+}
+
+/// Whether batches of rows hold keys alone, with empty values. Default false. Rows of single steps have their values in any case.
+///
+/// One thread at a time. Answers `WAXSEAL_OK`, or what is wrong with the handle.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) -> i32 {
+    status_of(|| {
+        with_mut(iter.cast_const(), |iter| {
+            iter.keys_only = keys_only;
+            Ok(())
+        })
+    })
+}
+
+/// As `waxseal_iter_next_rows`, backwards: the rows that as many calls of `waxseal_iter_prev` would give, in their order.
+///
+/// One thread at a time. Errors: as of `waxseal_iter_next_rows`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_iter_prev_rows(
+    iter: *mut waxseal_iter_t,
+    max_rows: usize,
+    max_bytes: usize,
+    rows: *mut waxseal_rows_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (rows, error) = unsafe { (out(rows), out(error)) };
+    answer(error, || packed(iter, Way::Back, max_rows, max_bytes, rows))
+}
+
+fn packed(
+    iter: *mut waxseal_iter_t,
+    way: Way,
+    max_rows: usize,
+    max_bytes: usize,
+    rows: Out<'_, waxseal_rows_t>,
+) -> Result<bool> {
+    let rows = rows.needed("rows")?;
+    if max_rows == 0 {
+        return Err(Failure::invalid("a batch of no rows"));
+    }
+    let pack = |iter: &mut Iter| Ok(iter.pack(way, max_rows, max_bytes)?.then(|| iter.rows()));
+    let there = with_mut(iter.cast_const(), pack)?;
+    Ok(given(rows, there))
+}
+
+/// True if the iterator stands on a record; false for null, for an iterator that was ended and for one that another thread is using.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_valid(iter: *const waxseal_iter_t) -> bool {
+    value_of(false, || with_mut(iter, |iter| Ok(iter.cursor.valid())))
+}
+
+/// The key that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_key(iter: *const waxseal_iter_t) -> waxseal_slice_t {
+    value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.key()))))
+}
+
+/// The value that the iterator stands on, lent until it is moved or ended; empty where `waxseal_iter_valid` is false.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_value(iter: *const waxseal_iter_t) -> waxseal_slice_t {
+    value_of(waxseal_slice_t::EMPTY, || with_mut(iter, |iter| Ok(waxseal_slice_t::of(iter.cursor.value()))))
+}
+
+/// Ends an iterator. Null is no error; an iterator that was ended is `WAXSEAL_CLOSED`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_iter_destroy(iter: *mut waxseal_iter_t) -> i32 {
+    status_of(|| end(iter.cast_const()))
+}

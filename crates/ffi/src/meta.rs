@@ -1,0 +1,223 @@
+//! What stands beside values: entries of providers, written with them and read without them.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use face::ColumnFamily;
+use face::meta::{Checked, Meta, MetaIter};
+
+use crate::batch::{add, waxseal_batch_t};
+use crate::bytes::{copied, waxseal_bytes_t};
+use crate::call::{answer, status_of};
+use crate::error::{Failure, waxseal_error_t};
+use crate::family::waxseal_family_t;
+use crate::handle::{Kind, end, handle, issue, peek, with, with_mut};
+use crate::lent::{lent, lent_array, out, waxseal_slice_t};
+use crate::range::{bounds, waxseal_range_t};
+use crate::snapshot::{read, waxseal_snapshot_t};
+use crate::write_options::{set, waxseal_write_options_t};
+
+/// The entry was not checked: the seal covers it, and speaks for it only together with the value, which was not read.
+pub const WAXSEAL_CHECKED_NOT: i32 = 0;
+/// It was checked by its own sum.
+pub const WAXSEAL_CHECKED_ITSELF: i32 = 1;
+/// It was checked by the seal of its record.
+pub const WAXSEAL_CHECKED_SEALED: i32 = 2;
+
+/// An entry of a provider.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct waxseal_entry_t {
+    /// The number of the provider.
+    pub provider: u16,
+    /// The form of the bytes; not looked at where an entry is written.
+    pub version: u8,
+    /// One of `WAXSEAL_CHECKED_..`; not looked at where an entry is written.
+    pub checked: i32,
+    /// What it keeps.
+    pub bytes: waxseal_slice_t,
+}
+
+fn checked_number(checked: Checked) -> i32 {
+    match checked {
+        Checked::Not => WAXSEAL_CHECKED_NOT,
+        Checked::Itself => WAXSEAL_CHECKED_ITSELF,
+        Checked::Sealed => WAXSEAL_CHECKED_SEALED,
+    }
+}
+
+/// Keeps bytes beside the value, in the same record, for the provider with this number. They go wherever the record goes, and away with
+/// it; no read of the value touches them. An unknown provider, bytes that it refuses and two entries for one provider are told by the
+/// write.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_write_options_add_entry(
+    options: *mut waxseal_write_options_t,
+    provider: u16,
+    bytes: *const u8,
+    bytes_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (bytes, error) = unsafe { (lent(bytes, bytes_len), out(error)) };
+    answer(error, || {
+        let bytes = bytes.value()?;
+        set(options, |options| options.entry(provider, bytes))
+    })
+}
+
+/// The record counts as absent from this time on, in microseconds since 1970 by the store's clock, and a later compaction drops it.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_write_options_set_expiry(options: *mut waxseal_write_options_t, micros: u64) -> i32 {
+    status_of(|| set(options, |options| options.expires_at(Duration::from_micros(micros))))
+}
+
+/// Adds to a batch: sets a key to a value and keeps entries beside it.
+///
+/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for entries that cannot be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_batch_put_with(
+    batch: *mut waxseal_batch_t,
+    family: *mut waxseal_family_t,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    entries: *const waxseal_entry_t,
+    count: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, value, entries, error) =
+        unsafe { (lent(key, key_len), lent(value, value_len), lent_array(entries, count), out(error)) };
+    answer(error, || {
+        // SAFETY: likewise, of what each entry says of its bytes.
+        let given = entries?
+            .iter()
+            .map(|entry| unsafe { Ok((entry.provider, lent(entry.bytes.data, entry.bytes.len).value()?)) });
+        let given = given.collect::<crate::error::Result<Vec<(u16, &[u8])>>>()?;
+        add(batch, family, |batch, family| {
+            batch.put_given(family, key.key()?, value.value()?, &given);
+            Ok(())
+        })
+    })
+}
+
+/// What a provider keeps beside the value of a key, copied. The value is not looked at, whatever its size. `version` and `checked` (one of
+/// `WAXSEAL_CHECKED_..`) may be null. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if there is no value, or no entry.
+///
+/// Thread-safe. On `WAXSEAL_OK` `*bytes` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CORRUPTION` if what stands
+/// beside the value cannot be decoded or does not fit its sum; else as of `waxseal_get`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_get_meta(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    key: *const u8,
+    key_len: usize,
+    provider: u16,
+    bytes: *mut *mut waxseal_bytes_t,
+    version: *mut u8,
+    checked: *mut i32,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, bytes, version, checked, error) =
+        unsafe { (lent(key, key_len), out(bytes), out(version), out(checked), out(error)) };
+    answer(error, || {
+        let bytes = bytes.needed("entry")?;
+        let key = key.key()?;
+        let found = with(family, |family| {
+            read(snapshot, || family.get_meta(key, provider), |snapshot| snapshot.get_meta(family, key, provider))
+        })?;
+        let Some(meta) = found else { return Ok(false) };
+        bytes.set(issue(copied(&meta.bytes)?)?);
+        version.set(meta.version);
+        checked.set(checked_number(meta.checked));
+        Ok(true)
+    })
+}
+
+/// The entries of one provider beside the values of a range. Used by one thread at a time, and ended by `waxseal_meta_iter_destroy`; it
+/// holds its view of the store until then.
+pub struct waxseal_meta_iter_t {
+    _opaque: [u8; 0],
+}
+
+handle!(waxseal_meta_iter_t => Mutex<Entries>, Kind::MetaIter, "iterator of entries", |entries| {
+    peek(entries, |entries| entries.family.store())
+});
+
+/// An iterator of entries, and what it lends.
+pub(crate) struct Entries {
+    family: ColumnFamily,
+    provider: u16,
+    iter: MetaIter,
+    stands: Option<(Vec<u8>, Meta)>,
+}
+
+/// Entries of a provider as they are now, in the order of their keys; values without one are passed over. `range` may be null: all keys.
+///
+/// Thread-safe. On success `*iter` is the caller's, to be ended by `waxseal_meta_iter_destroy`. Errors: `WAXSEAL_CLOSED`,
+/// `WAXSEAL_INVALID` for a range that cannot be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_meta_iter_create(
+    family: *const waxseal_family_t,
+    range: *const waxseal_range_t,
+    provider: u16,
+    iter: *mut *mut waxseal_meta_iter_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (range, iter, error) = unsafe { (bounds(range), out(iter), out(error)) };
+    answer(error, || {
+        let place = iter.needed("iterator")?;
+        let entries = with(family, |family| {
+            let iter = family.iter_meta(range?, provider)?;
+            Ok(Entries { family: family.clone(), provider, iter, stands: None })
+        })?;
+        place.set(issue(Mutex::new(entries))?);
+        Ok(())
+    })
+}
+
+/// To the next entry, lent with its key until the next call. `WAXSEAL_NOT_FOUND` behind the last. Damage is one `WAXSEAL_CORRUPTION`; the
+/// next call leads on behind it.
+///
+/// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_meta_iter_next(
+    iter: *mut waxseal_meta_iter_t,
+    key: *mut waxseal_slice_t,
+    entry: *mut waxseal_entry_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (key, entry, error) = unsafe { (out(key), out(entry), out(error)) };
+    answer(error, || {
+        with_mut(iter.cast_const(), |entries: &mut Entries| {
+            entries.stands = None;
+            entries.family.check()?;
+            let Some(next) = entries.iter.next() else { return Ok(false) };
+            let (its_key, meta) = entries.stands.insert(next.map_err(Failure::from)?);
+            key.set(waxseal_slice_t::of(its_key));
+            entry.set(waxseal_entry_t {
+                provider: entries.provider,
+                version: meta.version,
+                checked: checked_number(meta.checked),
+                bytes: waxseal_slice_t::of(&meta.bytes),
+            });
+            Ok(true)
+        })
+    })
+}
+
+/// Ends an iterator of entries. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_meta_iter_destroy(iter: *mut waxseal_meta_iter_t) -> i32 {
+    status_of(|| end(iter.cast_const()))
+}

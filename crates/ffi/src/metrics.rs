@@ -1,0 +1,216 @@
+//! A store in numbers: one by name, all as JSON, all as text; and what its open found.
+//!
+//! Each number has a name, a path with dots: `flushes`, `cache.loads`, `family.users.level.0.tables`. There is one list of them, from
+//! which everything here is told.
+
+use std::fmt::Write as _;
+
+use face::{Db, FamilyMetrics, Metrics};
+
+use crate::bytes::{give, waxseal_bytes_t};
+use crate::call::answer;
+use crate::db::waxseal_db_t;
+use crate::error::waxseal_error_t;
+use crate::handle::with;
+use crate::lent::{lent, out};
+
+/// What the open of a store found in its log.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_recovery_t {
+    /// Commits that were replayed.
+    pub commits: u64,
+    /// Bytes of the log that were cut as a torn tail, or as damage where that was accepted. 0 after a clean close.
+    pub cut_bytes: u64,
+    /// Where the log was cut, in bytes from its beginning; `UINT64_MAX` if it was not.
+    pub cut_at: u64,
+    /// Bytes of commits that had returned and are missing. 0 unless the machine failed.
+    pub acknowledged_bytes_missing: u64,
+}
+
+/// Every number of a store, with its name.
+fn numbers(db: &Db) -> Vec<(String, u64)> {
+    let metrics = db.metrics();
+    let mut all: Vec<(String, u64)> = fixed(&metrics).into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+    for family in &metrics.families {
+        of_family(family, &mut all);
+    }
+    all
+}
+
+fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
+    let Metrics { wal, cache, integrity, .. } = metrics;
+    vec![
+        ("visible_seqno", metrics.visible_seqno),
+        ("snapshots", metrics.snapshots as u64),
+        ("flushes", metrics.flushes),
+        ("flushed_bytes", metrics.flushed_bytes),
+        ("compactions", metrics.compactions),
+        ("moves", metrics.moves),
+        ("compacted_read", metrics.compacted_read),
+        ("compacted_written", metrics.compacted_written),
+        ("stalls", metrics.stalls),
+        ("stall_nanos", metrics.stall_nanos),
+        ("manifest_rotations", metrics.manifest_rotations),
+        ("mended", metrics.mended),
+        ("adopted", metrics.adopted),
+        ("wal.mapped", u64::from(wal.mapped)),
+        ("wal.frames", wal.frames),
+        ("wal.frame_bytes", wal.frame_bytes),
+        ("wal.filler_bytes", wal.filler_bytes),
+        ("wal.large_frames", wal.large_frames),
+        ("wal.drains", wal.drains),
+        ("wal.groups", wal.groups),
+        ("wal.syncs", wal.syncs),
+        ("wal.turnovers", wal.turnovers),
+        ("wal.recycled", wal.recycled),
+        ("wal.waits_for_room", wal.waits_for_room),
+        ("wal.waits_for_segment", wal.waits_for_segment),
+        ("wal.live_bytes", wal.live_bytes),
+        ("cache.budget_bytes", cache.budget_bytes),
+        ("cache.used_bytes", cache.used_bytes),
+        ("cache.blocks", cache.blocks),
+        ("cache.loads", cache.loads),
+        ("cache.evictions", cache.evictions),
+        ("cache.refused", cache.refused),
+        ("integrity.doubted", integrity.doubted),
+        ("integrity.read_again", integrity.read_again),
+        ("integrity.corrected", integrity.corrected),
+        ("integrity.damaged_blocks", integrity.damaged_blocks),
+        ("integrity.damaged_in_memory", integrity.damaged_in_memory),
+        ("integrity.gaps_met", integrity.gaps_met),
+        ("integrity.fences_met", integrity.fences_met),
+    ]
+}
+
+fn of_family(family: &FamilyMetrics, all: &mut Vec<(String, u64)>) {
+    let name = &family.name;
+    all.push((format!("family.{name}.memtable_bytes"), family.memtable_bytes));
+    all.push((format!("family.{name}.frozen"), family.frozen as u64));
+    for level in &family.levels {
+        let mut add =
+            |what: &str, number: u64| all.push((format!("family.{name}.level.{}.{what}", level.level), number));
+        add("tables", level.tables as u64);
+        add("bytes", level.bytes);
+        add("target_bytes", level.target_bytes);
+        add("records", level.records);
+        add("tombstones", level.tombstones);
+    }
+}
+
+/// One JSON object, name by name.
+fn json(numbers: &[(String, u64)]) -> String {
+    let mut text = String::from("{");
+    for (index, (name, number)) in numbers.iter().enumerate() {
+        text.push_str(if index == 0 { "\"" } else { ",\"" });
+        for c in name.chars() {
+            match c {
+                '"' | '\\' => text.extend(['\\', c]),
+                c if u32::from(c) < 0x20 => {
+                    let _ = write!(text, "\\u{:04x}", u32::from(c));
+                }
+                c => text.push(c),
+            }
+        }
+        let _ = write!(text, "\":{number}");
+    }
+    text + "}"
+}
+
+/// One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
+/// `family.default.level.0.tables`, ..; `waxseal_metrics_json` names them all. `WAXSEAL_NOT_FOUND` for a name that stands for none.
+///
+/// Thread-safe. Costs as much as all of them. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_metric(
+    db: *const waxseal_db_t,
+    name: *const u8,
+    name_len: usize,
+    number: *mut u64,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (name, number, error) = unsafe { (lent(name, name_len), out(number), out(error)) };
+    answer(error, || {
+        let (number, name) = (number.needed("number")?, name.text("name")?);
+        let found = with(db, |db| Ok(numbers(db).into_iter().find(|(known, _)| known == name)))?;
+        Ok(found.map(|(_, found)| number.set(found)).is_some())
+    })
+}
+
+/// All numbers of a store, as one JSON object: names as of `waxseal_metric`, numbers that are whole. Counters start at the open.
+///
+/// Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_metrics_json(
+    db: *const waxseal_db_t,
+    text: *mut *mut waxseal_bytes_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (text, error) = unsafe { (out(text), out(error)) };
+    answer(error, || {
+        let text = text.needed("text")?;
+        let all = with(db, |db| Ok(numbers(db)))?;
+        give(text, json(&all).as_bytes())
+    })
+}
+
+/// The same as text for people.
+///
+/// Thread-safe. On success `*text` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_metrics_text(
+    db: *const waxseal_db_t,
+    text: *mut *mut waxseal_bytes_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (text, error) = unsafe { (out(text), out(error)) };
+    answer(error, || {
+        let text = text.needed("text")?;
+        let told = with(db, |db| Ok(db.metrics().to_string()))?;
+        give(text, told.as_bytes())
+    })
+}
+
+/// What the open of this store found in its log: what came back, and what was cut from its torn end. `set_aside` may be null; else it is
+/// the name of the file in the store's directory that keeps what was cut, empty if nothing was.
+///
+/// Thread-safe. On success `*set_aside` is the caller's, to be ended by `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_recovery(
+    db: *const waxseal_db_t,
+    recovery: *mut waxseal_recovery_t,
+    set_aside: *mut *mut waxseal_bytes_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (recovery, set_aside, error) = unsafe { (out(recovery), out(set_aside), out(error)) };
+    answer(error, || {
+        let recovery = recovery.needed("recovery")?;
+        let report = with(db, |db| Ok(db.recovery()))?;
+        if !set_aside.is_nowhere() {
+            give(set_aside, report.set_aside.unwrap_or_default().as_bytes())?;
+        }
+        recovery.set(waxseal_recovery_t {
+            commits: report.commits,
+            cut_bytes: report.cut_bytes,
+            cut_at: report.cut_at.unwrap_or(u64::MAX),
+            acknowledged_bytes_missing: report.acknowledged_bytes_missing,
+        });
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped() {
+        let numbers = [("a\"b\\c\n".to_owned(), 1), ("d".to_owned(), 2)];
+        assert_eq!(json(&numbers), r#"{"a\"b\\c\u000a":1,"d":2}"#);
+        assert_eq!(json(&[]), "{}");
+    }
+}

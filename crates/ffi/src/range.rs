@@ -1,0 +1,66 @@
+//! Ranges of keys, as a caller says them.
+
+use std::ops::Bound;
+
+use crate::error::{Failure, Result};
+use crate::lent::lent;
+
+/// The range has no bound at this end. The key is not looked at.
+pub const WAXSEAL_UNBOUNDED: i32 = 0;
+/// The range ends with this key.
+pub const WAXSEAL_INCLUDED: i32 = 1;
+/// The range ends next to this key, without it.
+pub const WAXSEAL_EXCLUDED: i32 = 2;
+
+/// One end of a range. All zeros: no bound.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_bound_t {
+    /// One of `WAXSEAL_UNBOUNDED`, `WAXSEAL_INCLUDED`, `WAXSEAL_EXCLUDED`.
+    pub kind: i32,
+    /// The key; null with length 0 is the empty key.
+    pub key: *const u8,
+    /// Its length.
+    pub key_len: usize,
+}
+
+/// A range of keys. All zeros, and a null pointer to a range: every key. A range whose end precedes its start is empty.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_range_t {
+    /// The lower end.
+    pub lower: waxseal_bound_t,
+    /// The upper end.
+    pub upper: waxseal_bound_t,
+}
+
+/// Bounds as the Rust face takes them.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Takes a caller's range.
+///
+/// # Safety
+/// `range` is null, or readable with the keys that it names.
+pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<Bounds> {
+    if range.is_null() {
+        return Ok((Bound::Unbounded, Bound::Unbounded));
+    }
+    // SAFETY: not null; the rest is the caller's promise.
+    unsafe {
+        let waxseal_range_t { lower, upper } = *range;
+        Ok((bound(lower)?, bound(upper)?))
+    }
+}
+
+/// # Safety
+/// As for `bounds`.
+unsafe fn bound(bound: waxseal_bound_t) -> Result<Bound<Vec<u8>>> {
+    // SAFETY: the caller's promise. The key is not looked at where it does not count.
+    let key = || unsafe { lent(bound.key, bound.key_len) }.key().map(<[u8]>::to_vec);
+    match bound.kind {
+        WAXSEAL_UNBOUNDED => Ok(Bound::Unbounded),
+        WAXSEAL_INCLUDED => Ok(Bound::Included(key()?)),
+        WAXSEAL_EXCLUDED => Ok(Bound::Excluded(key()?)),
+        other => Err(Failure::invalid(format!("{other} is no kind of bound"))),
+    }
+}

@@ -1,0 +1,22 @@
+//! Which library this is.
+
+use std::ffi::c_char;
+
+/// Version of this header. It grows with every addition; the number in the soname changes only when something is taken away.
+pub const WAXSEAL_ABI_VERSION: u32 = 1;
+
+/// The `WAXSEAL_ABI_VERSION` that the library was built with: a program compiled against a smaller one runs with it.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_abi_version() -> u32 {
+    WAXSEAL_ABI_VERSION
+}
+
+/// The version of the library, as text: `0.1.0`. It lives as long as the library.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

@@ -1,0 +1,81 @@
+//! Single writes.
+
+use crate::call::answer;
+use crate::error::waxseal_error_t;
+use crate::family::waxseal_family_t;
+use crate::handle::with;
+use crate::lent::{lent, out};
+use crate::write_options::{waxseal_write_options_t, write_settings};
+
+/// Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
+///
+/// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long or null with a length, `WAXSEAL_IO`, `WAXSEAL_HALTED`,
+/// `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A call that failed has written nothing, unless the message says otherwise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_put(
+    family: *mut waxseal_family_t,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
+    answer(error, || with(family.cast_const(), |family| Ok(family.put(key.key()?, value.value()?)?)))
+}
+
+/// Sets a key to a value, with options. `options` may be null.
+///
+/// Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for options that cannot be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_put_with(
+    family: *mut waxseal_family_t,
+    options: *const waxseal_write_options_t,
+    key: *const u8,
+    key_len: usize,
+    value: *const u8,
+    value_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
+    answer(error, || {
+        let options = write_settings(options)?;
+        with(family.cast_const(), |family| Ok(family.put_with(key.key()?, value.value()?, options)?))
+    })
+}
+
+/// Removes a key; no error if it is not there.
+///
+/// Thread-safe. Errors: as of `waxseal_put`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_delete(
+    family: *mut waxseal_family_t,
+    key: *const u8,
+    key_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
+    answer(error, || with(family.cast_const(), |family| Ok(family.delete(key.key()?)?)))
+}
+
+/// Removes a key, with options; no error if it is not there. `options` may be null.
+///
+/// Thread-safe, if the options are this thread's own meanwhile. Errors: as of `waxseal_put_with`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_delete_with(
+    family: *mut waxseal_family_t,
+    options: *const waxseal_write_options_t,
+    key: *const u8,
+    key_len: usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
+    answer(error, || {
+        let options = write_settings(options)?;
+        with(family.cast_const(), |family| Ok(family.delete_with(key.key()?, options)?))
+    })
+}

@@ -1,0 +1,169 @@
+/* Keys and values: put, got in four ways, deleted; what is too long or no text. */
+#include "harness.h"
+
+static void a_value_comes_back(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_bytes_t *value = NULL;
+    CHECK_OK(waxseal_put(family, LIT("key"), LIT("a \0 value"), &error));
+    CHECK_OK(waxseal_get(family, NULL, LIT("key"), &value, &error));
+    CHECK_NUMBER(9, waxseal_bytes_slice(value).len);
+    CHECK(memcmp(waxseal_bytes_slice(value).data, "a \0 value", 10) == 0); /* with the zero byte behind it */
+    CHECK_OK(waxseal_delete(family, LIT("key"), &error));
+    CHECK_OK(waxseal_delete(family, LIT("never there"), &error));
+    CHECK_BYTES("a ", ((waxseal_slice_t){waxseal_bytes_slice(value).data, 2})); /* it depends on nothing */
+    CHECK_OK(waxseal_bytes_destroy(value));
+    value = NULL;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_get(family, NULL, LIT("key"), &value, &error));
+    CHECK(value == NULL && error == NULL);
+    end_store(db, family);
+}
+
+static void empty_keys_and_values_are_keys_and_values(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_bytes_t *value = NULL;
+    size_t length = 77;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, NULL, 0, &error));
+    CHECK_OK(waxseal_put(family, NULL, 0, NULL, 0, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT(""), &error));
+    CHECK_OK(waxseal_get(family, NULL, NULL, 0, &value, &error));
+    CHECK_BYTES("", waxseal_bytes_slice(value));
+    CHECK(waxseal_bytes_slice(value).data != NULL);
+    CHECK_OK(waxseal_get_into(family, NULL, NULL, 0, NULL, 0, &length, &error));
+    CHECK_NUMBER(0, length);
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
+static void a_buffer_takes_what_fits(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    uint8_t buffer[8];
+    size_t length = 77;
+    memset(buffer, '.', sizeof buffer);
+    CHECK_OK(waxseal_put(family, LIT("key"), LIT("value"), &error));
+    CHECK_STATUS(WAXSEAL_TOO_SMALL, waxseal_get_into(family, NULL, LIT("key"), buffer, 4, &length, &error));
+    CHECK_NUMBER(5, length);
+    CHECK(buffer[0] == '.');
+    CHECK_OK(waxseal_get_into(family, NULL, LIT("key"), buffer, 5, &length, &error));
+    CHECK_NUMBER(5, length);
+    CHECK(memcmp(buffer, "value...", 8) == 0);
+    length = 77;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_get_into(family, NULL, LIT("other"), buffer, 8, &length, &error));
+    CHECK_NUMBER(77, length);
+    CHECK_STATUS(WAXSEAL_TOO_SMALL, waxseal_get_into(family, NULL, LIT("key"), NULL, 0, &length, &error));
+    CHECK_NUMBER(5, length);
+    CHECK(error == NULL);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_get_into(family, NULL, LIT("key"), NULL, 5, &length, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_get_into(family, NULL, LIT("key"), buffer, 5, NULL, &error));
+    end_store(db, family);
+}
+
+static void many_values_come_at_once(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_values_t *values = NULL;
+    waxseal_slice_t keys[] = {{LIT("a")}, {LIT("b")}, {LIT("c")}, {NULL, 0}}, value = {NULL, 77};
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_put(family, LIT("c"), LIT(""), &error));
+    CHECK_OK(waxseal_multi_get(family, NULL, keys, 4, &values, &error));
+    CHECK_NUMBER(4, waxseal_values_count(values));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_values_at(values, 1, &value));
+    CHECK_NUMBER(77, value.len);
+    CHECK_OK(waxseal_values_at(values, 0, &value));
+    CHECK_BYTES("1", value);
+    CHECK_OK(waxseal_values_at(values, 2, &value));
+    CHECK_BYTES("", value);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_values_at(values, 3, &value));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_values_at(values, 4, &value));
+    CHECK_OK(waxseal_values_destroy(values));
+    values = NULL;
+    CHECK_OK(waxseal_multi_get(family, NULL, NULL, 0, &values, &error));
+    CHECK_NUMBER(0, waxseal_values_count(values));
+    CHECK_OK(waxseal_values_destroy(values));
+    values = NULL;
+    keys[1].data = NULL;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_multi_get(family, NULL, keys, 4, &values, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_multi_get(family, NULL, NULL, 4, &values, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_multi_get(family, NULL, keys, SIZE_MAX, &values, &error));
+    CHECK(values == NULL);
+    end_store(db, family);
+}
+
+/* A length is looked at before what it is the length of. */
+static void lengths_that_cannot_be_are_refused(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    const size_t four_gib = (size_t)4 << 30;
+    const size_t lengths[] = {65536, four_gib, (size_t)1 << 62, SIZE_MAX};
+    waxseal_bytes_t *value = NULL;
+    waxseal_iter_t *iter = NULL;
+    waxseal_batch_t *batch = NULL;
+    size_t i, length;
+    CHECK_OK(waxseal_iter_create(family, NULL, NULL, &iter, &error));
+    CHECK_OK(waxseal_batch_create(db, &batch, &error));
+    for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_put(family, (const uint8_t *)"k", lengths[i], LIT("v"), &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete(family, (const uint8_t *)"k", lengths[i], &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_get(family, NULL, (const uint8_t *)"k", lengths[i], &value, &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_get_into(family, NULL, (const uint8_t *)"k", lengths[i], NULL, 0, &length, &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_contains(family, NULL, (const uint8_t *)"k", lengths[i], &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_iter_seek(iter, (const uint8_t *)"k", lengths[i], NULL, &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_put(batch, family, (const uint8_t *)"k", lengths[i], LIT("v"), &error));
+    }
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_put(family, LIT("k"), (const uint8_t *)"v", four_gib, &error));
+    CHECK_SAYS("4294967296", waxseal_error_message(error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_put(family, LIT("k"), (const uint8_t *)"v", ((size_t)3 << 30), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_put(batch, family, LIT("k"), (const uint8_t *)"v", SIZE_MAX, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_put(family, NULL, 1, LIT("v"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_put(family, LIT("k"), NULL, 1, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("k"), &error));
+    CHECK_OK(waxseal_batch_destroy(batch));
+    CHECK_OK(waxseal_iter_destroy(iter));
+    end_store(db, family);
+}
+
+static void the_longest_key_is_a_key(void) {
+    static uint8_t key[65535];
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    memset(key, 'k', sizeof key);
+    CHECK_OK(waxseal_put(family, key, sizeof key, LIT("v"), &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, key, sizeof key, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, key, sizeof key - 1, &error));
+    end_store(db, family);
+}
+
+static void writes_have_options(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_write_options_t *options = NULL;
+    CHECK_OK(waxseal_write_options_create(&options, &error));
+    CHECK_OK(waxseal_write_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_write_options_add_label(options, LIT("source"), LIT("import"), &error));
+    CHECK_OK(waxseal_write_options_set_insert(options));
+    CHECK_OK(waxseal_put_with(family, options, LIT("a"), LIT("1"), &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("a"), &error));
+    CHECK_OK(waxseal_put_with(family, NULL, LIT("b"), LIT("1"), &error));
+    CHECK_OK(waxseal_delete_with(family, NULL, LIT("a"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("a"), &error));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_write_options_set_durability(options, 4));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_write_options_add_label(options, LIT("\xff"), LIT(""), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_write_options_add_label(options, LIT("name"), LIT("\xc3("), &error));
+    CHECK_SAYS("UTF-8", waxseal_error_message(error));
+    CHECK_OK(waxseal_write_options_destroy(options));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_put_with(family, options, LIT("a"), LIT("1"), &error));
+    end_store(db, family);
+}
+
+int main(void) {
+    RUN(a_value_comes_back);
+    RUN(empty_keys_and_values_are_keys_and_values);
+    RUN(a_buffer_takes_what_fits);
+    RUN(many_values_come_at_once);
+    RUN(lengths_that_cannot_be_are_refused);
+    RUN(the_longest_key_is_a_key);
+    RUN(writes_have_options);
+    return done();
+}

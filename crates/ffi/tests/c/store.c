@@ -1,0 +1,266 @@
+/* Stores: opened, closed, copied, removed; options. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static waxseal_db_t *opened(const char *path, const waxseal_options_t *options) {
+    waxseal_db_t *db = NULL;
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    return db;
+}
+
+static waxseal_family_t *users(waxseal_db_t *db) {
+    waxseal_family_t *family = NULL;
+    CHECK_OK(waxseal_family_open(db, LIT("users"), &family, &error));
+    return family;
+}
+
+static void what_was_put_is_there_after_a_reopen(void) {
+    const char *path = fresh_path();
+    waxseal_bytes_t *value = NULL;
+    waxseal_db_t *db = opened(path, NULL);
+    waxseal_family_t *family = users(db);
+    CHECK_OK(waxseal_put(family, LIT("alice"), LIT("1815"), &error));
+    end_store(db, family);
+    db = opened(path, NULL);
+    family = users(db);
+    CHECK_OK(waxseal_get(family, NULL, LIT("alice"), &value, &error));
+    CHECK_BYTES("1815", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
+static void a_store_is_opened_once(void) {
+    const char *path = fresh_path();
+    waxseal_db_t *db = opened(path, NULL), *second = NULL;
+    CHECK_FAILS(WAXSEAL_LOCKED, waxseal_open(STR(path), NULL, &second, &error));
+    CHECK(second == NULL);
+    CHECK_FAILS(WAXSEAL_LOCKED, waxseal_destroy_store(STR(path), &error));
+    CHECK_OK(waxseal_close(db, &error));
+}
+
+static void paths_that_cannot_be_are_refused(void) {
+    waxseal_db_t *db = NULL;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(NULL, 0, NULL, &db, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(NULL, 5, NULL, &db, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(LIT("a\0b"), NULL, &db, &error));
+    CHECK_FAILS(WAXSEAL_IO, waxseal_open(LIT("/dev/null/store"), NULL, &db, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(LIT("somewhere"), NULL, NULL, &error));
+    CHECK(db == NULL);
+}
+
+/* Paths are bytes: they need not be text. */
+static void a_path_is_bytes(void) {
+    char path[4200];
+    waxseal_db_t *db;
+    snprintf(path, sizeof path, "%s\xff\xfe", fresh_path());
+    db = opened(path, NULL);
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_OK(waxseal_destroy_store(STR(path), &error));
+}
+
+static void a_store_is_removed(void) {
+    const char *path = fresh_path();
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_destroy_store(STR(path), &error));
+    CHECK_OK(waxseal_close(opened(path, NULL), &error));
+    CHECK_OK(waxseal_destroy_store(STR(path), &error));
+    CHECK(access(path, F_OK) != 0);
+}
+
+static void options_are_heard(void) {
+    const char *path = fresh_path();
+    waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_create_if_missing(options, false));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
+    CHECK_SAYS("no store", waxseal_error_message(error));
+    CHECK_OK(waxseal_options_set_create_if_missing(options, true));
+    CHECK_OK(waxseal_options_set_cache_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_memtable_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_memory_bytes(options, 4 << 20));
+    CHECK_OK(waxseal_options_set_block_bytes(options, 1024));
+    CHECK_OK(waxseal_options_set_compression(options, WAXSEAL_COMPRESSION_NONE));
+    CHECK_OK(waxseal_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_options_set_background_threads(options, 2));
+    CHECK_OK(waxseal_options_set_wal_mapped(options, false));
+    CHECK_OK(waxseal_options_set_registry(options, true));
+    CHECK_OK(waxseal_options_set_accept_loss(options, true));
+    CHECK_OK(waxseal_options_set_verify_reads(options, WAXSEAL_VERIFY_ON_FILL, 0));
+    CHECK_OK(waxseal_options_set_verify_scans(options, WAXSEAL_VERIFY_SAMPLED, 10));
+    db = opened(path, options);
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_OK(waxseal_options_set_memory_bytes(options, 1 << 20));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
+    CHECK_SAYS("memory_bytes", waxseal_error_message(error));
+    CHECK_OK(waxseal_options_destroy(options));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_open(STR(path), options, &db, &error));
+}
+
+static void options_that_cannot_be_are_refused(void) {
+    waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_compression(options, 77));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_durability(options, -1));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_reads(options, 4, 0));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_scans(options, -1, 0));
+    /* Numbers are looked at by the open, all of them. */
+    CHECK_OK(waxseal_options_set_background_threads(options, SIZE_MAX));
+    CHECK_OK(waxseal_options_set_memtable_bytes(options, SIZE_MAX));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open_memory(options, &db, &error));
+    CHECK_SAYS("background_threads", waxseal_error_message(error));
+    CHECK_SAYS("memtable_bytes", waxseal_error_message(error));
+    CHECK(db == NULL);
+    CHECK_OK(waxseal_options_destroy(options));
+}
+
+static void a_reader_sees_and_writes_nothing(void) {
+    const char *path = fresh_path();
+    waxseal_db_t *db = opened(path, NULL), *reader = NULL;
+    waxseal_family_t *family = users(db), *theirs = NULL;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_open_read_only(STR(path), NULL, &reader, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_is_read_only(reader, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_is_read_only(db, &error));
+    theirs = users(reader);
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(theirs, NULL, LIT("a"), &error));
+    CHECK_FAILS(WAXSEAL_READ_ONLY, waxseal_put(theirs, LIT("b"), LIT("2"), &error));
+    CHECK_OK(waxseal_put(family, LIT("b"), LIT("2"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(theirs, NULL, LIT("b"), &error));
+    CHECK_OK(waxseal_refresh(reader, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(theirs, NULL, LIT("b"), &error));
+    end_store(reader, theirs);
+    end_store(db, family);
+}
+
+static void a_checkpoint_is_a_store(void) {
+    const char *path;
+    char copy[4096];
+    waxseal_family_t *family;
+    waxseal_db_t *db;
+    strcpy(copy, fresh_path());
+    path = fresh_path();
+    db = opened(path, NULL);
+    family = users(db);
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_checkpoint(db, STR(copy), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_checkpoint(db, STR(copy), &error));
+    CHECK_OK(waxseal_delete(family, LIT("a"), &error));
+    end_store(db, family);
+    db = opened(copy, NULL);
+    family = users(db);
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("a"), &error));
+    end_store(db, family);
+}
+
+static void upkeep_answers(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_bytes_t *text = NULL;
+    uint64_t size = 77;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_sync(db, &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK_OK(waxseal_settle(db, &error));
+    CHECK_OK(waxseal_compact(family, &error));
+    CHECK_OK(waxseal_approximate_size(family, NULL, &size, &error));
+    CHECK(size > 0 && size != 77);
+    CHECK_OK(waxseal_metric(db, LIT("flushes"), &size, &error));
+    CHECK_NUMBER(1, size);
+    CHECK_OK(waxseal_metric(db, LIT("family.default.level.0.records"), &size, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_metric(db, LIT("flush"), &size, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_metric(db, LIT("\xff"), &size, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_metric(db, LIT("flushes"), NULL, &error));
+    CHECK_OK(waxseal_metrics_json(db, &text, &error));
+    CHECK_SAYS("\"flushes\":1,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
+    CHECK_OK(waxseal_metrics_text(db, &text, &error));
+    CHECK_SAYS("family \"default\"", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
+    end_store(db, family);
+}
+
+static void an_open_says_what_it_found(void) {
+    const char *path = fresh_path();
+    waxseal_recovery_t recovery;
+    waxseal_bytes_t *set_aside = NULL;
+    waxseal_db_t *db = opened(path, NULL);
+    memset(&recovery, 7, sizeof recovery);
+    CHECK_OK(waxseal_recovery(db, &recovery, &set_aside, &error));
+    CHECK_NUMBER(0, recovery.cut_bytes);
+    CHECK(recovery.cut_at == UINT64_MAX);
+    CHECK_NUMBER(0, recovery.acknowledged_bytes_missing);
+    CHECK_BYTES("", waxseal_bytes_slice(set_aside));
+    CHECK_OK(waxseal_bytes_destroy(set_aside));
+    CHECK_OK(waxseal_recovery(db, &recovery, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_recovery(db, NULL, NULL, &error));
+    CHECK_OK(waxseal_close(db, &error));
+}
+
+static void a_closed_store_answers_closed(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_snapshot_t *snapshot = NULL;
+    waxseal_batch_t *batch = NULL;
+    waxseal_iter_t *iter = NULL;
+    waxseal_row_t row;
+    waxseal_bytes_t *value = NULL;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK_OK(waxseal_batch_create(db, &batch, &error));
+    CHECK_OK(waxseal_batch_put(batch, family, LIT("b"), LIT("2"), &error));
+    CHECK_OK(waxseal_iter_create(family, NULL, NULL, &iter, &error));
+    CHECK_OK(waxseal_iter_first(iter, &row, &error));
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_BYTES("a", row.key); /* lent until the iterator moves or ends, whatever becomes of the store */
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_get(family, NULL, LIT("a"), &value, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_get(family, snapshot, LIT("a"), &value, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_batch_commit(batch, WAXSEAL_DURABILITY_DEFAULT, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_next(iter, &row, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK(value == NULL);
+    CHECK_OK(waxseal_iter_destroy(iter));
+    CHECK_OK(waxseal_batch_destroy(batch));
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    CHECK_OK(waxseal_family_destroy(family));
+}
+
+static void a_forked_child_is_refused(void) {
+    const char *path = fresh_path();
+    waxseal_db_t *db = opened(path, NULL);
+    waxseal_family_t *family = users(db);
+    int status = -1;
+    pid_t child;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    child = fork();
+    if (child == 0) {
+        int right = waxseal_put(family, LIT("a"), LIT("2"), &error) == WAXSEAL_INVALID;
+        right &= strstr(waxseal_error_message(error), "fork") != NULL;
+        right &= waxseal_close(db, NULL) != WAXSEAL_OK;
+        _exit(right ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_NUMBER(0, status);
+    CHECK_OK(waxseal_put(family, LIT("b"), LIT("2"), &error));
+    end_store(db, family);
+}
+
+int main(void) {
+    RUN(what_was_put_is_there_after_a_reopen);
+    RUN(a_store_is_opened_once);
+    RUN(paths_that_cannot_be_are_refused);
+    RUN(a_path_is_bytes);
+    RUN(a_store_is_removed);
+    RUN(options_are_heard);
+    RUN(options_that_cannot_be_are_refused);
+    RUN(a_reader_sees_and_writes_nothing);
+    RUN(a_checkpoint_is_a_store);
+    RUN(upkeep_answers);
+    RUN(an_open_says_what_it_found);
+    RUN(a_closed_store_answers_closed);
+    RUN(a_forked_child_is_refused);
+    return done();
+}

@@ -1,0 +1,84 @@
+//! The C library as C sees it: compiled against, linked, installed, and used by programs.
+//!
+//! In: the header, the programs in tests/c and examples, and a C compiler. Out: a line for each test, those of the programs
+//! among them, and their count in the words of cargo. What needs a tool that is not here is left out, in one line that says so.
+//!
+//! ```text
+//! toolchain.rs   compilers, what they can do, and the library, built by cargo
+//! header.rs      the page: clean in three languages, current, every function documented
+//! symbols.rs     what the library exports: the header's functions, as listed in symbols.txt
+//! every.rs       every function with arguments that cannot be: none crashes
+//! programs.rs    the programs of tests/c, under the address sanitizer where there is one
+//! install.rs     a staged install, found by pkg-config; the examples, built and run with it
+//! ```
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests start compilers and write programs; they are no part of the engine"
+)]
+
+mod every;
+mod header;
+mod install;
+mod programs;
+mod prototypes;
+mod symbols;
+mod toolchain;
+
+use std::process::ExitCode;
+
+use toolchain::Toolchain;
+
+/// Tests counted so far.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    /// Counts one test of our own.
+    fn count(&mut self, name: &str, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => {
+                self.passed += 1;
+                println!("test {name} ... ok");
+            }
+            Err(why) => {
+                self.failed += 1;
+                println!("test {name} ... FAILED\n{why}");
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // Cargo hands on what it was asked to run: a part of a name.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let mut tally = Tally::default();
+    match Toolchain::find() {
+        Err(why) => tally.count("the library is built", Err(why)),
+        Ok(None) => println!("the C face: skipped, there is no C compiler here"),
+        Ok(Some(toolchain)) => run(&toolchain, &wanted, &mut tally),
+    }
+    let word = if tally.failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {word}. {} passed; {} failed; 0 ignored", tally.passed, tally.failed);
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
+    let groups: [(&str, fn(&Toolchain, &mut Tally)); 5] = [
+        ("header", header::run),
+        ("symbols", symbols::run),
+        ("every", every::run),
+        ("programs", |toolchain, tally| programs::run(toolchain, "", tally)),
+        ("install", install::run),
+    ];
+    let known = groups.iter().any(|(name, _)| name.contains(wanted));
+    for (_, group) in groups.iter().filter(|(name, _)| known && name.contains(wanted)) {
+        group(toolchain, tally);
+    }
+    if !known {
+        programs::run(toolchain, wanted, tally);
+    }
+}

@@ -1,0 +1,152 @@
+//! Write batches: writes gathered without a store.
+//!
+//! A batch is one buffer: for each write its kind, the lengths of key and value, and both. It is shared while it is read, so that a
+//! caller may do with it what he likes while it is being iterated over; a change then makes a copy.
+
+use std::sync::Arc;
+
+use crate::failure::Failure;
+
+/// More is refused: a commit has at most as much.
+const MOST_BYTES: usize = 4 << 30;
+
+/// Kind, length of the key, length of the value.
+const HEAD_BYTES: usize = 9;
+const PUT: u8 = 1;
+const DELETE: u8 = 0;
+
+/// One write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write<'a> {
+    Put(&'a [u8], &'a [u8]),
+    Delete(&'a [u8]),
+}
+
+/// Writes that are to be made together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    bytes: Arc<Vec<u8>>,
+    /// Why it cannot be written: a write was refused, and there was no way to say so.
+    fault: Option<Failure>,
+}
+
+impl Batch {
+    /// Adds a write; what cannot be added makes the batch one that cannot be written.
+    pub(crate) fn add(&mut self, write: Result<Write<'_>, Failure>) {
+        if self.fault.is_none() {
+            self.fault = write.and_then(|write| self.push(write)).err();
+        }
+    }
+
+    fn push(&mut self, write: Write<'_>) -> Result<(), Failure> {
+        let (kind, key, value) = match write {
+            Write::Put(key, value) => (PUT, key, value),
+            Write::Delete(key) => (DELETE, key, &[][..]),
+        };
+        let bytes = self.room(HEAD_BYTES + key.len() + value.len())?;
+        bytes.push(kind);
+        bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Adds the writes of another, or of itself once more.
+    pub(crate) fn append(&mut self, other: &Batch) {
+        if self.fault.is_none() {
+            let added = self.room(other.bytes.len()).map(|bytes| bytes.extend_from_slice(&other.bytes));
+            self.fault = added.err().or_else(|| other.fault.clone());
+        }
+    }
+
+    /// Forgets all writes, and a refused one.
+    pub(crate) fn clear(&mut self) {
+        *self = Batch::default();
+    }
+
+    /// Why it cannot be written, if it cannot.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.fault.clone().map_or(Ok(()), Err)
+    }
+
+    /// The writes, in order.
+    pub(crate) fn writes(&self) -> Writes<'_> {
+        Writes { rest: &self.bytes }
+    }
+
+    /// The buffer, with room for so many more bytes.
+    fn room(&mut self, more: usize) -> Result<&mut Vec<u8>, Failure> {
+        if more > MOST_BYTES - self.bytes.len() {
+            return Err(Failure::invalid("a batch of more than 4 GiB"));
+        }
+        let refused = |_| Failure::io("no memory for the batch");
+        if Arc::get_mut(&mut self.bytes).is_none() {
+            let mut copy = Vec::new();
+            copy.try_reserve(self.bytes.len() + more).map_err(refused)?;
+            copy.extend_from_slice(&self.bytes);
+            self.bytes = Arc::new(copy);
+        }
+        let bytes = Arc::make_mut(&mut self.bytes); // alone by now: copies nothing
+        bytes.try_reserve(more).map_err(refused)?;
+        Ok(bytes)
+    }
+}
+
+/// See `Batch::writes`.
+pub(crate) struct Writes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Writes<'a> {
+    type Item = Write<'a>;
+
+    fn next(&mut self) -> Option<Write<'a>> {
+        let (head, rest) = self.rest.split_first_chunk::<HEAD_BYTES>()?;
+        let [kind, a, b, c, d, e, f, g, h] = *head;
+        let (key, rest) = rest.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)?;
+        let (value, rest) = rest.split_at_checked(u32::from_le_bytes([e, f, g, h]) as usize)?;
+        self.rest = rest;
+        Some(if kind == PUT { Write::Put(key, value) } else { Write::Delete(key) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(writes: &[Write<'_>]) -> Batch {
+        let mut batch = Batch::default();
+        writes.iter().for_each(|write| batch.add(Ok(*write)));
+        batch
+    }
+
+    #[test]
+    fn writes_come_back_in_their_order() {
+        let writes = [Write::Put(b"a", b"1"), Write::Delete(b"a"), Write::Put(b"", b""), Write::Delete(&[0; 300])];
+        assert_eq!(batch(&writes).writes().collect::<Vec<_>>(), writes);
+    }
+
+    #[test]
+    fn a_batch_is_appended_to_another_and_to_itself() {
+        let mut one = batch(&[Write::Put(b"a", b"1")]);
+        one.append(&batch(&[Write::Delete(b"b")]));
+        let copy = one.clone();
+        one.append(&copy);
+        assert_eq!(one.writes().count(), 4);
+        assert_eq!(copy.writes().count(), 2, "a copy stays what it was");
+    }
+
+    #[test]
+    fn a_refused_write_stays_until_the_batch_is_cleared() {
+        let mut one = batch(&[Write::Put(b"a", b"1")]);
+        one.add(Err(Failure::invalid("no")));
+        one.add(Ok(Write::Delete(b"a")));
+        assert_eq!((one.writes().count(), one.check()), (1, Err(Failure::invalid("no"))));
+        let mut other = Batch::default();
+        other.append(&one);
+        assert!(other.check().is_err());
+        one.clear();
+        assert_eq!((one.writes().count(), one.check()), (0, Ok(())));
+    }
+}

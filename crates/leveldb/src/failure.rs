@@ -1,0 +1,71 @@
+//! Errors in LevelDB's words: the name of a status, then what happened.
+
+use std::fmt;
+
+use waxseal::{Error, ErrorKind};
+
+/// Why a call failed, as the caller gets to read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    /// The call is wrong; nothing was changed.
+    #[cold]
+    pub(crate) fn invalid(what: impl fmt::Display) -> Failure {
+        Failure(format!("Invalid argument: {what}"))
+    }
+
+    /// The machine refused.
+    #[cold]
+    pub(crate) fn io(what: impl fmt::Display) -> Failure {
+        Failure(format!("IO error: {what}"))
+    }
+
+    /// Bytes are not what was written.
+    #[cold]
+    pub(crate) fn corruption(what: impl fmt::Display) -> Failure {
+        Failure(format!("Corruption: {what}"))
+    }
+
+    /// What stands for an object stands for none: it is NULL, was ended, or is one of another kind.
+    #[cold]
+    pub(crate) fn dead(ticket: usize, kind: &str) -> Failure {
+        match ticket {
+            0 => Failure::invalid(format_args!("{kind} is NULL")),
+            _ => Failure::invalid(format_args!("{kind} was closed or destroyed, or never was one")),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Error> for Failure {
+    #[cold]
+    fn from(error: Error) -> Failure {
+        let text = error.to_string();
+        match error.kind() {
+            ErrorKind::Corruption(_) => Failure::corruption(text.strip_prefix("corruption in ").unwrap_or(&text)),
+            ErrorKind::Invalid => Failure::invalid(text),
+            ErrorKind::FormatTooNew => Failure(format!("Not implemented: {text}")),
+            ErrorKind::Locked => Failure::io(format_args!("lock: {text}")),
+            _ => Failure::io(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_status_comes_first() {
+        let said = |error: Error| Failure::from(error).text().to_owned();
+        assert_eq!(said(Error::invalid("no")), "Invalid argument: no");
+        assert_eq!(said(Error::structural("odd").in_file("7.tbl", 9)), "Corruption: 7.tbl at 9: odd");
+        assert_eq!(said(Error::of(ErrorKind::Locked, "open already")), "IO error: lock: open already");
+        assert_eq!(said(Error::of(ErrorKind::FormatTooNew, "v9")), "Not implemented: v9");
+        assert_eq!(said(Error::closed()), "IO error: the store is closed");
+    }
+}

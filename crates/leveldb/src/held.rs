@@ -1,0 +1,94 @@
+//! The shelves: one for each kind of object that a caller holds.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwapOption;
+use waxseal::{Cache, Snapshot};
+
+use crate::batch::Batch;
+use crate::callback::{Filtering, Ordered};
+use crate::failure::Failure;
+use crate::iterator::Iter;
+use crate::options::Options;
+use crate::shelf::{Shelf, lock};
+use crate::store::{How, Store};
+
+/// A filter policy.
+#[derive(Clone, Debug)]
+pub(crate) enum Policy {
+    /// The engine's own, with so many bits a key.
+    Bloom(usize),
+    /// The caller's.
+    Own(Arc<Filtering>),
+}
+
+/// How reads are done: read by every thread, set by one.
+#[derive(Default)]
+pub(crate) struct ReadOptions {
+    pub(crate) verify: AtomicBool,
+    pub(crate) passing: AtomicBool,
+    /// The ticket of a snapshot; 0: the store as it is now.
+    pub(crate) snapshot: AtomicUsize,
+}
+
+/// How writes are done.
+#[derive(Default)]
+pub(crate) struct WriteOptions {
+    pub(crate) sync: AtomicBool,
+}
+
+/// What may be held; none where its making failed, with the reason.
+type Made<T> = Mutex<Option<Result<T, Failure>>>;
+
+pub(crate) static STORES: Shelf<ArcSwapOption<Store>> = Shelf::new(1);
+pub(crate) static SNAPSHOTS: Shelf<ArcSwapOption<Result<Snapshot, Failure>>> = Shelf::new(2);
+pub(crate) static ITERATORS: Shelf<Mutex<Option<Box<Iter>>>> = Shelf::new(3);
+pub(crate) static BATCHES: Shelf<Mutex<Batch>> = Shelf::new(4);
+pub(crate) static OPTIONS: Shelf<Mutex<Options>> = Shelf::new(5);
+pub(crate) static READ_OPTIONS: Shelf<ReadOptions> = Shelf::new(6);
+pub(crate) static WRITE_OPTIONS: Shelf<WriteOptions> = Shelf::new(7);
+pub(crate) static COMPARATORS: Shelf<Made<Arc<Ordered>>> = Shelf::new(8);
+pub(crate) static POLICIES: Shelf<Made<Policy>> = Shelf::new(9);
+pub(crate) static CACHES: Shelf<Mutex<Option<Arc<Cache>>>> = Shelf::new(10);
+/// There is one environment, the operating system; they differ in nothing.
+pub(crate) static ENVIRONMENTS: Shelf<()> = Shelf::new(11);
+
+/// Does something with the open store of a ticket. One that is closed meanwhile is there until this is over.
+#[inline]
+pub(crate) fn store<R>(ticket: usize, work: impl FnOnce(&Store) -> Result<R, Failure>) -> Result<R, Failure> {
+    let held = STORES.get(ticket).map(|held| held.load());
+    match held.as_ref().and_then(|held| held.as_deref()) {
+        Some(store) => work(store),
+        None => Err(Failure::dead(ticket, "the database")),
+    }
+}
+
+/// How the reads that a caller has options for are done.
+#[inline]
+pub(crate) fn how(ticket: usize) -> Result<How, Failure> {
+    let options = READ_OPTIONS.get(ticket).ok_or_else(|| Failure::dead(ticket, "readoptions"))?;
+    let snapshot = match options.snapshot.load(Relaxed) {
+        0 => None,
+        ticket => Some(snapshot(ticket)?),
+    };
+    Ok(How { verify: options.verify.load(Relaxed), passing: options.passing.load(Relaxed), snapshot })
+}
+
+fn snapshot(ticket: usize) -> Result<Snapshot, Failure> {
+    let held = SNAPSHOTS.get(ticket).and_then(|held| held.load().as_deref().cloned());
+    held.unwrap_or_else(|| Err(Failure::dead(ticket, "the snapshot")))
+}
+
+/// Whether writes with these options are synced.
+#[inline]
+pub(crate) fn is_synced(ticket: usize) -> Result<bool, Failure> {
+    let options = WRITE_OPTIONS.get(ticket).ok_or_else(|| Failure::dead(ticket, "writeoptions"))?;
+    Ok(options.sync.load(Relaxed))
+}
+
+/// A copy of what was made, or why it could not be.
+pub(crate) fn made<T: Clone>(shelf: &'static Shelf<Made<T>>, ticket: usize, kind: &str) -> Result<T, Failure> {
+    let held = shelf.get(ticket).and_then(|held| lock(held).clone());
+    held.unwrap_or_else(|| Err(Failure::dead(ticket, kind)))
+}

@@ -1,0 +1,111 @@
+//! Stores that nobody has open: destroy and repair.
+
+use std::path::{Path, PathBuf};
+
+use waxseal::care::Outcome;
+use waxseal::env::{Fs, RealFs};
+use waxseal::{Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions};
+
+use crate::failure::Failure;
+use crate::foreign::{is_leveldbs, is_leveldbs_name, refuse_leveldbs};
+use crate::options::{Options, Plan};
+use crate::raw;
+
+/// Removes a store with all that is in it, also one that LevelDB wrote. Where there is none, there is nothing to do, as with LevelDB.
+pub(crate) fn destroy(dir: &Path) -> Result<(), Failure> {
+    if !holds_something(dir)? {
+        return Ok(());
+    }
+    if is_leveldbs(dir) {
+        return destroy_leveldbs(dir);
+    }
+    match Db::destroy(dir) {
+        Err(error) if *error.kind() == ErrorKind::Invalid => Ok(()), // other files, which are left alone
+        done => Ok(done?),
+    }
+}
+
+/// Removes the files that LevelDB names, and nothing else, unless LevelDB has them open.
+fn destroy_leveldbs(dir: &Path) -> Result<(), Failure> {
+    let lock = dir.join("LOCK");
+    let failed = |what: &Path, error| Failure::io(format_args!("{}: {error}", what.display()));
+    let Some(_held) = raw::lock_as_leveldb(&lock).map_err(|error| failed(&lock, error))? else {
+        return Err(Failure::io(format_args!("lock {}: already held by process", lock.display())));
+    };
+    for name in RealFs.list(dir).map_err(|error| failed(dir, error))?.iter().filter(|name| is_leveldbs_name(name)) {
+        RealFs.remove(&dir.join(name)).map_err(|error| failed(&dir.join(name), error))?;
+    }
+    let _ = RealFs.remove_dir(dir); // stays if something else is in it
+    Ok(())
+}
+
+/// Mends what can be mended. What cannot is an error, and the store is open to everything else: reads of what was lost answer an error
+/// for good, so nothing older stands in its place.
+pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
+    // What it is made for is there: a repair makes no store and refuses none.
+    let options = Options { create_if_missing: false, error_if_exists: false, ..options.clone() };
+    let plan = Plan::of(&options)?;
+    refuse_leveldbs(dir)?;
+    if !holds_something(dir)? {
+        return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
+    }
+    match in_place(&plan, dir, false) {
+        // Log or manifest are hit. Nothing of them is thrown away: what the log cannot give is set aside.
+        Err(error) if error.is_corruption() => {}
+        done => return told(done?),
+    }
+    match in_place(&plan, dir, true) {
+        Err(error) if error.is_corruption() => rebuilt(&plan, dir),
+        done => told(done?),
+    }
+}
+
+/// Opens the store and repairs it.
+fn in_place(plan: &Plan, dir: &Path, accept_loss: bool) -> Result<Report, Error> {
+    let db = plan.builder(dir).accept_loss(accept_loss).open()?;
+    let mut report = db.repair(RepairOptions::default())?;
+    report.lost += (db.recovery().cut_bytes > 0 && accept_loss) as u64;
+    db.close()?;
+    Ok(report)
+}
+
+/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it.
+fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
+    let fs = RealFs;
+    let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
+    let report = plan.builder(dir).salvage(&fresh, SalvageOptions::default())?;
+    let renamed = fs.rename(dir, &old).and_then(|()| fs.rename(&fresh, dir));
+    renamed.map_err(|error| {
+        Failure::io(format_args!("{}: putting the salvaged store in place: {error}", dir.display()))
+    })?;
+    told(report)
+}
+
+/// What is left to say of a repair.
+fn told(report: Report) -> Result<(), Failure> {
+    let is_left = |outcome: &Outcome| !matches!(outcome, Outcome::Repaired(_) | Outcome::Accepted);
+    let left = report.damage.iter().filter(|finding| is_left(&finding.outcome)).count();
+    if left == 0 && report.lost == 0 {
+        return Ok(());
+    }
+    Err(Failure::corruption(format_args!(
+        "the store is open to what was not lost, but not all could be repaired: {report}"
+    )))
+}
+
+/// A path beside the store that nothing stands at.
+fn free_name(dir: &Path, word: &str) -> Result<PathBuf, Failure> {
+    let named = |number: usize| {
+        let mut name = dir.as_os_str().to_owned();
+        name.push(format!(".{word}-{number}"));
+        PathBuf::from(name)
+    };
+    let free = (1..1000).map(named).find(|path| matches!(RealFs.exists(path), Ok(false)));
+    free.ok_or_else(|| Failure::io(format_args!("no name is free for {}.{word}-N", dir.display())))
+}
+
+fn holds_something(dir: &Path) -> Result<bool, Failure> {
+    let fs = RealFs;
+    let looked = fs.exists(dir).and_then(|there| Ok(there && !fs.list(dir)?.is_empty()));
+    looked.map_err(|error| Failure::io(format_args!("{}: {error}", dir.display())))
+}

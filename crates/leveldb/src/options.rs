@@ -1,0 +1,207 @@
+//! Options: what was set, and what becomes of it when a store is opened.
+//!
+//! Objects among them are kept by ticket and looked up at open: one that was destroyed meanwhile is an error then, not a guess.
+//! What was not set has Waxseal's default.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use waxseal::env::{Fs, RealFs};
+use waxseal::{Builder, Cache, CfOptions, Comparator, Compression, Db, KIB, MIB, Order, Verify};
+
+use crate::callback::Ordered;
+use crate::failure::Failure;
+use crate::foreign::refuse_leveldbs;
+use crate::held::{self, CACHES, COMPARATORS, ENVIRONMENTS, POLICIES, Policy};
+use crate::shelf::lock;
+use crate::store::FAMILY;
+
+/// The file without which a directory holds no store; LevelDB has one of that name too.
+const CURRENT: &str = "CURRENT";
+
+/// What a caller has set. Tickets are 0 where nothing was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
+    pub(crate) paranoid_checks: bool,
+    pub(crate) has_logger: bool,
+    pub(crate) comparator: usize,
+    pub(crate) filter_policy: usize,
+    pub(crate) env: usize,
+    pub(crate) cache: usize,
+    pub(crate) write_buffer_bytes: Option<usize>,
+    pub(crate) max_open_files: Option<i32>,
+    pub(crate) block_bytes: Option<usize>,
+    pub(crate) restart_interval: Option<i32>,
+    pub(crate) max_file_bytes: Option<usize>,
+    pub(crate) compression: Option<i32>,
+}
+
+/// What is done at open: every object found, every number within what the engine takes.
+pub(crate) struct Plan {
+    said: Options,
+    order: Option<Arc<Ordered>>,
+    filter_policy: Option<Policy>,
+    cache: Option<Arc<Cache>>,
+    compression: Compression,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &Options) -> Result<Plan, Failure> {
+        let wanted = |ticket: usize| (ticket != 0).then_some(ticket);
+        if wanted(options.env).is_some_and(|env| ENVIRONMENTS.get(env).is_none()) {
+            return Err(Failure::dead(options.env, "the env"));
+        }
+        let cache = |ticket| {
+            let held = CACHES.get(ticket).and_then(|held| lock(held).clone());
+            held.ok_or_else(|| Failure::dead(ticket, "the cache"))
+        };
+        Ok(Plan {
+            order: wanted(options.comparator).map(|it| held::made(&COMPARATORS, it, "the comparator")).transpose()?,
+            filter_policy: wanted(options.filter_policy)
+                .map(|it| held::made(&POLICIES, it, "the filter policy"))
+                .transpose()?,
+            cache: wanted(options.cache).map(cache).transpose()?,
+            compression: match options.compression {
+                Some(0) => Compression::None,
+                None | Some(1 | 2) => Compression::default(), // Snappy, Zstandard: as small as ours, or faster
+                Some(other) => return Err(Failure::invalid(format_args!("compression {other}"))),
+            },
+            said: options.clone(),
+        })
+    }
+
+    /// The memtable's size: LevelDB's own limits.
+    pub(crate) fn write_buffer_bytes(&self) -> usize {
+        self.said.write_buffer_bytes.map_or(64 * MIB, |bytes| bytes.clamp(64 * KIB, 1024 * MIB))
+    }
+
+    fn family(&self) -> CfOptions {
+        let default = CfOptions::default();
+        let within = |said: Option<i32>, default: usize, least: usize, most: usize| {
+            said.map_or(default, |said| usize::try_from(said).unwrap_or(least).clamp(least, most))
+        };
+        let table_bytes =
+            self.said.max_file_bytes.map_or(default.table_bytes, |bytes| bytes.clamp(MIB, 1024 * MIB) as u64);
+        CfOptions {
+            order: self.order.clone().map_or(Order::bytewise(), |order| Order::custom(order as Arc<dyn Comparator>)),
+            block_bytes: self.said.block_bytes.map_or(default.block_bytes, |bytes| bytes.clamp(KIB, MIB)),
+            restart_interval: within(self.said.restart_interval, default.restart_interval, 1, 255),
+            filter_bits: match self.filter_policy {
+                Some(Policy::Bloom(bits)) => bits,
+                _ => default.filter_bits,
+            },
+            filter_policy: match &self.filter_policy {
+                Some(Policy::Own(own)) => Some(own.clone()),
+                _ => None,
+            },
+            compression: self.compression,
+            table_bytes,
+            level_base_bytes: default.level_base_bytes.max(table_bytes),
+            verify_scans: if self.said.paranoid_checks { Verify::Always } else { default.verify_scans },
+            ..default
+        }
+    }
+
+    /// How the store is opened.
+    pub(crate) fn builder(&self, dir: &Path) -> Builder {
+        let mut builder = Db::builder(dir)
+            .create_if_missing(self.said.create_if_missing)
+            .memtable_bytes(self.write_buffer_bytes())
+            .column_family(FAMILY, self.family())
+            .tune(|settings| settings.error_if_exists = self.said.error_if_exists);
+        if let Some(order) = &self.order {
+            builder = builder.comparator(order.clone());
+        }
+        if let Some(cache) = &self.cache {
+            builder = builder.cache(cache.clone());
+        }
+        builder
+    }
+
+    /// Refuses, in LevelDB's words, what the engine would refuse in its own.
+    pub(crate) fn look(&self, dir: &Path) -> Result<(), Failure> {
+        if !self.said.create_if_missing && matches!(RealFs.exists(&dir.join(CURRENT)), Ok(false)) {
+            let what = format!("{}: does not exist (create_if_missing is false)", dir.display());
+            return Err(Failure::invalid(what));
+        }
+        refuse_leveldbs(dir)
+    }
+
+    /// What the store is opened with, a line each: what was said, and what became of it.
+    pub(crate) fn describe(&self) -> String {
+        let family = self.family();
+        let cache = self.cache.as_ref().map(|cache| cache.metrics().budget_bytes);
+        let filter = match &self.filter_policy {
+            None => "built-in".to_owned(),
+            Some(Policy::Bloom(_)) => "bloom".to_owned(),
+            Some(Policy::Own(own)) => waxseal::FilterPolicy::name(&**own).to_owned(),
+        };
+        let said = |word: Option<String>| word.unwrap_or_else(|| "default".to_owned());
+        let lines = [
+            ("comparator", family.order.name().to_owned()),
+            ("filter_policy", filter),
+            ("filter_bits", family.filter_bits.to_string()),
+            ("create_if_missing", (self.said.create_if_missing as u8).to_string()),
+            ("error_if_exists", (self.said.error_if_exists as u8).to_string()),
+            ("paranoid_checks", (self.said.paranoid_checks as u8).to_string()),
+            ("env", said((self.said.env != 0).then(|| "given".to_owned()))),
+            ("info_log", said(self.said.has_logger.then(|| "given, not used".to_owned()))),
+            ("write_buffer_size", self.write_buffer_bytes().to_string()),
+            ("max_open_files", said(self.said.max_open_files.map(|most| format!("{most}, not used")))),
+            ("cache", said(cache.map(|bytes| bytes.to_string()))),
+            ("block_size", family.block_bytes.to_string()),
+            ("block_restart_interval", family.restart_interval.to_string()),
+            ("max_file_size", family.table_bytes.to_string()),
+            ("compression", format!("{:?}", family.compression)),
+        ];
+        lines.iter().fold(String::new(), |mut text, (name, value)| {
+            let _ = writeln!(text, "{name}={value}"); // to a string: cannot fail
+            text
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_brought_within_what_the_engine_takes() {
+        let extremes = [0, 1, usize::MAX];
+        for (bytes, count) in extremes.into_iter().flat_map(|bytes| [i32::MIN, 0, i32::MAX].map(|count| (bytes, count)))
+        {
+            let options = Options {
+                write_buffer_bytes: Some(bytes),
+                block_bytes: Some(bytes),
+                max_file_bytes: Some(bytes),
+                restart_interval: Some(count),
+                max_open_files: Some(count),
+                ..Options::default()
+            };
+            let plan = Plan::of(&options).unwrap();
+            plan.family().validate().unwrap();
+            assert!((64 * KIB..=1024 * MIB).contains(&plan.write_buffer_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let missing = |options: Options| Plan::of(&options).err().unwrap().text().to_owned();
+        assert!(missing(Options { comparator: 8, ..Options::default() }).contains("comparator"));
+        assert!(missing(Options { filter_policy: 9, ..Options::default() }).contains("filter policy"));
+        assert!(missing(Options { cache: 10, ..Options::default() }).contains("cache"));
+        assert!(missing(Options { env: 11, ..Options::default() }).contains("env"));
+        assert!(missing(Options { compression: Some(9), ..Options::default() }).contains("compression 9"));
+    }
+
+    #[test]
+    fn paranoid_checks_look_at_every_record_that_a_scan_passes() {
+        let scans = |paranoid_checks| {
+            Plan::of(&Options { paranoid_checks, ..Options::default() }).unwrap().family().verify_scans
+        };
+        assert_eq!((scans(true), scans(false)), (Verify::Always, CfOptions::default().verify_scans));
+    }
+}

@@ -1,0 +1,260 @@
+#![allow(unsafe_code, reason = "fence: the caller's memory, read and written as the header says")]
+//! The caller's memory: what he lends for the time of a call, and what is handed to him for good.
+//!
+//! Every function here asks the same of him, and it is what the header asks: a pointer is NULL or good for as many bytes as he says.
+//! NULL is looked for, and a length that no key or value can have is refused before anything is read.
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use waxseal::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+use crate::failure::Failure;
+
+/// The bytes of a key.
+///
+/// # Safety
+/// `data` is NULL or good for `len` bytes until the call is over.
+#[inline]
+pub(crate) unsafe fn key<'a>(data: *const c_char, len: usize) -> Result<&'a [u8], Failure> {
+    // SAFETY: as asked.
+    unsafe { bytes(data, len, MAX_KEY_BYTES, "a key") }
+}
+
+/// The bytes of a value.
+///
+/// # Safety
+/// As of `key`.
+#[inline]
+pub(crate) unsafe fn value<'a>(data: *const c_char, len: usize) -> Result<&'a [u8], Failure> {
+    // SAFETY: as asked.
+    unsafe { bytes(data, len, MAX_VALUE_BYTES, "a value") }
+}
+
+/// # Safety
+/// As of `key`.
+#[inline]
+unsafe fn bytes<'a>(data: *const c_char, len: usize, most: usize, what: &str) -> Result<&'a [u8], Failure> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if len > most {
+        return Err(Failure::invalid(format_args!("{what} of {len} bytes: {most} at most")));
+    }
+    if data.is_null() {
+        return Err(Failure::invalid(format_args!("{what} is NULL, with a length of {len}")));
+    }
+    // SAFETY: not NULL, and good for `len` bytes as the caller says; `most` keeps it below isize::MAX.
+    Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) })
+}
+
+/// Bytes of any length that a callback handed out; none for NULL.
+///
+/// # Safety
+/// As of `key`; the length is believed.
+pub(crate) unsafe fn handed<'a>(data: *const c_char, len: usize) -> Option<&'a [u8]> {
+    // SAFETY: as asked.
+    (!data.is_null() && len <= isize::MAX as usize).then(|| unsafe { std::slice::from_raw_parts(data.cast(), len) })
+}
+
+/// A text without its zero; none for NULL.
+///
+/// # Safety
+/// `text` is NULL or ends in a zero, and stays as it is until the call is over.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    // SAFETY: not NULL, and it ends in a zero.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+}
+
+/// The directory of a store.
+///
+/// # Safety
+/// As of `text`.
+pub(crate) unsafe fn directory(name: *const c_char) -> Result<PathBuf, Failure> {
+    // SAFETY: as asked.
+    match unsafe { text(name) } {
+        None => Err(Failure::invalid("the name is NULL")),
+        Some([]) => Err(Failure::invalid("the name is empty")),
+        Some(name) => Ok(PathBuf::from(OsStr::from_bytes(name))),
+    }
+}
+
+/// An element of an array; none if the array is NULL.
+///
+/// # Safety
+/// `array` is NULL or has more than `at` elements.
+pub(crate) unsafe fn element<T: Copy>(array: *const T, at: usize) -> Option<T> {
+    // SAFETY: not NULL, and the element is there.
+    (!array.is_null()).then(|| unsafe { array.add(at).read() })
+}
+
+/// Writes an answer where the caller wants it; nowhere for NULL.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+#[inline]
+pub(crate) unsafe fn give<T>(to: *mut T, answer: T) {
+    if !to.is_null() {
+        // SAFETY: not NULL, and it may be written.
+        unsafe { to.write(answer) }
+    }
+}
+
+/// Writes the answer at a place of an array.
+///
+/// # Safety
+/// `array` is NULL or has more than `at` elements.
+pub(crate) unsafe fn give_at<T>(array: *mut T, at: usize, answer: T) {
+    if !array.is_null() {
+        // SAFETY: not NULL, and the element is there.
+        unsafe { array.add(at).write(answer) }
+    }
+}
+
+/// A copy that the caller may `free`, with a zero behind it. NULL if there is no memory.
+pub(crate) fn malloced(bytes: &[u8]) -> *mut c_char {
+    let Some(room) = bytes.len().checked_add(1) else { return std::ptr::null_mut() };
+    // SAFETY: any size may be asked for.
+    let copy = unsafe { libc::malloc(room) }.cast::<u8>();
+    if !copy.is_null() {
+        // SAFETY: the copy is new and has room for the bytes and the zero.
+        unsafe {
+            copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            copy.add(bytes.len()).write(0);
+        }
+    }
+    copy.cast()
+}
+
+/// Gives back what was `malloc`ed.
+///
+/// # Safety
+/// `memory` is NULL, or was `malloc`ed and not given back yet.
+pub(crate) unsafe fn free(memory: *mut c_void) {
+    // SAFETY: as asked.
+    unsafe { libc::free(memory) }
+}
+
+/// Reports a failure: what was there is freed, and its text stands there instead.
+///
+/// # Safety
+/// `errptr` is NULL, or points to NULL or to a `malloc`ed text.
+#[cold]
+pub(crate) unsafe fn report(errptr: *mut *mut c_char, failure: &Failure) {
+    if errptr.is_null() {
+        return;
+    }
+    // A zero inside would hide the rest.
+    let text: Vec<u8> = failure.text().bytes().map(|byte| if byte == 0 { b'?' } else { byte }).collect();
+    // SAFETY: `errptr` is not NULL, and what it points to is NULL or was `malloc`ed.
+    unsafe {
+        free((*errptr).cast());
+        errptr.write(malloced(&text));
+    }
+}
+
+/// Runs what a call does. Its failure is reported; then, and if it panics, the answer is `otherwise`.
+///
+/// # Safety
+/// As of `report`.
+#[inline]
+pub(crate) unsafe fn answer<R>(errptr: *mut *mut c_char, otherwise: R, call: impl FnOnce() -> Result<R, Failure>) -> R {
+    match catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic))) {
+        Ok(done) => done,
+        Err(failure) => {
+            // SAFETY: as asked.
+            unsafe { report(errptr, &failure) };
+            otherwise
+        }
+    }
+}
+
+/// Runs a call that reports nothing.
+#[inline]
+pub(crate) fn quietly<R>(otherwise: R, call: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        panicked(panic);
+        otherwise
+    })
+}
+
+/// A panic is a bug of ours. Nothing of it reaches the caller but this.
+#[cold]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
+    let what = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let failure = Failure::io(format_args!("internal error: {}", what.unwrap_or("a panic")));
+    std::mem::forget(panic); // dropping it could panic again
+    failure
+}
+
+/// Takes the lock by which LevelDB keeps others out; none if somebody has it. It is let go with the file.
+pub(crate) fn lock_as_leveldb(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the name ends in a zero; a file that was opened is ours.
+    let file = unsafe {
+        match libc::open(name.as_ptr(), libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC, 0o644) {
+            -1 => return Err(io::Error::last_os_error()),
+            file => OwnedFd::from_raw_fd(file),
+        }
+    };
+    // SAFETY: all zeros are a lock of the whole file, and the pointer is to one.
+    let taken = unsafe {
+        let mut whole: libc::flock = std::mem::zeroed();
+        whole.l_type = libc::F_WRLCK as _;
+        whole.l_whence = libc::SEEK_SET as _;
+        libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &whole)
+    };
+    Ok((taken == 0).then_some(file))
+}
+
+/// Who runs this process.
+pub(crate) fn user() -> u32 {
+    // SAFETY: it has no conditions.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null;
+
+    #[test]
+    fn what_no_key_can_be_is_refused_before_it_is_read() {
+        let somewhere = std::ptr::dangling::<c_char>();
+        // SAFETY: none of these reads a byte.
+        unsafe {
+            assert_eq!(key(null(), 0).unwrap(), b"");
+            assert_eq!(key(somewhere, 0).unwrap(), b"");
+            assert!(key(null(), 1).unwrap_err().text().contains("NULL"));
+            assert!(key(somewhere, 65_536).unwrap_err().text().contains("65535 at most"));
+            assert!(key(somewhere, usize::MAX).is_err());
+            assert!(value(somewhere, 1 << 32).is_err());
+            assert!(text(null()).is_none());
+            assert!(directory(null()).is_err());
+            assert!(directory(c"".as_ptr()).is_err());
+        }
+    }
+
+    #[test]
+    fn a_failure_takes_the_place_of_the_one_before_and_success_leaves_it() {
+        let mut err = std::ptr::null_mut();
+        // SAFETY: `err` is NULL or what was put there.
+        unsafe {
+            assert_eq!(answer(&mut err, 0, || Ok(7)), 7);
+            assert!(err.is_null());
+            assert_eq!(answer(&mut err, 0, || Err(Failure::io("one\0two"))), 0);
+            assert_eq!(text(err).unwrap(), b"IO error: one?two");
+            assert_eq!(answer(&mut err, 0, || panic!("three")), 0);
+            assert_eq!(text(err).unwrap(), b"IO error: internal error: three");
+            assert_eq!(answer(&mut err, 0, || Ok(7)), 7);
+            assert_eq!(text(err).unwrap(), b"IO error: internal error: three");
+            answer(std::ptr::null_mut(), (), || Err(Failure::io("nobody listens")));
+            free(err.cast());
+        }
+        assert_eq!(quietly(1, || panic!("unheard")), 1);
+    }
+}

@@ -1,0 +1,134 @@
+//! One open store: the family that LevelDB's callers see, and how each read and write of it is done.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use waxseal::{Batch as Operations, ColumnFamily, Cursor, Db, Durability, Snapshot, Verify, WriteOptions};
+
+use crate::batch::{Batch, Write};
+use crate::failure::Failure;
+use crate::options::{Options, Plan};
+
+/// The family in which everything is kept; the tool and the other faces find it under this name.
+pub(crate) const FAMILY: &str = "default";
+
+/// How one read is done.
+pub(crate) struct How {
+    /// Every record is held against its seal, also those that a scan passes.
+    pub(crate) verify: bool,
+    /// What it loads is not kept in the cache.
+    pub(crate) passing: bool,
+    /// The store as it was then.
+    pub(crate) snapshot: Option<Snapshot>,
+}
+
+/// An open store.
+pub(crate) struct Store {
+    db: Db,
+    /// The family as it is read: as it was opened, with `verify`, with `passing`, with both.
+    families: [ColumnFamily; 4],
+    /// What it was opened with, as a text.
+    options: String,
+    write_buffer_bytes: u64,
+}
+
+impl Store {
+    /// Opens what is there, or makes it.
+    pub(crate) fn open(dir: &Path, options: &Options) -> Result<Store, Failure> {
+        let plan = Plan::of(options)?;
+        plan.look(dir)?;
+        let write_buffer_bytes = plan.write_buffer_bytes() as u64;
+        let db = plan.builder(dir).open()?;
+        let family = db.column_family(FAMILY)?;
+        let passing = family.with_fill_cache(false);
+        let always = |family: &ColumnFamily| family.with_verify(Verify::Always);
+        let families = [family.clone(), always(&family), passing.clone(), always(&passing)];
+        Ok(Store { db, families, options: plan.describe(), write_buffer_bytes })
+    }
+
+    /// Closes it for everybody, iterators and snapshots too. What was acknowledged is durable, or would be reported by the next open.
+    pub(crate) fn close(&self) {
+        let _ = self.db.close();
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// What it was opened with.
+    pub(crate) fn options(&self) -> &str {
+        &self.options
+    }
+
+    /// Size of a memtable that waits for its flush.
+    pub(crate) fn write_buffer_bytes(&self) -> u64 {
+        self.write_buffer_bytes
+    }
+
+    /// The family.
+    pub(crate) fn family(&self) -> &ColumnFamily {
+        &self.families[0]
+    }
+
+    #[inline]
+    fn family_for(&self, how: &How) -> &ColumnFamily {
+        &self.families[how.verify as usize | (how.passing as usize) << 1]
+    }
+
+    pub(crate) fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Result<(), Failure> {
+        Ok(self.family().put_with(key, value, durability(sync))?)
+    }
+
+    pub(crate) fn delete(&self, key: &[u8], sync: bool) -> Result<(), Failure> {
+        Ok(self.family().delete_with(key, durability(sync))?)
+    }
+
+    /// Makes the writes of a batch, all or none. Without any, a synced one still makes durable what came before.
+    pub(crate) fn write(&self, batch: &Batch, sync: bool) -> Result<(), Failure> {
+        batch.check()?;
+        let mut operations: Operations = self.db.batch();
+        for write in batch.writes() {
+            match write {
+                Write::Put(key, value) => operations.put(self.family(), key, value),
+                Write::Delete(key) => operations.delete(self.family(), key),
+            };
+        }
+        if operations.is_empty() && sync {
+            return Ok(self.db.sync()?);
+        }
+        Ok(operations.commit(if sync { Durability::Sync } else { Durability::Os })?)
+    }
+
+    /// Lends the value of a key to `visit`, if it is there.
+    #[inline]
+    pub(crate) fn get<R>(&self, how: &How, key: &[u8], visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Failure> {
+        let family = self.family_for(how);
+        Ok(match &how.snapshot {
+            None => family.get_with(key, visit)?,
+            Some(snapshot) => snapshot.get_with(family, key, visit)?,
+        })
+    }
+
+    pub(crate) fn cursor(&self, how: &How) -> Cursor {
+        let family = self.family_for(how);
+        match &how.snapshot {
+            None => family.cursor(),
+            Some(snapshot) => snapshot.cursor(family),
+        }
+    }
+
+    /// Bytes of table files between two keys; memtables are not counted.
+    pub(crate) fn approximate_size(&self, start: &[u8], limit: &[u8]) -> Result<u64, Failure> {
+        Ok(self.family().approximate_size((Bound::Included(start), Bound::Excluded(limit)))?)
+    }
+
+    /// Compacts what lies between two keys, both included; none: without end.
+    pub(crate) fn compact(&self, start: Option<&[u8]>, limit: Option<&[u8]>) -> Result<(), Failure> {
+        let bound = |key: Option<&[u8]>| key.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
+        Ok(self.family().compact_range((bound(start), bound(limit)))?)
+    }
+}
+
+fn durability(sync: bool) -> WriteOptions {
+    WriteOptions::new().durability(if sync { Durability::Sync } else { Durability::Os })
+}

@@ -1,0 +1,99 @@
+//! Reads for those who must not wait for a file: answered from memory, or declined.
+//!
+//! In:    what a read asks for. Out: its answer, if memtables, index, filter and cached blocks hold all that it needs; else nothing, and
+//!        whoever asked asks again where waiting is allowed.
+//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block that is not in the cache, and
+//!        whatever does not agree with itself, since healing reads the file.
+//! Costs: as a cached read. A declined one has searched what is above the block that it lacks.
+
+use super::family::{Family, View};
+use super::snapshot::At;
+use super::{Db, Inner};
+use crate::error::{Error, Result};
+use crate::options::Verify;
+use crate::record::{Record, Seqno};
+use crate::sst::Checks;
+
+/// Why there is no answer.
+enum Unanswered {
+    /// It takes a file.
+    Declined,
+    Failed(Error),
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Unanswered {
+        Unanswered::Failed(error)
+    }
+}
+
+impl Db {
+    /// `get_checked`, if no file has to be touched for it; none if one has, and then nothing was shown.
+    pub fn get_resident(
+        &self,
+        family: &Family,
+        key: &[u8],
+        at: At<'_>,
+        verify: Verify,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Option<bool>> {
+        let inner = self.open_inner()?;
+        let checks = inner.checks(verify);
+        if let At::Snapshot(snapshot) = at
+            && let Some(view) = snapshot.view(family.id())
+        {
+            return inner.get_resident((family, view), key, inner.seqno(at)?, checks, visit);
+        }
+        let view = family.view();
+        let seqno = inner.seqno(at)?;
+        inner.get_resident((family, &view), key, seqno, checks, visit)
+    }
+
+    /// `multi_get_checked`, if no file has to be touched for it; false if one has. What was shown until then counts for nothing.
+    pub fn multi_get_resident(
+        &self,
+        family: &Family,
+        keys: &[&[u8]],
+        at: At<'_>,
+        verify: Verify,
+        visit: &mut dyn FnMut(usize, &Record<'_>),
+    ) -> Result<bool> {
+        let inner = self.open_inner()?;
+        let view = self.view_at(family, at);
+        let seqno = inner.seqno(at)?;
+        for (index, key) in keys.iter().enumerate() {
+            let checks = inner.checks(verify);
+            let mut show = |record: &Record<'_>| visit(index, record);
+            if inner.get_resident((family, &view), key, seqno, checks, &mut show)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Inner {
+    fn get_resident(
+        &self,
+        of: (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Option<bool>> {
+        let mut outcome = Ok(false);
+        let decide = |record: &Record<'_>| outcome = self.value_of(record, visit);
+        let found = self.version_by(of, key, seqno, checks, decide, |table, key_hash, decide| {
+            let answer = match table.opened() {
+                Some(table) => table.get_resident(key, key_hash, seqno, checks, decide),
+                None => None,
+            };
+            answer.ok_or(Unanswered::Declined)
+        });
+        match found {
+            Ok(_) => outcome.map(Some),
+            Err(Unanswered::Declined) => Ok(None),
+            Err(Unanswered::Failed(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Point reads that touch no file: the blocks in memory, and nothing else.
+//!
+//! In:    a key, as for `get`. Out: its answer, or none where a block is not in memory or something does not agree with itself: what
+//!        heals, reads the file.
+
+use super::prove::{Checks, Wanted};
+use super::table::{Outcome, Table};
+use crate::record::{Record, Seqno};
+
+impl Table {
+    /// `get`, if all that it needs is in memory; none if not, and then nothing was shown.
+    pub fn get_resident(
+        &self,
+        key: &[u8],
+        key_hash: u64,
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Option<bool> {
+        if !self.may_contain(key_hash) {
+            return Some(false);
+        }
+        let each = checks.each && self.is_judged;
+        let mut wanted = Wanted { key, key_hash, seqno, each, index: &self.index, follows: false };
+        let mut number = self.index.find(key, &self.order);
+        while number < self.index.len() {
+            let cached = self.slots.slot(number).load();
+            let block = cached.as_ref()?;
+            block.touch();
+            match self.look(block, number, &wanted, visit) {
+                Ok(Outcome::Found) => return Some(true),
+                Ok(Outcome::Absent) => return Some(false),
+                Ok(Outcome::Further) => number += 1,
+                Ok(Outcome::Doubtful) | Err(_) => return None,
+            }
+            wanted.follows = true;
+        }
+        // An index that was hit may lead behind the last block; `get` reads it again to know.
+        (!wanted.each || wanted.follows).then_some(false)
+    }
+}

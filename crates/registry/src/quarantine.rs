@@ -1,0 +1,301 @@
+//! Quarantine: which tables and spans of keys are kept out of reach, and which were. docs/format.md, section 9.10.
+//!
+//! A table that is barred is left alone by compactions, a span that is fenced is not read. The manifest decides both; here is a row
+//! of each beginning and each end, in the edit that makes it true, and of each table that a repair replaced. Where the engine could not write one, or nobody kept rows while
+//! it happened, the rows that are missing are made up when the store is opened.
+
+use std::collections::BTreeMap;
+
+use waxseal_lsm::codec::Reader;
+use waxseal_lsm::db::Db;
+use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::planted::{self, Bug};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::{Quarantine, TableFact, Withheld};
+
+use crate::clock::{Clock, Time};
+use crate::families::{QUARANTINE, QUARANTINE_ID, granted, readable_rows};
+use crate::ordered::{put_component, put_u64, take_component, take_u64};
+use crate::payload::{Field, FileRef, Payload};
+
+/// The level of a row's value.
+const LEVEL: u8 = 1;
+/// The first byte of a row's key.
+const ROW: u8 = 0x05;
+/// The byte for a table, and that for a span.
+const TABLE: u8 = 1;
+const SPAN: u8 = 2;
+/// Rows made up by one commit.
+const AT_ONCE: usize = 1024;
+
+/// What is kept out of reach.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Item {
+    /// The table of this number is barred.
+    Table(u64),
+    /// The fence of this number stands around a span of keys.
+    Span(u64),
+}
+
+/// Something that is, or was, kept out of reach.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// The family, as it was called then.
+    pub family: String,
+    /// What of it.
+    pub item: Item,
+    /// Since when.
+    pub since: Time,
+    /// Until when, and how it ended; none: it is so now. The same as `since`: it was replaced at once.
+    pub until: Option<(Time, String)>,
+    /// What is known of it: how it began, the table, or the span and its seqno bound.
+    pub payload: Payload,
+}
+
+/// One row: a beginning or an end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Row {
+    family: String,
+    item: Item,
+    time: Time,
+    begins: bool,
+    payload: Payload,
+}
+
+impl Row {
+    pub(crate) fn of(quarantine: &Quarantine<'_>, time: Time) -> Row {
+        let Quarantine { family, what, begins, how, .. } = *quarantine;
+        let payload = Payload::new().with(Field::Method(how.to_owned()));
+        let (item, payload) = match what {
+            Withheld::Table(fact) => (Item::Table(fact.number), table(payload, &fact)),
+            Withheld::Span(number, fence) => (Item::Span(number), span(payload, fence)),
+        };
+        Row { family: family.to_owned(), item, time, begins, payload }
+    }
+
+    /// Key and value. Errors: `Invalid` for a payload beyond its limits.
+    pub(crate) fn encode(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+        let mut key = vec![ROW];
+        put_component(&mut key, self.family.as_bytes());
+        let (what, number) = match self.item {
+            Item::Table(number) => (TABLE, number),
+            Item::Span(number) => (SPAN, number),
+        };
+        key.push(what);
+        put_u64(&mut key, number);
+        put_u64(&mut key, self.time.0);
+        let mut value = vec![LEVEL, u8::from(self.begins)];
+        self.payload.encode(&mut value)?;
+        Ok((key, value))
+    }
+
+    /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Row> {
+        let wrong = || Error::structural("a row that is of no quarantine");
+        let mut reader = Reader::new(value);
+        let level = reader.u8()?;
+        if level > LEVEL {
+            let say = format!("a row of level {level}; this store knows {LEVEL}");
+            return Err(Error::of(ErrorKind::FormatTooNew, say));
+        }
+        let begins = match (level, reader.u8()?) {
+            (LEVEL, 0) => false,
+            (LEVEL, 1) => true,
+            _ => return Err(wrong()),
+        };
+        let payload = Payload::decode(&mut reader)?;
+        let mut reader = Reader::new(key);
+        let row = reader.u8()?;
+        let family = String::from_utf8(take_component(&mut reader)?).map_err(|_| wrong())?;
+        let item = match (reader.u8()?, take_u64(&mut reader)?) {
+            (TABLE, number) => Item::Table(number),
+            (SPAN, number) => Item::Span(number),
+            _ => return Err(wrong()),
+        };
+        let time = Time(take_u64(&mut reader)?);
+        if row == ROW && reader.is_empty() { Ok(Row { family, item, time, begins, payload }) } else { Err(wrong()) }
+    }
+}
+
+fn table(payload: Payload, fact: &TableFact) -> Payload {
+    let TableFact { number, uid, digest, level, records, .. } = *fact;
+    let payload = payload.with(Field::Setting(("file".to_owned(), format!("{number:06}.tbl"))));
+    let payload = payload.with(Field::Setting(("level".to_owned(), level.to_string())));
+    payload.with(Field::Input(FileRef { uid, digest, records }))
+}
+
+fn span(payload: Payload, fence: &Fence) -> Payload {
+    let Fence { from, to, bound, file, offset, verdict } = fence;
+    let settings = [("file", file.clone()), ("offset", offset.to_string())];
+    let setting = |(name, value): (&str, String)| Field::Setting((name.to_owned(), value));
+    let payload = settings.map(setting).into_iter().fold(payload, Payload::with);
+    let payload = payload.with(Field::Verdict(format!("{verdict:?}").to_lowercase())).with(Field::SeqnoBound(*bound));
+    payload.with(Field::RangeStart(from.0.clone())).with(Field::RangeEnd(to.0.clone()))
+}
+
+/// Rows in the order of their keys, as cases: each with its end, if it has one.
+fn cases(rows: Vec<Row>) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for Row { family, item, time, begins, payload } in rows {
+        let open = cases.last_mut().filter(|case| case.family == family && case.item == item && case.until.is_none());
+        match (begins, open) {
+            (true, _) => cases.push(Case { family, item, since: time, until: None, payload }),
+            (false, open) => {
+                let how = payload.find(|field| if let Field::Method(how) = field { Some(how.clone()) } else { None });
+                let until = Some((time, how.unwrap_or_default()));
+                match open {
+                    Some(case) => case.until = until,
+                    None => cases.push(Case { family, item, since: time, until, payload }),
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// The rows that can be read.
+fn rows(db: &Db) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    readable_rows(db, QUARANTINE, &mut |key, value| Row::decode(key, value).map(|row| rows.push(row)))?;
+    Ok(rows)
+}
+
+/// Everything that is or was in quarantine, by family and item; what cannot be read is left out.
+pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
+    rows(db).map(cases)
+}
+
+/// Makes up rows that are missing: nobody writes meanwhile. A store without room for them has them made up another time. Gives all cases.
+pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<Vec<Case>> {
+    let mut rows = rows(db)?;
+    for row in &rows {
+        let _ = clock.observe(row.time); // what no clock gave is passed over
+    }
+    let mut known: BTreeMap<(String, Item), bool> = BTreeMap::new();
+    known.extend(rows.iter().map(|row| ((row.family.clone(), row.item), row.begins)));
+    let mut missing = Vec::new();
+    db.quarantines(&mut |quarantine| {
+        let row = Row::of(quarantine, clock.now());
+        if known.remove(&(row.family.clone(), row.item)) != Some(true) {
+            missing.push(row);
+        }
+    });
+    let over = known.into_iter().filter(|(_, begins)| *begins).map(|((family, item), _)| {
+        let payload = Payload::new().with(Field::Method("gone".to_owned()));
+        Row { family, item, time: clock.now(), begins: false, payload }
+    });
+    missing.extend(over);
+    if !planted::active(Bug::QuarantineNotMadeUp) {
+        let _ = write(db, &missing);
+    }
+    rows.extend(missing);
+    rows.sort_by(|a, b| (&a.family, a.item, a.time).cmp(&(&b.family, b.item, b.time)));
+    Ok(cases(rows))
+}
+
+fn write(db: &Db, rows: &[Row]) -> Result<()> {
+    for rows in rows.chunks(AT_ONCE) {
+        let mut batch = granted();
+        for row in rows {
+            let (key, value) = row.encode()?;
+            batch.push(QUARANTINE_ID, Kind::Put, &key, &value, db.companions())?;
+        }
+        db.commit(&mut batch, db.settings().durability)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::testing::payload;
+    use proptest::prelude::*;
+    use waxseal_lsm::checksum::Uid;
+    use waxseal_lsm::error::Verdict;
+
+    fn row() -> impl Strategy<Value = Row> {
+        let item = prop_oneof![any::<u64>().prop_map(Item::Table), any::<u64>().prop_map(Item::Span)];
+        (".{0,4}", item, any::<u64>(), any::<bool>(), payload()).prop_map(|(family, item, time, begins, payload)| Row {
+            family,
+            item,
+            time: Time(time),
+            begins,
+            payload,
+        })
+    }
+
+    #[test]
+    fn golden_rows() {
+        // docs/format.md, section 9.10.
+        let fact = TableFact { number: 9, uid: Uid([0xAB; 16]), digest: 7, level: 1, records: 3, bytes: 100 };
+        let what = Withheld::Table(fact);
+        let (key, value) = Row::of(&Quarantine { family: "u", what, begins: true, how: "barred", seqno: 5 }, Time(2))
+            .encode()
+            .unwrap();
+        assert_eq!(key, b"\x05u\0\x01\x01\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x02");
+        let uid = [0xAB; 16];
+        let expected = [
+            &b"\x01\x01\x04\x0F\x04file000009.tbl\x04\x07\x05level1\x16\x19"[..],
+            &uid,
+            b"\x07\0\0\0\0\0\0\0\x03\x1B\x06barred",
+        ];
+        assert_eq!(value, expected.concat());
+        let fence = Fence::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
+        let what = Withheld::Span(12, &fence);
+        let (key, value) = Row::of(&Quarantine { family: "u", what, begins: false, how: "lifted", seqno: 5 }, Time(3))
+            .encode()
+            .unwrap();
+        assert_eq!(key, b"\x05u\0\x01\x02\0\0\0\0\0\0\0\x0C\0\0\0\0\0\0\0\x03");
+        assert_eq!(
+            value,
+            b"\x01\x00\x04\x0F\x04file000009.tbl\x04\x08\x06offset0\x0A\x01\x04\x13\x01a\x14\x01c\x1A\x04seal\x1B\x06lifted"
+        );
+        assert_eq!(*Row::decode(&key, b"\x02\x01").unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert!(Row::decode(&key, b"\x00\x01").unwrap_err().is_corruption());
+    }
+
+    #[test]
+    fn an_end_belongs_to_the_beginning_before_it() {
+        let row = |item, time, begins, how: &str| Row {
+            family: "u".to_owned(),
+            item,
+            time: Time(time),
+            begins,
+            payload: Payload::new().with(Field::Method(how.to_owned())),
+        };
+        let (table, span) = (Item::Table(1), Item::Span(1));
+        let found = cases(vec![
+            row(table, 1, true, "barred"),
+            row(table, 2, false, "freed"),
+            row(table, 3, true, "barred"),
+            row(span, 1, false, "lifted"),
+            row(span, 2, true, "fenced"),
+        ]);
+        let told: Vec<_> = found.iter().map(|case| (case.item, case.since.0, case.until.clone())).collect();
+        let (freed, lifted) = (Some((Time(2), "freed".to_owned())), Some((Time(1), "lifted".to_owned())));
+        assert_eq!(told, [(table, 1, freed), (table, 3, None), (span, 1, lifted), (span, 2, None)]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(row in row()) {
+            let (key, value) = row.encode().unwrap();
+            prop_assert_eq!(Row::decode(&key, &value).unwrap(), row);
+        }
+
+        #[test]
+        fn any_bytes_are_a_row_or_refused(row in row(), at: prop::sample::Index, flip: u8, key: Vec<u8>, value: Vec<u8>) {
+            let (likely, whole) = row.encode().unwrap();
+            let mut bytes = whole.clone();
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            for (key, value) in [(&likely, &bytes), (&key, &whole), (&likely, &value)] {
+                if let Ok(row) = Row::decode(key, value) {
+                    let (key, value) = row.encode().unwrap();
+                    prop_assert_eq!(Row::decode(&key, &value).unwrap(), row);
+                }
+            }
+        }
+    }
+}

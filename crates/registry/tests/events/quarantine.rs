@@ -1,0 +1,262 @@
+//! What is barred or fenced stands in a family that can be read, at once and after every crash; and whose rows were lost is unknown,
+//! never somebody else.
+
+use std::path::Path;
+
+use waxseal_lsm::db::{At, Replacement};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
+use waxseal_lsm::error::{Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
+use waxseal_registry::quarantine::Item;
+use waxseal_registry::{Case, Field, Operation, Query, Target, Values, Verb};
+
+use crate::store::{DEFERRED, DIR, Store, Write, open_without_chronicle};
+
+const SESSIONS: &str = "system_metadata.sessions";
+
+pub(crate) fn all() {
+    told();
+    made_up();
+    no_room();
+    crashes();
+    an_unknown_session();
+    a_session_behind_a_fence();
+    a_session_given_up();
+}
+
+/// Nothing in the place of tables, and fences.
+fn nothing(fenced: Vec<Fence>) -> Replacement<'static> {
+    let expected = Ledger::default();
+    Replacement { records: None, expected, summed: true, base_seqno: 0, fenced, lifted: Vec::new() }
+}
+
+fn fence(low: &[u8], high: &[u8]) -> Fence {
+    Fence::over(low, high, 9, "000001.tbl", Verdict::Seal)
+}
+
+/// What is in quarantine by the manifest: family, item.
+fn held(store: &Store) -> Vec<(String, Item)> {
+    let mut held = Vec::new();
+    for family in store.db.families() {
+        let tables = store.db.barred_tables(&family).into_iter().map(Item::Table);
+        let fences = store.db.fences(&family).into_iter().map(|(number, _)| Item::Span(number));
+        held.extend(tables.chain(fences).map(|item| (family.name().to_owned(), item)));
+    }
+    held.sort();
+    held
+}
+
+/// The cases of the family, of which those that are open are what the manifest says.
+fn cases(store: &Store, context: &str) -> Vec<Case> {
+    let cases = store.registrar.quarantined().unwrap();
+    let open = cases.iter().filter(|case| case.until.is_none());
+    let mut open: Vec<_> = open.map(|case| (case.family.clone(), case.item)).collect();
+    open.sort();
+    assert_eq!(open, held(store), "{context}");
+    cases
+}
+
+fn ends(cases: &[Case]) -> Vec<&str> {
+    cases.iter().map(|case| case.until.as_ref().map_or("", |(_, how)| how)).collect()
+}
+
+fn table(store: &Store, family: &str) -> u64 {
+    store.db.tables(&store.family(family)).unwrap()[0].meta().number
+}
+
+/// Bars, fences and their ends, each way there is.
+fn told() {
+    let mut store = Store::new(DEFERRED, &SimFs::new(31)).unwrap();
+    for name in ["default", "kept"] {
+        for n in 0..9u8 {
+            store.put(name, &[n], b"value").unwrap();
+        }
+    }
+    store.db.flush().unwrap();
+    let (family, kept) = (store.family("default"), store.family("kept"));
+    let number = table(&store, "default");
+    assert_eq!(cases(&store, "nothing"), []);
+    store.db.free_tables(&family, &[number]).unwrap(); // it was never barred
+    store.db.bar_tables(&family, &[number]).unwrap();
+    store.db.bar_tables(&family, &[number]).unwrap();
+    assert_eq!(ends(&cases(&store, "barred")), [""]);
+    store.db.free_tables(&family, &[number]).unwrap();
+    store.db.bar_tables(&family, &[number]).unwrap();
+    store.db.add_fences(&family, vec![fence(b"x", b"y"), fence(b"x", b"y")]).unwrap();
+    assert_eq!(ends(&cases(&store, "fenced")), ["freed", "", "", ""]);
+    let fences: Vec<u64> = store.db.fences(&family).iter().map(|(number, _)| *number).collect();
+    store.db.replace_fences(&family, &fences[..1], vec![fence(b"z", b"z")]).unwrap();
+    store.db.bar_tables(&kept, &[table(&store, "kept")]).unwrap();
+    store.db.add_fences(&kept, vec![fence(b"", b"\xFF")]).unwrap();
+    let found = cases(&store, "lifted");
+    assert_eq!(ends(&found), ["freed", "", "lifted", "", "", "", ""]);
+    let said: Vec<_> = found[3].payload.fields().iter().filter(|field| !matches!(field, Field::Setting(_))).collect();
+    assert_eq!(
+        said,
+        [
+            &Field::SeqnoBound(9),
+            &Field::RangeStart(b"x".to_vec()),
+            &Field::RangeEnd(b"y".to_vec()),
+            &Field::Verdict("seal".to_owned()),
+            &Field::Method("fenced".to_owned())
+        ]
+    );
+    let held = store.db.hold_tables(&family, &[number]).unwrap().unwrap();
+    held.replace(nothing(vec![fence(&[0], &[9])])).unwrap();
+    store.registrar.drop_family("kept", None).unwrap();
+    let found = cases(&store, "replaced and dropped");
+    assert_eq!(ends(&found), ["freed", "replaced", "lifted", "", "", "", "dropped", "dropped"]);
+    store.db.settle().unwrap();
+    store.restart().unwrap();
+    assert_eq!(cases(&store, "opened again"), found);
+    store.sim.reboot(Crash::Process);
+    store.reopen().unwrap();
+    assert_eq!(cases(&store, "after a crash"), found);
+}
+
+/// What happened while nobody kept rows is made up, once.
+fn made_up() {
+    let mut store = Store::new(DEFERRED, &SimFs::new(32)).unwrap();
+    store.put("default", b"k", b"value").unwrap();
+    store.db.flush().unwrap();
+    store.db.add_fences(&store.family("default"), vec![fence(b"x", b"y")]).unwrap();
+    store.registrar.close().unwrap();
+    store.db.close().unwrap();
+    let beside = open_without_chronicle(&store.sim).unwrap();
+    let family = beside.family("default").unwrap();
+    let (fences, table) = (beside.fences(&family), beside.tables(&family).unwrap()[0].meta().number);
+    beside.lift_fences(&family, &[fences[0].0]).unwrap();
+    beside.bar_tables(&family, &[table]).unwrap();
+    beside.close().unwrap();
+    store.reopen().unwrap();
+    let found = cases(&store, "made up");
+    assert_eq!(ends(&found), ["", "gone"]);
+    store.restart().unwrap();
+    assert_eq!(cases(&store, "again"), found);
+}
+
+/// A bar does not wait for room for its row.
+fn no_room() {
+    let mut store = Store::new(DEFERRED, &SimFs::new(33)).unwrap();
+    store.put("default", b"k", b"value").unwrap();
+    store.db.flush().unwrap();
+    let (family, number) = (store.family("default"), table(&store, "default"));
+    store.sim.fail_at(store.sim.steps() + 1, Fault::Error(std::io::ErrorKind::StorageFull));
+    store.db.bar_tables(&family, &[number]).unwrap();
+    assert!(store.sim.clear_faults(), "nothing failed");
+    assert_eq!((store.db.barred_tables(&family), store.registrar.quarantined().unwrap()), (vec![number], Vec::new()));
+    store.restart().unwrap();
+    assert_eq!(ends(&cases(&store, "with room")), [""]);
+}
+
+/// After a crash at any step the rows are those of what the manifest says.
+fn crashes() {
+    let scenario = |store: &mut Store| -> Result<()> {
+        store.put("default", b"k", b"value")?;
+        store.put("kept", b"k", b"value")?;
+        store.db.flush()?;
+        let (family, kept) = (store.family("default"), store.family("kept"));
+        let number = store.db.tables(&family)?[0].meta().number;
+        store.db.bar_tables(&family, &[number])?;
+        store.db.add_fences(&kept, vec![fence(b"a", b"b")])?;
+        store.db.add_fences(&family, vec![fence(b"a", b"b")])?;
+        store.db.free_tables(&family, &[number])?;
+        let fences: Vec<u64> = store.db.fences(&family).iter().map(|(number, _)| *number).collect();
+        store.db.lift_fences(&family, &fences)?;
+        store.registrar.drop_family("kept", None)
+    };
+    let sim = SimFs::new(34);
+    let mut whole = Store::new(DEFERRED, &sim).unwrap();
+    let before = sim.steps();
+    scenario(&mut whole).unwrap();
+    let steps: Vec<u64> = sim.changing_steps().into_iter().filter(|step| *step > before).collect();
+    drop(whole);
+    for (at, step) in steps.into_iter().enumerate() {
+        let sim = SimFs::new(34);
+        sim.crash_at(step);
+        if let Ok(mut store) = Store::new(DEFERRED, &sim) {
+            let _ = scenario(&mut store);
+        }
+        let losses = [Crash::Process, Crash::Machine(Loss::DurableOnly), Crash::Machine(Loss::Random { seed: step })];
+        sim.reboot(losses[at % 3]);
+        let mut store = Store::new_or_old(DEFERRED, &sim).unwrap();
+        let found = cases(&store, &format!("stopped at step {step}"));
+        assert!(ends(&found).iter().all(|how| *how != "gone"), "step {step}: a row of what never was");
+        assert!(found.iter().all(|case| !case.payload.fields().contains(&Field::Method("found".to_owned()))));
+        store.restart().unwrap();
+        assert_eq!(cases(&store, &format!("stopped at step {step}, again")), found);
+    }
+}
+
+/// The clients of the events of a key.
+fn clients(store: &Store) -> Vec<String> {
+    let query = Query::of(Target::key("default", *b"k"));
+    store.find(&query, At::Latest).unwrap().into_iter().map(|event| event.key.client).collect()
+}
+
+fn watched(seed: u64) -> Store {
+    let mut store = Store::new(DEFERRED, &SimFs::new(seed)).unwrap();
+    store.register(Target::family("default"), Some(Operation::ROW_UPDATE), Values::New).unwrap();
+    store.put("default", b"k", b"first").unwrap();
+    store.db.flush().unwrap();
+    store.put("default", b"k", b"second").unwrap();
+    store
+}
+
+/// A row that cannot be read names nobody, stops nothing, and its number is not given to anybody else.
+fn an_unknown_session() {
+    let mut store = watched(35);
+    let number = table(&store, SESSIONS);
+    store.sim.reboot(Crash::Process);
+    let path = Path::new(DIR).join(format!("{number:06}.tbl"));
+    let mut bytes = store.sim.read_all(&path).unwrap();
+    let end = bytes.len().min(200);
+    bytes[..end].iter_mut().for_each(|byte| *byte ^= 0x5A);
+    store.sim.write_all(&path, &bytes).unwrap();
+    store.reopen().unwrap();
+    // The row of the first event names her; whose the other one is cannot be known.
+    assert_eq!(clients(&store), ["alice", "unknown session 1"]);
+    let write = |store: &mut Store, client| {
+        let (key, value) = (b"k".to_vec(), Some(b"third".to_vec()));
+        store.write(&[Write { family: "default", key, value, verb: Verb::Update }], client).unwrap();
+    };
+    write(&mut store, 2);
+    write(&mut store, 1);
+    let expected = ["alice", "unknown session 1", "bob", "alice"];
+    assert_eq!(clients(&store), expected);
+    store.db.flush().unwrap();
+    assert_eq!(clients(&store), expected);
+    store.restart().unwrap();
+    assert_eq!(clients(&store), expected);
+}
+
+/// A row that is lost for good, as somebody said it might be, before anybody else got a number.
+fn a_session_given_up() {
+    let mut store = watched(37);
+    let (sessions, number) = (store.family(SESSIONS), table(&store, SESSIONS));
+    let held = store.db.hold_tables(&sessions, &[number]).unwrap().unwrap();
+    held.replace(nothing(Vec::new())).unwrap();
+    store.restart().unwrap();
+    store.put("default", b"k", b"third").unwrap();
+    assert!(store.session(1).unwrap().unwrap().id() > 1);
+    assert_eq!(clients(&store), ["alice", "unknown session 1", "alice"]);
+}
+
+/// A row that a fence hides, and that is gone when the fence is lifted.
+fn a_session_behind_a_fence() {
+    let mut store = watched(36);
+    let (sessions, number) = (store.family(SESSIONS), table(&store, SESSIONS));
+    let held = store.db.hold_tables(&sessions, &[number]).unwrap().unwrap();
+    held.replace(nothing(vec![fence(&[4], &[5])])).unwrap();
+    store.sim.reboot(Crash::Process);
+    store.reopen().unwrap();
+    assert_eq!(clients(&store), ["alice", "unknown session 1"]);
+    let fences: Vec<u64> = store.db.fences(&store.family(SESSIONS)).iter().map(|(number, _)| *number).collect();
+    store.db.lift_fences(&store.family(SESSIONS), &fences).unwrap();
+    store.restart().unwrap();
+    store.put("default", b"k", b"third").unwrap();
+    store.db.flush().unwrap();
+    assert_eq!(clients(&store), ["alice", "unknown session 1", "alice"]);
+    assert!(store.session(1).unwrap().unwrap().id() > 1);
+}

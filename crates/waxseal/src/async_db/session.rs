@@ -1,0 +1,139 @@
+//! Sessions, for async code.
+
+use std::fmt;
+use std::sync::Arc;
+
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::CfOptions;
+use waxseal_registry::{Event, Options as RegisterOptions, Page, Paging, Query};
+
+use super::Shared;
+use super::batch::AsyncBatch;
+use super::family::{self, AsyncColumnFamily};
+use crate::registry::{ToOperation, ToTarget};
+use crate::session::Session;
+
+/// A store, and who uses it, for async code: see [`Session`]. What is not here is reached by [`run`](AsyncSession::run).
+///
+/// ```
+/// # async fn example() -> waxseal::Result<()> {
+/// let db = waxseal::AsyncDb::memory().await?;
+/// db.column_family("users").await?;
+/// let alice = db.session("alice").await?;
+/// alice.register("users", "*").await?;
+/// alice.column_family("users").await?.put("john", "33").await?;
+/// let latest = alice.query_latest("users.john", "*").await?.unwrap();
+/// assert_eq!(latest.key.client, "alice");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct AsyncSession {
+    session: Session,
+    shared: Arc<Shared>,
+}
+
+impl AsyncSession {
+    pub(super) fn new(session: Session, shared: &Arc<Shared>) -> AsyncSession {
+        AsyncSession { session, shared: shared.clone() }
+    }
+
+    /// The synchronous face of the same session. Its calls may block.
+    pub fn blocking(&self) -> &Session {
+        &self.session
+    }
+
+    /// The name; `-` for nobody in particular.
+    pub fn name(&self) -> &str {
+        self.session.name()
+    }
+
+    /// Does anything with the synchronous face, on a thread of the store's own.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Session) -> Result<T> + Send + 'static) -> Result<T> {
+        let session = self.session.clone();
+        self.shared.work(move |_| work(&session)).await
+    }
+
+    /// Says that the session has ended: see [`Session::close`].
+    pub async fn close(self) -> Result<()> {
+        self.run(|session| session.clone().close()).await
+    }
+
+    /// A column family, as a handle that writes in this name: see [`Session::column_family`].
+    pub async fn column_family(&self, name: &str) -> Result<AsyncColumnFamily> {
+        family::open(&self.shared, name, &self.session.who).await
+    }
+
+    /// Makes a column family with options of its own: see [`Session::create_column_family`].
+    pub async fn create_column_family(&self, name: &str, options: CfOptions) -> Result<AsyncColumnFamily> {
+        let name = name.to_owned();
+        let cf = self.run(move |session| session.create_column_family(&name, options)).await?;
+        Ok(AsyncColumnFamily::new(cf, &self.shared))
+    }
+
+    /// Drops a column family, in this name: see [`Session::drop_column_family`].
+    pub async fn drop_column_family(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.run(move |session| session.drop_column_family(&name)).await
+    }
+
+    /// An empty batch that commits in this name.
+    pub fn batch(&self) -> AsyncBatch {
+        AsyncBatch::new(self.session.batch(), &self.shared)
+    }
+
+    /// From now on an operation on a target is logged: see [`Session::register`].
+    pub async fn register(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
+        let registrar = self.session.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        self.run(move |session| session.register(target, operation)).await
+    }
+
+    /// `register`, with options of your own: see [`Session::register_with`].
+    pub async fn register_with(
+        &self,
+        target: impl ToTarget,
+        operation: impl ToOperation,
+        options: RegisterOptions,
+    ) -> Result<bool> {
+        let registrar = self.session.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        self.run(move |session| session.register_with(target, operation, options)).await
+    }
+
+    /// The pair is not logged any more: see [`Session::unregister`].
+    pub async fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
+        let registrar = self.session.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        self.run(move |session| session.unregister(target, operation)).await
+    }
+
+    /// All events of a target itself: see [`Session::query_all`].
+    pub async fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
+        let registrar = self.session.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let session = self.session.clone();
+        self.shared.look(move || session.query_all(target, operation)).await
+    }
+
+    /// The latest event of a target itself: see [`Session::query_latest`].
+    pub async fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
+        let registrar = self.session.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let session = self.session.clone();
+        self.shared.look(move || session.query_latest(target, operation)).await
+    }
+
+    /// The events that a query asks for, a page at a time: see [`Session::log_query`].
+    pub async fn log_query(&self, query: Query, paging: Paging) -> Result<Page> {
+        let session = self.session.clone();
+        self.shared.look(move || session.log_query(&query, &paging)).await
+    }
+}
+
+impl fmt::Debug for AsyncSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AsyncSession({:?})", self.name())
+    }
+}

@@ -1,0 +1,112 @@
+//! Snapshots, for async code.
+
+use std::fmt;
+use std::sync::Arc;
+
+use waxseal_lsm::error::Result;
+use waxseal_lsm::record::Seqno;
+use waxseal_meta::reading::Meta;
+
+use super::Shared;
+use super::family::AsyncColumnFamily;
+use super::rows::RangeStream;
+use crate::care::Digest;
+use crate::range::KeyRange;
+use crate::sealed::Sealed;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+
+/// The store as it was at one moment, for async code: see [`Snapshot`]. Clones share it.
+///
+/// ```
+/// # async fn example() -> waxseal::Result<()> {
+/// # let db = waxseal::AsyncDb::memory().await?;
+/// let cf = db.column_family("default").await?;
+/// cf.put("key", "before").await?;
+/// let snapshot = db.snapshot();
+/// cf.put("key", "after").await?;
+/// assert_eq!(snapshot.get(&cf, "key").await?.unwrap(), "before");
+/// assert_eq!(cf.get("key").await?.unwrap(), "after");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct AsyncSnapshot {
+    snapshot: Snapshot,
+    shared: Arc<Shared>,
+}
+
+impl AsyncSnapshot {
+    pub(super) fn new(snapshot: Snapshot, shared: &Arc<Shared>) -> AsyncSnapshot {
+        AsyncSnapshot { snapshot, shared: shared.clone() }
+    }
+
+    /// The synchronous face of the same snapshot. Its calls may block.
+    pub fn blocking(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Its place in the order of commits: commits up to this number are seen.
+    pub fn seqno(&self) -> Result<Seqno> {
+        self.snapshot.seqno()
+    }
+
+    /// The value that a key had, copied.
+    pub async fn get(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let take = |record: &waxseal_lsm::record::Record<'_>| Slice::from(record.value);
+        self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), take).await
+    }
+
+    /// The value that a key had, copied, with its seal.
+    pub async fn get_sealed(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
+        self.shared.read_sealed(cf.blocking(), Some(&self.snapshot), key.as_ref()).await
+    }
+
+    /// True if the key was there.
+    pub async fn contains(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), |_| ()).await?.is_some())
+    }
+
+    /// What a provider kept beside the value that a key had.
+    pub async fn get_meta(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        let (snapshot, cf, key) = (self.snapshot.clone(), cf.blocking().clone(), key.as_ref().to_vec());
+        self.shared.look(move || snapshot.get_meta(&cf, key, provider)).await
+    }
+
+    /// The values that many keys had, in their order.
+    pub async fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        cf: &AsyncColumnFamily,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Slice>>> {
+        self.shared.read_many(cf.blocking(), Some(&self.snapshot), keys).await
+    }
+
+    /// The records that had keys in a range.
+    pub fn range(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> RangeStream {
+        RangeStream::new(self.snapshot.range(cf.blocking(), range), &self.shared)
+    }
+
+    /// The records whose keys began with `prefix`.
+    pub fn prefix(&self, cf: &AsyncColumnFamily, prefix: impl AsRef<[u8]>) -> RangeStream {
+        RangeStream::new(self.snapshot.prefix(cf.blocking(), prefix), &self.shared)
+    }
+
+    /// All records of a family, as they were.
+    pub fn iter(&self, cf: &AsyncColumnFamily) -> RangeStream {
+        self.range(cf, ..)
+    }
+
+    /// The digest of a range as it was.
+    pub async fn digest(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> Result<Digest> {
+        let (snapshot, cf, range) = (self.snapshot.clone(), cf.blocking().clone(), range.into_bounds());
+        self.shared.work(move |_| snapshot.digest(&cf, range)).await
+    }
+}
+
+impl fmt::Debug for AsyncSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AsyncSnapshot").field(&self.seqno()).finish()
+    }
+}

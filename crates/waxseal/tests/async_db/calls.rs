@@ -1,0 +1,197 @@
+//! Each call answers as its synchronous twin does, from memory and from files, on both kinds of runtime.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use waxseal::registry::Operation;
+use waxseal::{
+    AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, Db, Durability, ErrorKind, KeyStream, RangeStream, Result,
+    Seal, Slice, WriteOptions,
+};
+
+use crate::support::*;
+
+#[test]
+fn handles_go_anywhere() {
+    fn anywhere<T: Clone + Send + Sync + 'static>() {}
+    anywhere::<AsyncDb>();
+    anywhere::<AsyncColumnFamily>();
+    anywhere::<AsyncSnapshot>();
+    anywhere::<AsyncSession>();
+    fn moves<T: Send + Unpin + 'static>() {}
+    moves::<RangeStream>();
+    moves::<KeyStream>();
+}
+
+#[test]
+fn every_call_answers_as_the_synchronous_one() {
+    on_each(|path| async move {
+        let db = AsyncDb::open(&path).await.unwrap();
+        let cf = db.column_family("users").await.unwrap();
+        cf.put("a", "1").await.unwrap();
+        cf.put_with("b", "2", synced()).await.unwrap();
+        cf.put_sealed("c", "3", Seal::of("c", "3")).await.unwrap();
+        let refused = cf.put_sealed("c", "4", Seal::of("c", "3")).await.unwrap_err();
+        assert_eq!(refused.kind(), &ErrorKind::Invalid);
+        assert_eq!(cf.get("a").await.unwrap().unwrap(), "1");
+        assert_eq!(cf.get("none").await.unwrap(), None);
+        assert_eq!(cf.get_sealed("b").await.unwrap().unwrap().seal, Seal::of("b", "2"));
+        assert!(cf.contains("c").await.unwrap() && !cf.contains("d").await.unwrap());
+        cf.delete("c").await.unwrap();
+        assert!(!cf.contains("c").await.unwrap());
+        let labelled = WriteOptions::new().label("from", "test");
+        cf.put_with("d", "4", labelled).await.unwrap();
+        assert!(cf.get_meta("d", waxseal::meta::LABELS).await.unwrap().is_some());
+        let values = cf.multi_get(["a", "none", "b"]).await.unwrap();
+        assert_eq!(values, [Some(Slice::from(&b"1"[..])), None, Some(Slice::from(&b"2"[..]))]);
+
+        let snapshot = db.snapshot();
+        let mut batch = db.batch();
+        let other = db.column_family("other").await.unwrap();
+        batch.put(&cf, "a", "5").delete(&cf, "b").insert(&other, "x", "6");
+        assert_eq!((batch.len(), batch.is_empty()), (3, false));
+        batch.commit(Durability::Sync).await.unwrap();
+        assert!(batch.is_empty());
+        assert_eq!(snapshot.get(&cf, "a").await.unwrap().unwrap(), "1");
+        assert!(snapshot.contains(&cf, "b").await.unwrap());
+        assert_eq!(snapshot.multi_get(&cf, ["a", "x"]).await.unwrap()[0].as_deref(), Some(&b"1"[..]));
+        assert_eq!(snapshot.get_sealed(&cf, "b").await.unwrap().unwrap().value, "2");
+        assert_eq!(cf.get("a").await.unwrap().unwrap(), "5");
+        assert_eq!(db.durable_snapshot().get(&other, "x").await.unwrap().unwrap(), "6");
+        let unlike = snapshot.digest(&cf, ..).await.unwrap();
+        assert_ne!(unlike, db.digest(&cf, ..).await.unwrap());
+
+        let mut batch = db.batch();
+        batch.put(&cf, vec![0; 70_000], "a key too long").put(&cf, "a", "7");
+        assert_eq!(batch.commit(Durability::Os).await.unwrap_err().kind(), &ErrorKind::Invalid);
+        batch.clear();
+        batch.commit(Durability::Sync).await.unwrap();
+        assert_eq!(cf.get("a").await.unwrap().unwrap(), "5");
+
+        let alice = db.session("alice").await.unwrap();
+        assert!(alice.register("users", "*").await.unwrap());
+        alice.column_family("users").await.unwrap().put("a", "8").await.unwrap(); // watched: through a lane
+        let events = alice.query_all("users.a", "*").await.unwrap();
+        assert_eq!(events.len(), 1);
+        assert_eq!(alice.query_latest("users.a", Operation::ROW_UPDATE).await.unwrap().unwrap().key.client, "alice");
+        assert!(alice.unregister("users", "*").await.unwrap());
+        alice.close().await.unwrap();
+
+        db.sync().await.unwrap();
+        db.flush().await.unwrap();
+        db.settle().await.unwrap();
+        cf.compact().await.unwrap();
+        assert!(cf.approximate_size(..).await.unwrap() > 0);
+        assert!(db.verify().await.unwrap().is_clean());
+        assert!(db.repair().await.unwrap().is_clean());
+        db.checkpoint(path.with_file_name("copy")).await.unwrap();
+        let copy = AsyncDb::open_read_only(path.with_file_name("copy")).await.unwrap();
+        copy.refresh().await.unwrap();
+        let copied = copy.column_family("users").await.unwrap();
+        assert_eq!(copied.get("a").await.unwrap().unwrap(), "8");
+        assert_eq!(copied.put("a", "9").await.unwrap_err().kind(), &ErrorKind::ReadOnly);
+        assert_eq!(copy.sync().await.unwrap_err().kind(), &ErrorKind::ReadOnly);
+
+        assert_eq!(db.column_families().len(), 3);
+        db.drop_column_family("other").await.unwrap();
+        assert_eq!(other.get("x").await.unwrap_err().kind(), &ErrorKind::Invalid);
+        assert_eq!(other.put("x", "1").await.unwrap_err().kind(), &ErrorKind::Invalid);
+        assert_eq!(db.run(|db| Ok(db.column_families().len())).await.unwrap(), 2);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn values_that_are_not_in_memory_are_read_in_a_lane() {
+    on_each(|path| async move {
+        let open = || Db::builder(&path).cache_bytes(64 << 10).memtable_bytes(64 << 10).open_async();
+        let db = open().await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        for n in 0..3000 {
+            cf.put(key(n), [n as u8; 100]).await.unwrap();
+        }
+        db.settle().await.unwrap();
+        db.close().await.unwrap();
+        let db = open().await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        let loads = db.metrics().cache.loads;
+        let snapshot = db.snapshot();
+        for n in (0..3000).rev().step_by(7) {
+            assert_eq!(cf.get(key(n)).await.unwrap().unwrap(), [n as u8; 100]);
+            assert_eq!(cf.get(format!("{} not", key(n))).await.unwrap(), None);
+            assert_eq!(snapshot.get_sealed(&cf, key(n)).await.unwrap().unwrap().value, [n as u8; 100]);
+        }
+        let many = cf.multi_get((0..3000).map(key)).await.unwrap();
+        assert!(many.iter().enumerate().all(|(n, value)| value.as_ref().unwrap() == &[n as u8; 100]));
+        assert!(db.metrics().cache.loads > loads);
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn damage_is_told_as_by_the_synchronous_face() {
+    on_each(|path| async move {
+        let db = Db::builder(&path).open_async().await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        for n in 0..2000 {
+            cf.put(key(n), [n as u8; 50]).await.unwrap();
+        }
+        db.settle().await.unwrap();
+        db.close().await.unwrap();
+        let table = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+        let table = table.filter(|file| file.extension().is_some_and(|end| end == "tbl")).max().unwrap();
+        let mut bytes = std::fs::read(&table).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 64].fill(0xa5);
+        std::fs::write(&table, bytes).unwrap();
+
+        let db = AsyncDb::open(&path).await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        let rows: Vec<_> = cf.blocking().iter().map(|row| row.map_err(|error| error.kind().clone())).collect();
+        let mut stream = cf.iter();
+        for row in &rows {
+            assert_eq!(&stream.next().await.unwrap().map_err(|error| error.kind().clone()), row);
+        }
+        assert!(stream.next().await.is_none());
+        let mut corrupt = 0;
+        for n in 0..2000 {
+            let (one, other) = (cf.get(key(n)).await, cf.blocking().get(key(n)));
+            corrupt += usize::from(one.is_err());
+            assert_eq!(one.map_err(|error| error.kind().clone()), other.map_err(|error| error.kind().clone()));
+        }
+        assert!(corrupt > 0 && rows.iter().any(|row| row.is_err()));
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_panic_in_the_callers_work_is_the_callers() {
+    on_each(|path| async move {
+        let db = AsyncDb::open(&path).await.unwrap();
+        let run = db.clone();
+        let task = tokio::spawn(async move { run.run(|_| -> Result<()> { panic!("expected by the test") }).await });
+        assert!(task.await.unwrap_err().is_panic());
+        db.column_family("default").await.unwrap().put("key", "value").await.unwrap();
+        db.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_only_reads_what_is_in_memory_lets_others_run() {
+    let home = tempfile::tempdir().unwrap();
+    current_thread().block_on(async {
+        let db = AsyncDb::open(home.path().join("store")).await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        cf.put("key", "value").await.unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let other = done.clone();
+        tokio::spawn(async move { other.store(1, Ordering::SeqCst) });
+        let mut reads = 0u64;
+        while done.load(Ordering::SeqCst) == 0 {
+            cf.get("key").await.unwrap();
+            reads += 1;
+            assert!(reads < 10_000_000, "a task that reads never yields");
+        }
+        db.close().await.unwrap();
+    });
+}

@@ -1,0 +1,36 @@
+//! What Python passes in: bytes, or something that has a buffer of them.
+//!
+//! `bytes` are lent as they are, since nobody can change them. Anything else is copied first: other threads may write to it, or make
+//! it shorter, while the interpreter's lock is released.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView, PyString};
+
+/// The bytes of an argument called `what`.
+#[inline]
+pub(crate) fn bytes_of<'a>(argument: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, [u8]>> {
+    match argument.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Cow::Borrowed(bytes.as_bytes())),
+        Err(_) => copied(argument, what),
+    }
+}
+
+#[cold]
+fn copied(argument: &Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'static, [u8]>> {
+    if argument.is_instance_of::<PyString>() {
+        let message = format!("a {what} is bytes, and this is str: say which encoding, as in {what}.encode(\"utf-8\")");
+        return Err(PyTypeError::new_err(message));
+    }
+    let view = PyMemoryView::from(argument).map_err(|_| refused(argument, what))?;
+    let bytes = view.call_method0("tobytes")?;
+    Ok(Cow::Owned(bytes.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+#[cold]
+fn refused(argument: &Bound<'_, PyAny>, what: &str) -> PyErr {
+    let kind = argument.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("a {what} is bytes or has a buffer of them, and {kind} has none"))
+}

@@ -1,0 +1,491 @@
+//! Iterators: a place between two rows, moved in both directions.
+//!
+//! In: bounds, and which parts of a row are wanted. Out: rows, as Python objects. Rows come from the library in packed batches, the *window*,
+//! which the library lends until the iterator is moved again; `at` says between which two of them the iterator stands. Only at the edge of the
+//! window the library is called, with the interpreter's lock released. What must hold:
+//!
+//! - The window is looked at and replaced under the lock of the state alone.
+//! - The `Place` leads back to where the iterator stands whenever the window is empty.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::arguments::bytes_of;
+use crate::c::{self, Handle};
+use crate::reader::Reader;
+use crate::shared::{Shared, bytes_at};
+
+/// Rows of the first window, so that short scans read little; each further one may have as many again, up to the most.
+const FIRST_ROWS: usize = 16;
+const MOST_ROWS: usize = 4096;
+/// Bytes after which a window ends.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// Which way a step goes, in the order of keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    On,
+    Back,
+}
+
+impl Way {
+    fn turned(self, turn: bool) -> Way {
+        match (self, turn) {
+            (way, false) => way,
+            (Way::On, true) => Way::Back,
+            (Way::Back, true) => Way::On,
+        }
+    }
+}
+
+/// Where the iterator stands when no window says it.
+enum Place {
+    /// Where the library's iterator stands: the next step in either direction is its own.
+    Itself,
+    Start,
+    End,
+    /// Before the first row whose key is not less.
+    Before(Vec<u8>),
+    /// Behind the row of this key, which is there.
+    Behind(Vec<u8>),
+}
+
+/// Rows that are at hand, in the order in which they were stepped over.
+struct Window {
+    rows: c::Rows,
+    way: Way,
+    /// Rows before the iterator's place.
+    at: usize,
+    /// A row that came alone, and where its parts begin; the rows have no offsets then.
+    own: Vec<u8>,
+    offsets: [usize; 3],
+}
+
+// SAFETY: the pointers lead into the library's iterator, which any thread may read, and which is moved and ended under the state's lock.
+unsafe impl Send for Window {}
+
+impl Window {
+    fn empty() -> Window {
+        Window { rows: c::Rows::EMPTY, way: Way::On, at: 0, own: Vec::new(), offsets: [0; 3] }
+    }
+
+    /// Key and value of a row.
+    #[inline]
+    fn row(&self, index: usize) -> (&[u8], &[u8]) {
+        debug_assert!(index < self.rows.count, "a row outside the window");
+        let offsets = if self.rows.offsets.is_null() { self.offsets.as_ptr() } else { self.rows.offsets };
+        // SAFETY: there are 2 * count + 1 ascending offsets into the data, and index is less than count.
+        unsafe {
+            let begin = *offsets.add(2 * index);
+            let middle = *offsets.add(2 * index + 1);
+            let end = *offsets.add(2 * index + 2);
+            let slice = |from: usize, to: usize| c::Slice { data: self.rows.data.add(from), len: to - from };
+            (bytes_at(slice(begin, middle)), bytes_at(slice(middle, end)))
+        }
+    }
+
+    /// The rows that the library lends, stepped over in `way`; the iterator stands before the first of them.
+    fn lend(&mut self, rows: c::Rows, way: Way) {
+        (self.rows, self.way, self.at) = (rows, way, 0);
+    }
+
+    /// A single row that the library lends, copied.
+    fn copy(&mut self, row: c::Row, way: Way) {
+        // SAFETY: lent until the next move.
+        let (key, value) = unsafe { (bytes_at(row.key), bytes_at(row.value)) };
+        self.own.clear();
+        self.own.extend_from_slice(key);
+        self.own.extend_from_slice(value);
+        self.offsets = [0, key.len(), key.len() + value.len()];
+        self.lend(c::Rows { data: self.own.as_ptr(), offsets: std::ptr::null(), count: 1 }, way);
+    }
+}
+
+/// What moves.
+struct State {
+    iter: Handle,
+    window: Window,
+    place: Place,
+    portion: usize,
+    closed: bool,
+}
+
+/// How a call of the library ended: there are rows, there are none, or it failed.
+type Moved = Result<bool, (i32, Handle)>;
+
+impl State {
+    /// Takes one step within the window. The row that was stepped over, if there is one.
+    #[inline]
+    fn step(&mut self, way: Way) -> Option<usize> {
+        let window = &mut self.window;
+        if way == window.way {
+            if window.at == window.rows.count {
+                return None;
+            }
+            window.at += 1;
+            return Some(window.at - 1);
+        }
+        window.at = window.at.checked_sub(1)?;
+        Some(window.at)
+    }
+
+    /// Steps over all rows of the window, and says how many there were.
+    fn leap(&mut self, way: Way) -> usize {
+        let window = &mut self.window;
+        let left = if way == window.way { window.rows.count - window.at } else { window.at };
+        window.at = if way == window.way { window.rows.count } else { 0 };
+        left
+    }
+
+    /// True if the next step in this direction leads out of the window.
+    fn is_at_edge(&self, way: Way) -> bool {
+        self.window.at == if way == self.window.way { self.window.rows.count } else { 0 }
+    }
+
+    /// Fetches rows that lie in this direction. The window was left at its edge.
+    fn fetch(&mut self, way: Way) -> Moved {
+        let place = self.place_at_edge(way);
+        let moved = match place {
+            Place::Itself => self.pack(way),
+            Place::Start if way == Way::On => self.single(way, c::waxseal_iter_first),
+            Place::End if way == Way::Back => self.single(way, c::waxseal_iter_last),
+            Place::Start | Place::End => {
+                self.place = place;
+                return Ok(false);
+            }
+            Place::Before(key) => self.go_from_before(&key, way),
+            Place::Behind(key) => self.go_from_behind(&key, way),
+        };
+        match moved {
+            Ok(true) => self.place = Place::Itself,
+            Ok(false) => {
+                self.window = Window::empty();
+                self.place = if way == Way::On { Place::End } else { Place::Start };
+            }
+            // The next step leads on behind what is damaged, in whichever direction.
+            Err(_) => {
+                self.window = Window::empty();
+                self.place = Place::Itself;
+            }
+        }
+        moved
+    }
+
+    /// The place of an iterator that stands at the edge of its window, and wants to go on over it.
+    fn place_at_edge(&mut self, way: Way) -> Place {
+        let window = &self.window;
+        if window.rows.count == 0 || way == window.way {
+            return std::mem::replace(&mut self.place, Place::Itself);
+        }
+        let key = window.row(0).0.to_vec();
+        if way == Way::Back { Place::Before(key) } else { Place::Behind(key) }
+    }
+
+    /// A window of rows that follow where the library's iterator stands.
+    fn pack(&mut self, way: Way) -> Moved {
+        let rows_wanted = self.portion;
+        self.portion = (self.portion * 4).min(MOST_ROWS);
+        let mut rows = c::Rows::EMPTY;
+        let call = if way == Way::On { c::waxseal_iter_next_rows } else { c::waxseal_iter_prev_rows };
+        let mut error = 0;
+        // SAFETY: rows and error may be written.
+        let status = unsafe { call(self.iter, rows_wanted, WINDOW_BYTES, &raw mut rows, &raw mut error) };
+        let there = answered(status, error)?;
+        if there {
+            self.window.lend(rows, way);
+        }
+        Ok(there)
+    }
+
+    /// Moves the library's iterator, and makes a window of the row that it comes to.
+    fn single(&mut self, way: Way, call: unsafe extern "C" fn(Handle, *mut c::Row, c::HandlePlace) -> i32) -> Moved {
+        let (mut row, mut error) = (c::Row::EMPTY, 0);
+        // SAFETY: row and error may be written.
+        let status = unsafe { call(self.iter, &raw mut row, &raw mut error) };
+        let there = answered(status, error)?;
+        if there {
+            self.window.copy(row, way);
+        }
+        Ok(there)
+    }
+
+    fn seek(&mut self, key: &[u8], row: &mut c::Row) -> Moved {
+        let mut error = 0;
+        // SAFETY: the key is readable, row and error may be written.
+        let status = unsafe { c::waxseal_iter_seek(self.iter, key.as_ptr(), key.len(), row, &raw mut error) };
+        answered(status, error)
+    }
+
+    fn go_from_before(&mut self, key: &[u8], way: Way) -> Moved {
+        let mut row = c::Row::EMPTY;
+        match (self.seek(key, &mut row)?, way) {
+            (true, Way::On) => {
+                self.window.copy(row, way);
+                Ok(true)
+            }
+            (false, Way::On) => Ok(false),
+            (true, Way::Back) => self.single(way, c::waxseal_iter_prev),
+            (false, Way::Back) => self.single(way, c::waxseal_iter_last),
+        }
+    }
+
+    fn go_from_behind(&mut self, key: &[u8], way: Way) -> Moved {
+        let mut row = c::Row::EMPTY;
+        match (self.seek(key, &mut row)?, way) {
+            (true, Way::Back) => {
+                self.window.copy(row, way);
+                Ok(true)
+            }
+            (true, Way::On) => self.single(way, c::waxseal_iter_next),
+            (false, _) => Ok(false),
+        }
+    }
+
+    /// Forgets the window: the iterator stands at this place.
+    fn stand(&mut self, place: Place) {
+        self.window = Window::empty();
+        self.place = place;
+        self.portion = FIRST_ROWS;
+    }
+}
+
+fn answered(status: i32, error: Handle) -> Moved {
+    if status < 0 { Err((status, error)) } else { Ok(status == c::WAXSEAL_OK) }
+}
+
+/// Goes over the rows of a reader: `Rows(reader, start, stop, include_start, include_stop, reverse, include_key, include_value, skip, prefix)`.
+/// It stands between two rows: `next` gives the one behind, `prev` the one before; with `reverse` they change their roles. `skip` bytes are cut off
+/// the keys.
+#[pyclass(frozen, subclass, module = "waxseal._native")]
+pub(crate) struct Rows {
+    shared: Arc<Shared>,
+    /// What the rows are of; it keeps the store open.
+    _reader: Py<Reader>,
+    state: Mutex<State>,
+    reverse: bool,
+    include_key: bool,
+    include_value: bool,
+    skip: usize,
+}
+
+#[pymethods]
+impl Rows {
+    #[new]
+    #[pyo3(signature = (reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true, include_value=true, skip=0, prefix=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are plyvel's keywords, in its order")]
+    fn new(
+        reader: &Bound<'_, Reader>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        include_start: bool,
+        include_stop: bool,
+        reverse: bool,
+        include_key: bool,
+        include_value: bool,
+        skip: usize,
+        prefix: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rows> {
+        let start = start.map(|key| bytes_of(key, "start")).transpose()?;
+        let stop = stop.map(|key| bytes_of(key, "stop")).transpose()?;
+        let prefix = prefix.map(|key| bytes_of(key, "prefix")).transpose()?;
+        if prefix.is_some() && (start.is_some() || stop.is_some()) {
+            return Err(PyTypeError::new_err("'prefix' cannot be used together with 'start' or 'stop'"));
+        }
+        let (py, kept) = (reader.py(), reader.clone().unbind());
+        let reader = reader.get();
+        reader.shared.check(py)?;
+        let (family, snapshot) = (reader.family, reader.snapshot);
+        let (start, stop, prefix) = (start.as_deref(), stop.as_deref(), prefix.as_deref());
+        let (status, iter, error) = py.detach(|| {
+            let range = c::Range { lower: bound(start, include_start), upper: bound(stop, include_stop) };
+            let (mut iter, mut error) = (0, 0);
+            let (place, fault) = (&raw mut iter, &raw mut error);
+            // SAFETY: prefix, range and its keys are readable; handle and error may be written.
+            let mut status = unsafe {
+                match prefix {
+                    Some(key) => c::waxseal_iter_create_prefix(family, snapshot, key.as_ptr(), key.len(), place, fault),
+                    None => c::waxseal_iter_create(family, snapshot, &raw const range, place, fault),
+                }
+            };
+            if status == c::WAXSEAL_OK && !include_value {
+                status = c::waxseal_iter_set_keys_only(iter, true);
+            }
+            (status, iter, error)
+        });
+        if status < 0 {
+            c::waxseal_iter_destroy(iter);
+            return Err(reader.shared.failure(py, status, error));
+        }
+        let place = if reverse { Place::End } else { Place::Start };
+        let state = State { iter, window: Window::empty(), place, portion: FIRST_ROWS, closed: false };
+        let shared = Arc::clone(&reader.shared);
+        Ok(Rows { shared, _reader: kept, state: Mutex::new(state), reverse, include_key, include_value, skip })
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.moved(py, Way::On.turned(self.reverse))
+    }
+
+    /// The row before. Raises StopIteration if there is none.
+    fn prev<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.moved(py, Way::Back.turned(self.reverse))?.ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    /// Moves before the first row whose key is not less than `target`, within the bounds.
+    fn seek(&self, target: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = bytes_of(target, "key")?.into_owned();
+        self.open(target.py())?.stand(Place::Before(key));
+        Ok(())
+    }
+
+    /// Moves before the first row.
+    fn seek_to_start(&self, py: Python<'_>) -> PyResult<()> {
+        self.open(py)?.stand(Place::Start);
+        Ok(())
+    }
+
+    /// Moves behind the last row.
+    fn seek_to_stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.open(py)?.stand(Place::End);
+        Ok(())
+    }
+
+    /// Ends the iterator, and lets go of its view. Ending twice is nothing.
+    fn close(&self, py: Python<'_>) {
+        let mut state = self.locked(py);
+        if !state.closed {
+            state.closed = true;
+            state.window = Window::empty();
+            if self.shared.is_here() {
+                c::waxseal_iter_destroy(state.iter);
+            }
+        }
+    }
+
+    /// Raises if the iterator or its store was closed.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.open(py).map(drop)
+    }
+
+    /// Steps over all rows that follow, and says how many there were.
+    fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let way = Way::On.turned(self.reverse);
+        let mut count = 0;
+        loop {
+            let mut state = self.open(py)?;
+            count += state.leap(way);
+            drop(state);
+            if !self.fetched(py, way)? {
+                return Ok(count);
+            }
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type=None, exc_value=None, traceback=None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc_value, traceback);
+        self.close(py);
+    }
+}
+
+impl Rows {
+    /// Takes one step. The row that was stepped over, if there is one.
+    #[inline]
+    fn moved<'py>(&self, py: Python<'py>, way: Way) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            let mut state = self.open(py)?;
+            if let Some(row) = state.step(way) {
+                let (key, value) = state.window.row(row);
+                let key = self.include_key.then(|| PyBytes::new(py, key.get(self.skip..).unwrap_or_default()));
+                let value = self.include_value.then(|| PyBytes::new(py, value));
+                // A tuple may start the collection of garbage, and with it any code: nothing is locked then.
+                drop(state);
+                return Ok(Some(match (key, value) {
+                    (Some(key), Some(value)) => PyTuple::new(py, [key, value])?.into_any(),
+                    (Some(one), None) | (None, Some(one)) => one.into_any(),
+                    (None, None) => py.None().into_bound(py),
+                }));
+            }
+            drop(state);
+            if !self.fetched(py, way)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Fetches rows with the interpreter's lock released. False if there are none in this direction.
+    #[cold]
+    fn fetched(&self, py: Python<'_>, way: Way) -> PyResult<bool> {
+        let moved = py.detach(|| {
+            let mut state = self.lock();
+            // Threads may share an iterator: another one may have been quicker.
+            if state.closed || !state.is_at_edge(way) { Ok(true) } else { state.fetch(way) }
+        });
+        moved.map_err(|(status, error)| self.shared.failure(py, status, error))
+    }
+
+    /// The state of an iterator that can be moved.
+    #[inline]
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+        self.shared.check(py)?;
+        let state = self.locked(py);
+        if state.closed {
+            drop(state);
+            return Err(self.shared.error(py, c::WAXSEAL_CLOSED, "the iterator was closed"));
+        }
+        Ok(state)
+    }
+
+    /// The state, also of an iterator that was closed. Another thread that has it may wait for the interpreter's lock.
+    #[inline]
+    fn locked(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return state,
+                Err(TryLockError::Poisoned(state)) => return state.into_inner(),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.lock())),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !state.closed && self.shared.is_here() {
+            c::waxseal_iter_destroy(state.iter);
+        }
+    }
+}
+
+/// One end of a range.
+fn bound(key: Option<&[u8]>, included: bool) -> c::Bound {
+    let kind = match (key, included) {
+        (None, _) => c::WAXSEAL_UNBOUNDED,
+        (Some(_), true) => c::WAXSEAL_INCLUDED,
+        (Some(_), false) => c::WAXSEAL_EXCLUDED,
+    };
+    let key = key.unwrap_or_default();
+    c::Bound { kind, key: key.as_ptr(), key_len: key.len() }
+}

@@ -1,0 +1,171 @@
+//! Writes to one column family.
+
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::arguments::bytes_of;
+use crate::batch::Handled;
+use crate::c::{self, Handle};
+use crate::reader::Reader;
+use crate::shared::Store;
+
+/// A portion of `put_many` is committed when it has so many bytes.
+const PORTION_BYTES: usize = 4 << 20;
+
+/// Reads and writes one column family: `Keyspace(store, family, db)`, by the handles of the library.
+#[pyclass(frozen, subclass, extends = Reader, module = "waxseal._native")]
+pub(crate) struct Keyspace {
+    db: Handle,
+}
+
+#[pymethods]
+impl Keyspace {
+    #[new]
+    fn new(store: &Store, family: Handle, db: Handle) -> PyClassInitializer<Keyspace> {
+        PyClassInitializer::from(Reader::new(store, family, 0)).add_subclass(Keyspace { db })
+    }
+
+    /// Sets a key to a value. `durability` is "none", "os" or "sync"; None: the store's.
+    #[pyo3(signature = (key, value, durability=None))]
+    fn put(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        durability: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let (key, value) = (bytes_of(key, "key")?, bytes_of(value, "value")?);
+        let durability = durability_of(durability)?;
+        reader.shared.check(py)?;
+        let (family, key, value) = (reader.family, &*key, &*value);
+        let answer = py.detach(|| {
+            with_durability(durability, |options, error| {
+                let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
+                // SAFETY: key and value are readable, the error may be written.
+                unsafe {
+                    match options {
+                        None => c::waxseal_put(family, key, key_len, value, value_len, error),
+                        Some(options) => c::waxseal_put_with(family, options, key, key_len, value, value_len, error),
+                    }
+                }
+            })
+        });
+        settled(reader, py, answer)
+    }
+
+    /// Removes a key; no error if it is not there. `durability` as of `put`.
+    #[pyo3(signature = (key, durability=None))]
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, durability: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let key = bytes_of(key, "key")?;
+        let durability = durability_of(durability)?;
+        reader.shared.check(py)?;
+        let (family, key) = (reader.family, &*key);
+        let answer = py.detach(|| {
+            with_durability(durability, |options, error| {
+                // SAFETY: the key is readable, the error may be written.
+                unsafe {
+                    match options {
+                        None => c::waxseal_delete(family, key.as_ptr(), key.len(), error),
+                        Some(options) => c::waxseal_delete_with(family, options, key.as_ptr(), key.len(), error),
+                    }
+                }
+            })
+        });
+        settled(reader, py, answer)
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Keyspace::put(slf, key, value, None)
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !slf.as_any().contains(key)? {
+            return Err(PyKeyError::new_err(key.clone().unbind()));
+        }
+        Keyspace::delete(slf, key, None)
+    }
+
+    /// Sets many keys, from an iterable of pairs, and says how many there were. They are committed in portions of a few megabytes, each
+    /// whole or not at all; an exception of the iterable leaves out the portion that it came in.
+    #[pyo3(signature = (pairs, durability=None))]
+    fn put_many(
+        slf: &Bound<'_, Self>,
+        pairs: &Bound<'_, PyAny>,
+        durability: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let durability = durability_of(durability)?;
+        reader.shared.check(py)?;
+        let batch = Handled::create(&reader.shared, py, slf.get().db)?;
+        let (mut count, mut bytes) = (0, 0);
+        for pair in pairs.try_iter()? {
+            let pair = pair?;
+            let (key, value) = pair_of(&pair)?;
+            let (key, value) = (bytes_of(&key, "key")?, bytes_of(&value, "value")?);
+            batch.put(py, reader.family, &key, &value)?;
+            count += 1;
+            bytes += key.len() + value.len();
+            if bytes >= PORTION_BYTES {
+                batch.commit(py, durability)?;
+                bytes = 0;
+            }
+        }
+        batch.commit(py, durability)?;
+        Ok(count)
+    }
+}
+
+/// Key and value of a pair.
+#[inline]
+fn pair_of<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    match pair.cast::<PyTuple>() {
+        Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, pair.get_item(1)?)),
+        _ if pair.len().is_ok_and(|len| len == 2) => Ok((pair.get_item(0)?, pair.get_item(1)?)),
+        _ => Err(PyTypeError::new_err("each item is a pair of key and value")),
+    }
+}
+
+/// Runs a write with options for its durability, or with none. Status and error.
+#[inline]
+fn with_durability(durability: i32, write: impl FnOnce(Option<Handle>, c::HandlePlace) -> i32) -> (i32, Handle) {
+    let mut error = 0;
+    if durability == c::WAXSEAL_DURABILITY_DEFAULT {
+        return (write(None, &raw mut error), error);
+    }
+    let mut options = 0;
+    // SAFETY: both places may be written.
+    let made = unsafe { c::waxseal_write_options_create(&raw mut options, &raw mut error) };
+    if made != c::WAXSEAL_OK {
+        return (made, error);
+    }
+    let set = c::waxseal_write_options_set_durability(options, durability);
+    let status = if set == c::WAXSEAL_OK { write(Some(options), &raw mut error) } else { set };
+    c::waxseal_write_options_destroy(options);
+    (status, error)
+}
+
+#[inline]
+fn settled(reader: &Reader, py: Python<'_>, (status, error): (i32, Handle)) -> PyResult<()> {
+    if status < 0 { Err(reader.shared.failure(py, status, error)) } else { Ok(()) }
+}
+
+/// The number of a durability that was said in a word.
+#[inline]
+pub(crate) fn durability_of(word: Option<&Bound<'_, PyAny>>) -> PyResult<i32> {
+    match word {
+        None => Ok(c::WAXSEAL_DURABILITY_DEFAULT),
+        Some(word) => durability_in(word),
+    }
+}
+
+fn durability_in(word: &Bound<'_, PyAny>) -> PyResult<i32> {
+    let text = word.cast::<PyString>().map_err(|_| PyTypeError::new_err("durability is a word"))?;
+    match &*text.to_cow()? {
+        "none" => Ok(c::WAXSEAL_DURABILITY_BUFFERED),
+        "os" => Ok(c::WAXSEAL_DURABILITY_OS),
+        "sync" => Ok(c::WAXSEAL_DURABILITY_SYNC),
+        other => Err(PyValueError::new_err(format!("durability is \"none\", \"os\" or \"sync\", not {other:?}"))),
+    }
+}

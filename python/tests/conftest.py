@@ -1,0 +1,23 @@
+"""What the tests share: stores in folders of their own, and the backend that all of them run on."""
+
+import os
+from typing import Iterator
+
+import pytest
+
+import waxseal
+
+
+def pytest_report_header() -> str:
+    return f"waxseal {waxseal.__version__}, backend {waxseal.backend}"
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    return os.fspath(tmp_path / "store")
+
+
+@pytest.fixture
+def db(path) -> Iterator[waxseal.DB]:
+    with waxseal.open(path) as db:
+        yield db

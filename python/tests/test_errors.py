@@ -1,0 +1,194 @@
+"""Errors are exceptions with their reasons, and damage on the disk is told."""
+
+import os
+
+import pytest
+
+import waxseal
+
+
+def test_the_family_of_errors():
+    for error in (
+        waxseal.CorruptionError,
+        waxseal.LockedError,
+        waxseal.ClosedError,
+        waxseal.InvalidArgument,
+        waxseal.ConflictError,
+        waxseal.ReadOnlyError,
+        waxseal.HaltedError,
+        waxseal.FormatTooNewError,
+        waxseal.BusyError,
+        waxseal.OutOfMemoryError,
+        waxseal.CallbackError,
+        waxseal.InternalError,
+    ):
+        assert issubclass(error, waxseal.Error)
+    assert issubclass(waxseal.Error, OSError)
+    assert issubclass(waxseal.InvalidArgument, ValueError)
+    assert issubclass(waxseal.ClosedError, RuntimeError)
+
+
+def test_modes(path):
+    for mode in ("r", "w"):
+        with pytest.raises(waxseal.Error):
+            waxseal.open(path, mode)
+    assert not os.path.exists(path)
+    with waxseal.open(path, "c") as db:
+        db[b"a"] = b"1"
+        assert db.mode == "c" and db.path == path
+        with waxseal.open(path, "r") as reader:  # also beside one that writes
+            assert reader[b"a"] == b"1"
+            db[b"b"] = b"2"
+            reader.refresh()
+            assert reader[b"b"] == b"2"
+            for call in (
+                lambda: reader.put(b"a", b"2"),
+                lambda: reader.delete(b"a"),
+                reader.flush,
+                lambda: reader.create_family("new"),
+            ):
+                with pytest.raises(waxseal.ReadOnlyError):
+                    call()
+        with pytest.raises(waxseal.LockedError):
+            waxseal.open(path, "w")
+        with pytest.raises(waxseal.LockedError):
+            waxseal.open(path, "n")
+        with pytest.raises(waxseal.LockedError):
+            waxseal.destroy(path)
+    with waxseal.open(path, "w") as db:
+        assert db[b"a"] == b"1"
+    with waxseal.open(path, "n") as db:
+        assert len(db) == 0
+    waxseal.destroy(path)
+    assert not os.path.exists(path)
+    for wrong in ("x", "", "rw"):
+        with pytest.raises(ValueError):
+            waxseal.open(path, wrong)
+
+
+def test_paths(tmp_path):
+    for number, path in enumerate((tmp_path / "path", os.fspath(tmp_path / "text"), os.fsencode(tmp_path / "bytes"))):
+        with waxseal.open(path) as db:
+            db[b"a"] = b"%d" % number
+    with waxseal.open(os.fsencode(tmp_path) + b"/\xff\xfe") as db:
+        db[b"a"] = b"1"
+    assert os.path.isdir(os.fsencode(tmp_path) + b"/\xff\xfe")
+    for wrong in (None, 7, 1.5):
+        with pytest.raises(TypeError):
+            waxseal.open(wrong)
+    for wrong in ("", "a\0b"):
+        with pytest.raises((waxseal.InvalidArgument, ValueError)):
+            waxseal.open(wrong)
+    file = tmp_path / "file"
+    file.write_text("not a store")
+    with pytest.raises(waxseal.Error):
+        waxseal.open(file)
+
+
+def test_options_are_checked(path):
+    for name in ("cache_bytes", "memtable_bytes", "memory_bytes", "block_bytes", "background_threads"):
+        for wrong, error in (("many", TypeError), (-1, ValueError), (1 << 64, ValueError), (True, TypeError)):
+            with pytest.raises(error):
+                waxseal.open(path, **{name: wrong})
+    for name in ("wal_mapped", "plain", "registry", "accept_loss"):
+        with pytest.raises(TypeError):
+            waxseal.open(path, **{name: 1})
+    for wrong in ({"compression": "zip"}, {"durability": "maybe"}, {"verify_reads": "often"}, {"memtable_bytes": 1}):
+        with pytest.raises(ValueError):
+            waxseal.open(path, **wrong)
+    for wrong in ({"compression": 1}, {"durability": 2}, {"verify_scans": 3}, {"cache": 1}):
+        with pytest.raises(TypeError):
+            waxseal.open(path, **wrong)
+    assert not os.path.exists(path)
+    settings = {
+        "cache_bytes": 1 << 20,
+        "memtable_bytes": 1 << 20,
+        "block_bytes": 1024,
+        "compression": "none",
+        "durability": "sync",
+        "background_threads": 2,
+        "wal_mapped": False,
+        "registry": False,
+        "accept_loss": True,
+        "verify_reads": "on_fill",
+        "verify_scans": ("sampled", 7),
+    }
+    with waxseal.open(path, **settings) as db:
+        db[b"a"] = b"1"
+        family = db.create_family("own", block_bytes=512, filter_bits=0, compression="none", verify_reads="never")
+        family[b"a"] = b"1"
+        with pytest.raises(waxseal.InvalidArgument):
+            db.create_family("wrong", block_bytes=1)
+    with waxseal.open(path, plain=True) as db:
+        assert db[b"a"] == b"1"
+
+
+def damage(path, inside=None):
+    """Overwrites bytes in the middle of the largest table, or of a value in it: more than its sums can set right."""
+    tables = [os.path.join(path, name) for name in os.listdir(path) if name.endswith(".tbl")]
+    table = max(tables, key=os.path.getsize)
+    with open(table, "r+b") as file:
+        if inside is None:
+            file.seek(os.path.getsize(table) // 2)
+            file.write(b"damage" * 10)
+        else:
+            file.seek(file.read().index(inside) + len(inside) // 2)
+            file.write(b"damage")
+    return os.path.basename(table)
+
+
+@pytest.fixture
+def damaged(path):
+    with waxseal.open(path) as db:
+        db.put_many((b"%06d" % n, os.urandom(100)) for n in range(5000))
+        db.flush()
+    return damage(path)
+
+
+def test_damage_is_told_and_passed(path, damaged):
+    with waxseal.open(path) as db:
+        faults, found = [], 0
+        rows = db.iterator(include_value=False)
+        while True:
+            try:
+                next(rows)
+                found += 1
+            except StopIteration:
+                break
+            except waxseal.CorruptionError as error:
+                faults.append(error)
+        assert len(faults) == 1 and 4900 < found < 5000
+        error = faults[0]
+        assert error.file == damaged and error.offset > 0 and error.code == -1
+        assert error.verdict in ("checksum", "structural")
+        assert damaged in str(error)
+        low, high = error.key_range
+        assert low <= high
+        lost = []
+        for n in range(5000):
+            key = b"%06d" % n
+            try:
+                assert len(db[key]) == 100
+            except waxseal.CorruptionError:
+                assert low <= key <= high
+                lost.append(key)
+        assert found + len(lost) == 5000
+        with pytest.raises(waxseal.CorruptionError):
+            list(db.items())
+        with pytest.raises(waxseal.CorruptionError):
+            db.multi_get([b"000000", lost[0]])
+        with pytest.raises(waxseal.CorruptionError):
+            len(db)
+
+
+def test_damage_backwards(path, damaged):
+    with waxseal.open(path) as db:
+        rows, found, faults = db.iterator(include_value=False, reverse=True), [], 0
+        while True:
+            try:
+                found.append(next(rows))
+            except StopIteration:
+                break
+            except waxseal.CorruptionError:
+                faults += 1
+        assert faults == 1 and found == sorted(found, reverse=True) and len(found) > 4900

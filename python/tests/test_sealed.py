@@ -1,0 +1,84 @@
+"""Values with their seals, entries beside them, digests."""
+
+import pytest
+
+import waxseal
+from waxseal import _sealed
+
+
+def test_a_seal_is_the_same_everywhere(db):
+    db[b"key"] = b"value"
+    record = db.get_with_meta(b"key")
+    assert record.value == b"value" and record.seqno > 0
+    assert record.seal == waxseal.seal_of(b"key", b"value") and len(record.seal) == 8
+    assert record.seal == waxseal.seal_of(bytearray(b"key"), memoryview(b"value"))
+    assert record.seal != waxseal.seal_of(b"other", b"value")
+    assert db.get_with_meta(b"nothing") is None
+    db.flush()
+    assert db.get_with_meta(b"key").seal == record.seal
+    with db.snapshot() as snapshot:
+        db[b"key"] = b"changed"
+        assert snapshot.get_with_meta(b"key").value == b"value"
+        assert db.get_with_meta(b"key").value == b"changed"
+    with waxseal.memory() as other:
+        other.put_sealed(b"key", record.value, record.seal)
+        assert other.get_with_meta(b"key").seal == record.seal
+        with pytest.raises(waxseal.InvalidArgument):
+            other.put_sealed(b"key", b"damaged on the way", record.seal)
+        assert other[b"key"] == b"value"
+        for wrong in (b"short", b"nine bytes"):
+            with pytest.raises(ValueError):
+                other.put_sealed(b"key", b"value", wrong)
+
+
+def test_a_plain_store_has_no_seals(path):
+    with waxseal.open(path, plain=True) as db:
+        db[b"key"] = b"value"
+        with pytest.raises(waxseal.InvalidArgument):
+            db.get_with_meta(b"key")
+        with pytest.raises(waxseal.InvalidArgument):
+            db.put_sealed(b"key", b"value", waxseal.seal_of(b"key", b"value"))
+
+
+def test_entries_stand_beside_values(db):
+    db[b"a"] = b"1"
+    db.put_with(b"b", b"2", labels={"source": "import", "größe": "klein"}, durability="sync")
+    db.put_with(b"c", b"3", insert=True)
+    for flush in (False, True):
+        if flush:
+            db.flush()
+        assert db.get_meta(b"a", _sealed.LABELS) is None
+        entry = db.get_meta(b"b", _sealed.LABELS)
+        assert b"import" in entry.data and entry.checked in ("not", "itself", "sealed")
+        assert [key for key, _ in db.iter_meta(_sealed.LABELS)] == [b"b"]
+        assert list(db.iter_meta(_sealed.LABELS, start=b"c")) == []
+    assert db[b"b"] == b"2"
+    with pytest.raises(waxseal.InvalidArgument):
+        db.put_with(b"d", b"", entries={_sealed.ETL: b"no entry of its own"})
+    with pytest.raises(waxseal.InvalidArgument):
+        db.put_with(b"d", b"", entries={999: b"nobody keeps that"})
+    for wrong, error in ((-1, ValueError), (1 << 16, ValueError), ("labels", TypeError)):
+        with pytest.raises(error):
+            db.get_meta(b"a", wrong)
+
+
+def test_what_expires_is_gone(db):
+    db.put_with(b"gone", b"", expires=1)
+    db.put_with(b"there", b"", expires=2**60)
+    assert list(db) == [b"there"]
+
+
+def test_digests_agree_where_content_does(db):
+    rows = [(b"%04d" % n, b"%d" % n) for n in range(1000)]
+    db.put_many(rows)
+    with waxseal.memory() as other:
+        other.put_many(reversed(rows))
+        other.flush()
+        digest = db.digest()
+        assert digest == other.digest() and digest.count == 1000
+        other[b"0007"] = b"other"
+        assert digest != other.digest()
+        assert db.digest(b"0100") == other.digest(b"0100") and db.digest(b"0100", b"0200").count == 100
+    with db.snapshot() as snapshot:
+        db.clear()
+        assert snapshot.digest() == digest and db.digest().count == 0

@@ -1,0 +1,66 @@
+"""The package's types are what it does: mypy and its stubtest say so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import waxseal
+
+pytest.importorskip("mypy")
+
+PROGRAM = """
+import waxseal
+from waxseal import plyvel
+
+with waxseal.open("store", "c", durability="sync") as db:
+    db[b"a"] = bytearray(b"1")
+    value: bytes = db[b"a"]
+    maybe: bytes | None = db.get(b"b")
+    users: waxseal.Family = db.family("users")
+    with db.batch() as batch, db.snapshot() as snapshot:
+        batch.put(b"a", memoryview(b"2"), family=users)
+        number: int = snapshot.seqno
+    record = db.get_with_meta(b"a")
+    if record is not None:
+        seal: bytes = record.seal
+    report: waxseal.Report = db.verify(progress=lambda done, total, found: None)
+    events: list[waxseal.Event] = db.session("alice").query_all("users", "*")
+    rows: list[bytes | None] = db.multi_get([b"a"])
+
+old = plyvel.DB("other", create_if_missing=True)
+for key, content in old.iterator(prefix=b"a"):
+    print(key, content)
+"""
+
+
+def mypy(*arguments, folder):
+    command = [sys.executable, "-m", *arguments]
+    environment = {**os.environ, "WAXSEAL_BACKEND": "native", "MYPY_CACHE_DIR": os.fspath(folder / "cache")}
+    if "site-packages" not in waxseal.__file__:
+        environment["MYPYPATH"] = os.fspath(Path(waxseal.__file__).parent.parent)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_types_are_as_they_say(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    for what in ([os.fspath(program)], ["-p", "waxseal"]):
+        checked = mypy("mypy", "--strict", *what, folder=tmp_path)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    (tmp_path / "wrong.py").write_text('import waxseal\nwaxseal.memory()["key"] = b"value"\n')
+    assert mypy("mypy", "--strict", "wrong.py", folder=tmp_path).returncode == 1
+
+
+def test_stubs_are_what_is_there(tmp_path):
+    # What declares the library's structs for ctypes has their fields at run time alone.
+    (tmp_path / "allowed").write_text(r"waxseal\._abi\.waxseal_.*\..*" + "\n" + r"waxseal\._arrow\.ArrowArrayStream\..*" + "\n")
+    checked = mypy("mypy.stubtest", "waxseal", "--allowlist", "allowed", "--ignore-unused-allowlist", folder=tmp_path)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_types_are_shipped():
+    folder = Path(waxseal.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "_native.pyi").exists()

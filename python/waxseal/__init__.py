@@ -1,0 +1,171 @@
+"""Waxseal: an embeddable storage engine that never gives a wrong answer, never hides a loss, and is fast.
+
+    import waxseal
+
+    with waxseal.open("store") as db:
+        db[b"alice"] = b"1815"
+        with db.batch() as batch:
+            batch.put(b"bob", b"1912")
+            batch.put(b"carol", b"1906", family=db.family("users"))
+        for key, value in db.iterator(prefix=b"a"):
+            print(key, value)
+
+A store is a directory of sorted mappings from bytes to bytes, the families; a `DB` is the family `default`. Keys and values are bytes, or
+anything with a buffer of them; what comes back is bytes. `str` is refused, and nothing is ever pickled.
+
+Everything may be used from any thread, but a batch by one at a time. After `close()` every call raises `ClosedError`, in iterators too;
+so does every call in a child of a fork. The interpreter's lock is released while the engine may wait for a disk.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping, Optional, Tuple
+
+from . import _c
+from ._backend import name as backend
+from ._errors import (
+    BusyError,
+    CallbackError,
+    ClosedError,
+    ConflictError,
+    CorruptionError,
+    Error,
+    FormatTooNewError,
+    HaltedError,
+    InternalError,
+    InvalidArgument,
+    LockedError,
+    OutOfMemoryError,
+    ReadOnlyError,
+)
+from ._arrow import Scan
+from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
+from ._options import Comparator, Verify
+from ._registry import Event, Explanation, Place, Provenance, Registration
+from ._sealed import Entry, Record, seal_of
+from ._family import Batch, Family
+from ._snapshot import Snapshot, SnapshotFamily
+from ._store import DB, MODES, Path, Session, destroy_store, exists, open_store
+
+__version__: str = _c.function("waxseal_version")().decode()
+
+__all__ = [
+    "Batch",
+    "BusyError",
+    "CallbackError",
+    "ClosedError",
+    "ConflictError",
+    "CorruptionError",
+    "DB",
+    "Damage",
+    "Digest",
+    "Entry",
+    "Error",
+    "Event",
+    "Explanation",
+    "Family",
+    "FormatTooNewError",
+    "HaltedError",
+    "InternalError",
+    "InvalidArgument",
+    "LockedError",
+    "Loss",
+    "OutOfMemoryError",
+    "Place",
+    "Provenance",
+    "ReadOnlyError",
+    "Record",
+    "Registration",
+    "Report",
+    "Scan",
+    "Session",
+    "Snapshot",
+    "SnapshotFamily",
+    "Wanted",
+    "__version__",
+    "backend",
+    "destroy",
+    "memory",
+    "open",
+    "salvage",
+    "seal_of",
+]
+
+
+def open(
+    path: Path,
+    mode: str = "c",
+    *,
+    cache_bytes: Optional[int] = None,
+    memtable_bytes: Optional[int] = None,
+    memory_bytes: Optional[int] = None,
+    block_bytes: Optional[int] = None,
+    compression: Optional[str] = None,
+    durability: Optional[str] = None,
+    background_threads: Optional[int] = None,
+    wal_mapped: Optional[bool] = None,
+    plain: Optional[bool] = None,
+    registry: Optional[bool] = None,
+    accept_loss: Optional[bool] = None,
+    verify_reads: Optional[Verify] = None,
+    verify_scans: Optional[Verify] = None,
+    comparator: Optional[Tuple[str, Comparator]] = None,
+    comparators: Optional[Mapping[str, Comparator]] = None,
+) -> DB:
+    """Opens the store in a directory.
+
+    `mode` is "r": for reading, also beside a process that writes; "w": a store that is there; "c": made if there is none; "n": a new
+    one, in the place of one that is there. One process at a time may write: `LockedError` for others.
+
+    `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
+    other options do is in docs/tuning.md; what is None has its default.
+
+    `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
+    `comparators` are those that other families have. An order is for all time: the store is laid out by it. A function that raises
+    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again.
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")
+    settings = dict(locals())
+    where = os.fsdecode(settings.pop("path"))
+    if mode == "n" and exists(where):
+        destroy_store(where)
+    settings["create_if_missing"] = mode in ("c", "n")
+    return open_store(where, **settings)
+
+
+def memory(
+    *,
+    cache_bytes: Optional[int] = None,
+    memtable_bytes: Optional[int] = None,
+    memory_bytes: Optional[int] = None,
+    block_bytes: Optional[int] = None,
+    compression: Optional[str] = None,
+    background_threads: Optional[int] = None,
+    plain: Optional[bool] = None,
+    registry: Optional[bool] = None,
+    verify_reads: Optional[Verify] = None,
+    verify_scans: Optional[Verify] = None,
+) -> DB:
+    """A new store in memory, gone when it is closed."""
+    return open_store(None, **locals())
+
+
+def destroy(path: Path) -> None:
+    """Removes a store and everything in it. Refuses a directory that holds no store, and one that is open."""
+    destroy_store(os.fsdecode(path))
+
+
+def salvage(
+    source: Path,
+    target: Path,
+    *,
+    progress: Optional[ProgressFunction] = None,
+    accept_loss: Optional[bool] = None,
+) -> Report:
+    """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
+    fenced in the new store."""
+    there, here = os.fsencode(source), os.fsencode(target)
+    look = Pass(progress=progress, accept_loss=accept_loss)
+    return look.run("waxseal_salvage", there, len(there), here, len(here), None)

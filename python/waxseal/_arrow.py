@@ -1,0 +1,90 @@
+"""Scans through the Arrow capsule protocol: what reads Arrow reads a store, without this package knowing it.
+
+In: a family, a snapshot perhaps, bounds. Out: streams of record batches with the columns `key`, `value`, `seqno` and `seal`, made by the
+library; `pyarrow.table(db.scan())`, `polars.DataFrame(db.scan())` and `duckdb.sql("from scan")` all take them.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import TYPE_CHECKING, Iterable, Optional, Tuple
+
+from . import _abi
+from ._backend import backend
+from ._map import range_of
+
+if TYPE_CHECKING:
+    from ._handles import Handles
+
+COLUMNS = {
+    "key": _abi.WAXSEAL_COLUMN_KEY,
+    "value": _abi.WAXSEAL_COLUMN_VALUE,
+    "seqno": _abi.WAXSEAL_COLUMN_SEQNO,
+    "seal": _abi.WAXSEAL_COLUMN_SEAL,
+}
+
+
+class ArrowArrayStream(C.Structure):
+    """The struct of the Arrow C stream interface, byte for byte."""
+
+    _fields_ = [
+        ("get_schema", C.c_void_p),
+        ("get_next", C.c_void_p),
+        ("get_last_error", C.c_void_p),
+        ("release", C.c_void_p),
+        ("private_data", C.c_void_p),
+    ]
+
+
+def columns_of(names: Optional[Iterable[str]]) -> int:
+    """The number of a choice of columns; None is all of them."""
+    if names is None:
+        return int(_abi.WAXSEAL_COLUMN_ALL)
+    chosen = 0
+    for name in [names] if isinstance(names, str) else names:
+        if name not in COLUMNS:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
+        chosen |= COLUMNS[name]
+    if not chosen:
+        raise ValueError("a scan without columns")
+    return chosen
+
+
+class Scan:
+    """A part of a family, to be read as Arrow record batches, as often as somebody asks; each time as the family is then.
+
+    A scan of a snapshot is always the same. A batch never points into the store, and lives as long as somebody has it.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        handles: Handles,
+        family: int,
+        snapshot: int,
+        bounds: Tuple[Optional[bytes], Optional[bytes], bool, bool],
+        columns: Optional[Iterable[str]],
+        batch_rows: int,
+        batch_bytes: int,
+    ) -> None:
+        self._owner = owner
+        self._handles = handles
+        self._family, self._snapshot = family, snapshot
+        self._bounds = bounds
+        self._columns = columns_of(columns)
+        self._rows, self._bytes = batch_rows, batch_bytes
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        """A stream of the rows, for whoever reads Arrow. Other schemas than its own are not made."""
+        stream, between = ArrowArrayStream(), range_of(*self._bounds)
+        self._handles.call(
+            "waxseal_scan_arrow",
+            self._family,
+            self._snapshot,
+            C.byref(between),
+            self._columns,
+            self._rows,
+            self._bytes,
+            C.addressof(stream),
+        )
+        return backend.stream_capsule(C.addressof(stream))

@@ -1,0 +1,143 @@
+"""The C library, called from Python.
+
+In: names of functions and Python values. Out: what the function answered, or an exception made of its error object. Both backends
+call everything that is not called a million times a second from here; ctypes releases the interpreter's lock around every call.
+
+The library is the one that lies beside this file; `WAXSEAL_LIB` names another one. The native module is linked to the same file, so a
+handle means the same to both.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from . import _abi
+from ._errors import MakeError, make_error
+
+FOLDER = Path(__file__).resolve().parent / "_lib"
+LIBRARY = os.environ.get("WAXSEAL_LIB") or str(FOLDER / "libwaxseal.so.0")
+
+_library = C.CDLL(LIBRARY)
+_functions: Dict[str, Any] = {}
+
+
+def function(name: str) -> Any:
+    """A function of the library, with its types."""
+    known = _functions.get(name)
+    if known is None:
+        result, parameters = _abi.FUNCTIONS[name]
+        known = getattr(_library, name)
+        known.restype, known.argtypes = result, parameters
+        _functions[name] = known
+    return known
+
+
+def call(name: str, *arguments: Any, make: MakeError = make_error) -> int:
+    """Calls a function whose last parameter is the error. The status if it is an answer; raises if it is a failure."""
+    error = C.c_void_p()
+    status: int = function(name)(*arguments, C.byref(error))
+    if status < 0:
+        raise failure(status, error, make)
+    return status
+
+
+def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> Exception:
+    """The exception that an error object stands for, which is ended."""
+    if not error.value:
+        return make(status, f"the library answered status {status} without saying why", None, None, None, None, None)
+    try:
+        return make(status, *_story(error))
+    finally:
+        function("waxseal_error_destroy")(error)
+
+
+def _story(
+    error: C.c_void_p,
+) -> Tuple[
+    str, Optional[str], Optional[int], Optional[str], Optional[Tuple[bytes, bytes]], Optional[int]
+]:
+    message = _text(function("waxseal_error_message")(error)) or ""
+    verdict = function("waxseal_error_verdict")(error) or None
+    file = _text(function("waxseal_error_file")(error)) or None
+    offset = function("waxseal_error_offset")(error) if file is not None else None
+    family = _text(function("waxseal_error_family")(error)) or None
+    smallest, largest = _abi.waxseal_slice_t(), _abi.waxseal_slice_t()
+    found = function("waxseal_error_key_range")(error, C.byref(smallest), C.byref(largest))
+    keys = (bytes_of(smallest), bytes_of(largest)) if found == _abi.WAXSEAL_OK else None
+    return message, file, offset, family, keys, verdict
+
+
+def _text(value: Optional[bytes]) -> Optional[str]:
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def bytes_of(lent: Any) -> bytes:
+    """A copy of a slice that the library lent."""
+    return bytes_at(lent.data, lent.len)
+
+
+def bytes_at(address: Optional[int], length: int) -> bytes:
+    """A copy of bytes at an address."""
+    return C.string_at(address, length) if address and length else b""
+
+
+def lent(argument: object, what: str) -> bytes:
+    """The bytes of an argument: `bytes` as they are, anything with a buffer copied."""
+    if isinstance(argument, bytes):
+        return argument
+    if isinstance(argument, str):
+        raise TypeError(f'a {what} is bytes, and this is str: say which encoding, as in {what}.encode("utf-8")')
+    try:
+        view = memoryview(argument)  # type: ignore[arg-type]
+    except TypeError:
+        kind = type(argument).__name__
+        raise TypeError(f"a {what} is bytes or has a buffer of them, and {kind} has none") from None
+    return view.tobytes()
+
+
+def taken(handle: C.c_void_p) -> bytes:
+    """The content of a bytes object, which is ended."""
+    try:
+        return bytes_of(function("waxseal_bytes_slice")(handle))
+    finally:
+        function("waxseal_bytes_destroy")(handle)
+
+
+#: How many forks lie between this process and the first one that loaded the package.
+_forks = 0
+
+
+def forked() -> None:
+    """Tells this module that the process is the child of a fork: handles of the parent are not touched any more."""
+    global _forks
+    _forks += 1
+
+
+class Owned:
+    """A handle that is ended with this object, and at most once."""
+
+    __slots__ = ("handle", "_born", "_destroy", "__weakref__")
+
+    def __init__(self, handle: Optional[int], destroy: str) -> None:
+        self.handle = handle or 0
+        self._born = _forks
+        self._destroy: Callable[[int], int] = function(destroy)
+
+    def end(self) -> None:
+        """Ends it now."""
+        handle, self.handle = self.handle, 0
+        if handle and self._born == _forks:
+            self._destroy(handle)
+
+    def __del__(self) -> None:
+        self.end()
+
+
+def made(name: str, *arguments: Any, destroy: str, make: MakeError = make_error) -> Owned:
+    """Calls a function that makes an object: its last parameters are the place for the handle, and the error."""
+    handle = C.c_void_p()
+    call(name, *arguments, C.byref(handle), make=make)
+    return Owned(handle.value, destroy)

@@ -1,0 +1,220 @@
+"""Families: the sorted mappings of a store, and batches of writes to them."""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Tuple
+
+from . import _abi, _c
+from ._arrow import Scan
+from ._backend import backend
+from ._care import Digest
+from ._handles import Handles
+from ._map import Readable, Writable, bounds, range_of
+from ._options import size
+from ._sealed import (
+    Entry,
+    Record,
+    entries_of,
+    get_entry,
+    get_record,
+    provider_number,
+    seal_from,
+    write_options,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+#: Keys that `clear` removes in one commit.
+_CLEARED_AT_ONCE = 10_000
+
+
+class Batch(backend.Batch):
+    """Writes to any families of a store that commit together, all or none.
+
+    As a context manager it commits at the end of its block; an exception leaves it without a trace. One thread at a time may use it.
+    """
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+
+class ReadableFamily(Readable):
+    """What a family and a snapshot of one can both be asked."""
+
+    _handles: Handles
+    _family: _c.Owned
+
+    def _at(self) -> int:
+        """The handle of the snapshot that it is read at; 0 for none."""
+        return 0
+
+    def get_with_meta(self, key: Buffer) -> Optional[Record]:
+        """The value of a key with its seal, against which it is checked whatever the policy, and its place in the order of commits.
+
+        None if the key is not there. InvalidArgument if it has no seal, since a store that was opened plain wrote it.
+        """
+        return get_record(self._handles, self._family.handle, self._at(), key)
+
+    def get_meta(self, key: Buffer, provider: int) -> Optional[Entry]:
+        """What a provider keeps beside the value of a key. The value is not read for it."""
+        return get_entry(self._handles, self._family.handle, self._at(), key, provider)
+
+    def digest(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> Digest:
+        """A count and a sum of the rows with keys from `start` to `stop`: equal for equal content, on every replica."""
+        between, found = self._between(start, stop), _abi.waxseal_digest_t()
+        self._handles.call(
+            "waxseal_digest", self._family.handle, self._at(), C.byref(between), C.byref(found)
+        )
+        return Digest(found.count, found.sum)
+
+    def scan(
+        self,
+        *,
+        start: Optional[Buffer] = None,
+        stop: Optional[Buffer] = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+        prefix: Optional[Buffer] = None,
+        columns: Optional[Iterable[str]] = None,
+        batch_rows: int = 0,
+        batch_bytes: int = 0,
+    ) -> Scan:
+        """Rows as Arrow record batches, with the columns "key", "value", "seqno" and "seal" or some of them.
+
+        Give it to whatever reads Arrow: `pyarrow.table(db.scan())`. A batch has at most `batch_rows` rows and about `batch_bytes`
+        bytes; 0: 65,536 and 16 MiB.
+        """
+        between = bounds(start, stop, include_start, include_stop, prefix)
+        if prefix is not None:
+            self.iterator(prefix=prefix).close()  # refused where keys with one prefix need not stand together
+        rows, size_ = size(batch_rows, "batch_rows"), size(batch_bytes, "batch_bytes")
+        return Scan(self, self._handles, self._family.handle, self._at(), between, columns, rows, size_)
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        """All rows, as Arrow record batches."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    @staticmethod
+    def _between(start: Optional[Buffer], stop: Optional[Buffer]) -> Any:
+        first = None if start is None else _c.lent(start, "start")
+        last = None if stop is None else _c.lent(stop, "stop")
+        return range_of(first, last)
+
+
+class Family(ReadableFamily, Writable):
+    """One sorted mapping of a store, from bytes to bytes."""
+
+    _name: str
+
+    def __new__(cls, handles: Handles, family: _c.Owned, name: str) -> Self:
+        self: Self = super().__new__(cls, handles.store, family.handle, handles.db)
+        self._handles = handles
+        self._family = family
+        self._name = name
+        return self
+
+    def __init__(self, *_: object) -> None:
+        """Families are made by `DB.family` and `DB.create_family`."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<waxseal.Family {self._name!r}{' (closed)' if self._handles.store.closed else ''}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} is an open store, which cannot be pickled")
+
+    def batch(self, durability: Optional[str] = None) -> Batch:
+        """Writes that commit together. Without a family of their own they go to this one."""
+        return Batch(self._handles.store, self._handles.db, self, durability)
+
+    def clear(self) -> None:
+        """Removes all keys, in commits of some thousand each."""
+        batch = self.batch()
+        for key in self:
+            batch.delete(key)
+            if len(batch) == _CLEARED_AT_ONCE:
+                batch.commit()
+        batch.commit()
+
+    def put_sealed(self, key: Buffer, value: Buffer, seal: Buffer, durability: Optional[str] = None) -> None:
+        """Sets a key to a value with the seal that was made where they came from: `seal_of(key, value)`.
+
+        It is checked now, kept as it is, and handed back by `get_with_meta`. InvalidArgument if it is not theirs.
+        """
+        data, content = _c.lent(key, "key"), _c.lent(value, "value")
+        given = seal_from(seal)
+        options = write_options(self._handles, durability)
+        self._handles.call(
+            "waxseal_put_sealed",
+            self._family.handle,
+            options.handle,
+            data,
+            len(data),
+            content,
+            len(content),
+            given,
+        )
+
+    def put_with(
+        self,
+        key: Buffer,
+        value: Buffer,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        expires: Optional[int] = None,
+        entries: Optional[Mapping[int, Buffer]] = None,
+        insert: bool = False,
+        durability: Optional[str] = None,
+    ) -> None:
+        """Sets a key to a value, and keeps entries beside it: labels, a moment of expiry in microseconds since 1970, or those of other
+        providers by their numbers. `insert` says that the key was not there, which the log then says too."""
+        data, content = _c.lent(key, "key"), _c.lent(value, "value")
+        options = write_options(self._handles, durability, labels, expires, entries, insert)
+        self._handles.call(
+            "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
+        )
+
+    def compact(self) -> None:
+        """Rewrites the tables of the family until nothing that is deleted or overwritten takes space."""
+        self._handles.call("waxseal_compact", self._family.handle)
+
+    def iter_meta(
+        self, provider: int, start: Optional[Buffer] = None, stop: Optional[Buffer] = None
+    ) -> Iterator[Tuple[bytes, Entry]]:
+        """What a provider keeps beside the values of keys from `start` to `stop`, by key. Values are not read for it."""
+        between = self._between(start, stop)
+        iterator = self._handles.made(
+            "waxseal_meta_iter_create",
+            self._family.handle,
+            C.byref(between),
+            provider_number(provider),
+            destroy="waxseal_meta_iter_destroy",
+        )
+        return entries_of(self._handles, iterator)
+
+    def approximate_size(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> int:
+        """About how many bytes of the store's files hold keys from `start` to `stop`. What is in memory is not counted."""
+        between = self._between(start, stop)
+        return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
+
+
+def encoded_name(name: object) -> bytes:
+    """The name of a family as the library takes it."""
+    if not isinstance(name, str):
+        raise TypeError(f"a family's name is str, not {type(name).__name__}")
+    return name.encode("utf-8")
+
+
+def open_family(handles: Handles, name: str) -> _c.Owned:
+    """A handle of the family of this name, made if there is none."""
+    encoded = encoded_name(name)
+    return handles.made(
+        "waxseal_family_open", handles.db, encoded, len(encoded), destroy="waxseal_family_destroy"
+    )

@@ -1,0 +1,185 @@
+"""What every keyspace can that is not called a million times a second: iterators with bounds, views, scans.
+
+`Readable` stands on the backend's `Reader`, `Writable` on its `Keyspace`; both add nothing to how a key is read or written.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Tuple, Union
+
+from . import _abi, _c
+from ._backend import backend
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from ._native import Rows
+
+    _ReaderMapping = Mapping[bytes, bytes]
+    _KeyspaceMapping = MutableMapping[bytes, bytes]
+else:
+    _ReaderMapping = Mapping
+    _KeyspaceMapping = MutableMapping
+
+
+def prefix_end(prefix: bytes) -> Optional[bytes]:
+    """The first key behind all that begin with `prefix`; None if there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+def bounds(
+    start: object, stop: object, include_start: bool, include_stop: bool, prefix: object
+) -> Tuple[Optional[bytes], Optional[bytes], bool, bool]:
+    """Bounds as they were said, or those of a prefix."""
+    if prefix is None:
+        first = None if start is None else _c.lent(start, "start")
+        last = None if stop is None else _c.lent(stop, "stop")
+        return first, last, bool(include_start), bool(include_stop)
+    if start is not None or stop is not None:
+        raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
+    begin = _c.lent(prefix, "prefix")
+    return begin, prefix_end(begin), True, False
+
+
+def range_of(
+    start: Optional[bytes], stop: Optional[bytes], include_start: bool = True, include_stop: bool = False
+) -> Any:
+    """Bounds as the library takes them. It keeps the keys alive."""
+    found = _abi.waxseal_range_t()
+    for bound, key, included in ((found.lower, start, include_start), (found.upper, stop, include_stop)):
+        if key is not None:
+            bound.kind = _abi.WAXSEAL_INCLUDED if included else _abi.WAXSEAL_EXCLUDED
+            bound.key = C.cast(C.c_char_p(key), C.c_void_p).value
+            bound.key_len = len(key)
+    found.keys = (start, stop)
+    return found
+
+
+class Keys(KeysView[bytes]):
+    """The keys of a mapping, in their order."""
+
+    _mapping: Readable
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._mapping.iterator(include_value=False)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return self._mapping.iterator(include_value=False, reverse=True)
+
+
+class Values(ValuesView[bytes]):
+    """The values of a mapping, in the order of their keys."""
+
+    _mapping: Readable
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._mapping.iterator(include_key=False)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return self._mapping.iterator(include_key=False, reverse=True)
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == other for other in self)
+
+
+class Items(ItemsView[bytes, bytes]):
+    """The rows of a mapping, in the order of their keys."""
+
+    _mapping: Readable
+
+    def __iter__(self) -> Iterator[Tuple[bytes, bytes]]:
+        return self._mapping.iterator()
+
+    def __reversed__(self) -> Iterator[Tuple[bytes, bytes]]:
+        return self._mapping.iterator(reverse=True)
+
+
+class Readable(backend.Reader, _ReaderMapping):
+    """A mapping from bytes to bytes, sorted by key."""
+
+    def iterator(
+        self,
+        *,
+        reverse: bool = False,
+        start: Optional[Buffer] = None,
+        stop: Optional[Buffer] = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+        prefix: Optional[Buffer] = None,
+        include_key: bool = True,
+        include_value: bool = True,
+    ) -> Rows:
+        """An iterator over the rows with keys from `start` to `stop`, or with those that begin with `prefix`, as they are now.
+
+        It gives pairs, or what is included of them. It stands between two rows: `next` gives the one behind, `prev()` the one before,
+        `seek(key)`, `seek_to_start()` and `seek_to_stop()` move it; with `reverse` it begins at the end, and `next` and `prev` change
+        their roles. It keeps its view of the store until `close()`, the end of its `with` block, or until it is collected. In a family with an order
+        of its own keys with one prefix need not stand together, so there are no iterators over a prefix.
+        """
+        return backend.Rows(
+            self,
+            start,
+            stop,
+            bool(include_start),
+            bool(include_stop),
+            bool(reverse),
+            bool(include_key),
+            bool(include_value),
+            prefix=prefix,
+        )
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.iterator(include_value=False)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return self.iterator(include_value=False, reverse=True)
+
+    def __len__(self) -> int:
+        """Counts the rows, which costs a scan."""
+        with self.iterator(include_value=False) as rows:
+            return rows.count()
+
+    def __bool__(self) -> bool:
+        with self.iterator(include_value=False) as rows:
+            return next(rows, None) is not None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def keys(self) -> Keys:
+        """The keys, in their order."""
+        return Keys(self)
+
+    def values(self) -> Values:
+        """The values, in the order of their keys."""
+        return Values(self)
+
+    def items(self) -> Items:
+        """The rows, in the order of their keys."""
+        return Items(self)
+
+
+class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
+    """A mapping that can be written."""
+
+    def update(self, other: Union[Mapping[Any, Any], Iterable[Tuple[Any, Any]]] = (), /, **nothing: Any) -> None:  # type: ignore[override]
+        """`put_many`, with what `dict.update` takes; there are no keywords, since keys are bytes."""
+        if nothing:
+            raise TypeError("keys are bytes: update takes no keywords")
+        self.put_many(other.items() if isinstance(other, Mapping) else other)
+
+    def popitem(self) -> Tuple[bytes, bytes]:
+        """Removes the last row and gives it back."""
+        with self.iterator(reverse=True) as rows:
+            row: Optional[Tuple[bytes, bytes]] = next(rows, None)
+        if row is None:
+            raise KeyError("popitem(): the mapping is empty")
+        self.delete(row[0])
+        return row

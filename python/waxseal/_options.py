@@ -1,0 +1,202 @@
+"""How a store is opened, and how a family is made: Python's keywords as options objects of the library."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+
+from . import _abi
+from ._c import Owned, bytes_at, call, function, made
+from ._errors import CALLBACK, MakeError, make_error
+
+Comparator = Callable[[bytes, bytes], int]
+#: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
+Verify = Union[str, Tuple[str, int]]
+
+DEFAULT_FAMILY = "default"
+
+_DURABILITIES = {
+    "none": _abi.WAXSEAL_DURABILITY_BUFFERED,
+    "os": _abi.WAXSEAL_DURABILITY_OS,
+    "sync": _abi.WAXSEAL_DURABILITY_SYNC,
+}
+_COMPRESSIONS = {"none": _abi.WAXSEAL_COMPRESSION_NONE, "lz4": _abi.WAXSEAL_COMPRESSION_LZ4}
+_POLICIES = {
+    "never": _abi.WAXSEAL_VERIFY_NEVER,
+    "on_fill": _abi.WAXSEAL_VERIFY_ON_FILL,
+    "sampled": _abi.WAXSEAL_VERIFY_SAMPLED,
+    "always": _abi.WAXSEAL_VERIFY_ALWAYS,
+}
+_DEFAULT_SAMPLE = 64
+_MOST = (1 << 63) - 1
+
+_SIZES = ("cache_bytes", "memtable_bytes", "memory_bytes", "block_bytes", "background_threads")
+_SWITCHES = ("create_if_missing", "wal_mapped", "plain", "registry", "accept_loss")
+_FAMILY_SIZES = ("block_bytes", "restart_interval", "filter_bits", "table_bytes", "level_base_bytes")
+_CHECKS = ("verify_reads", "verify_scans")
+
+
+def word(value: object, words: Mapping[str, int], name: str) -> int:
+    """The number of a word."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a word, not {type(value).__name__}")
+    if value not in words:
+        known = ", ".join(repr(one) for one in words)
+        raise ValueError(f"{name} is one of {known}, not {value!r}")
+    return words[value]
+
+
+def durability(value: object) -> int:
+    """The number of a durability; None is the store's."""
+    return _abi.WAXSEAL_DURABILITY_DEFAULT if value is None else word(value, _DURABILITIES, "durability")
+
+
+def size(value: object, name: str) -> int:
+    """A number that is a size."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a number, not {type(value).__name__}")
+    if not 0 <= value <= _MOST:
+        raise ValueError(f"{name} is {value}, which is no size")
+    return value
+
+
+def switch(value: object, name: str) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {type(value).__name__}")
+    return value
+
+
+def policy(value: object, name: str) -> Tuple[int, int]:
+    """The numbers of a policy of verification."""
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == "sampled":
+        one_in = size(value[1], f"{name}'s sample")
+        if not 1 <= one_in < 1 << 32:
+            raise ValueError(f"{name} samples one record in {one_in}")
+        return _abi.WAXSEAL_VERIFY_SAMPLED, one_in
+    return word(value, _POLICIES, name), _DEFAULT_SAMPLE
+
+
+class Order:
+    """An order of keys: its name, and the function that the library calls, which must live as long as a store has it."""
+
+    def __init__(self, said: Any) -> None:
+        if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str)):
+            raise TypeError("a comparator is a pair of its name and a function of two keys")
+        name, compare = said[0], said[1]
+        if not callable(compare):
+            raise TypeError("a comparator's function can be called")
+        self.name = name.encode("utf-8")
+        #: What the function raised first: the store is of no use from then on.
+        self.raised: Optional[BaseException] = None
+        self.hook = _abi.waxseal_compare_fn(self._calling(compare))
+
+    def arguments(self) -> Tuple[Any, ...]:
+        """What the library wants to know: keys of other bytes may be equal, and nothing is to be ended."""
+        return self.name, len(self.name), self.hook, False, None, _NO_DESTROY
+
+    def _calling(self, compare: Comparator) -> Callable[..., int]:
+        def hook(_context: Any, a: int, a_len: int, b: int, b_len: int) -> int:
+            try:
+                found = compare(bytes_at(a, a_len), bytes_at(b, b_len))
+                return (found > 0) - (found < 0)
+            except BaseException as error:
+                self.raised = self.raised or error
+                return int(_abi.WAXSEAL_COMPARE_FAILED)
+
+        return hook
+
+
+_NO_DESTROY = _abi.waxseal_destroy_fn(0)
+
+
+class Opening:
+    """Options of an open, with the functions that the store calls."""
+
+    def __init__(self, settings: Mapping[str, Any], make: MakeError = make_error) -> None:
+        self._make = make
+        self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
+        self.orders: List[Order] = []
+        for name, value in settings.items():
+            if value is not None:
+                self._set(name, value)
+
+    def make(self, code: int, message: str, *story: Any) -> Exception:
+        """The exception of a status; one of a function of the caller's says what that raised."""
+        error = self._make(code, message, *story)
+        if code == CALLBACK:
+            error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
+        return error
+
+    def _set(self, name: str, value: Any) -> None:
+        if name in _SIZES:
+            self._put(name, size(value, name))
+        elif name in _SWITCHES:
+            self._put(name, switch(value, name))
+        elif name in _CHECKS:
+            self._put(name, *policy(value, name))
+        elif name == "compression":
+            self._put(name, word(value, _COMPRESSIONS, name))
+        elif name == "durability":
+            self._put(name, durability(value))
+        elif name == "comparators":
+            for pair in value.items():
+                self._know(Order(pair))
+        elif name == "comparator":
+            self._order_default(Order(value))
+        else:
+            raise TypeError(f"there is no option {name!r}")
+
+    def _put(self, name: str, *values: Any) -> None:
+        status = function(f"waxseal_options_set_{name}")(self.options.handle, *values)
+        if status < 0:
+            raise self._make(status, f"{name} cannot be {values[0]}", None, None, None, None, None)
+
+    def _know(self, order: Order) -> None:
+        """Families of the store may have this order."""
+        self.orders.append(order)
+        call("waxseal_options_add_comparator", self.options.handle, *order.arguments(), make=self._make)
+
+    def _order_default(self, order: Order) -> None:
+        """The family `default` has this order."""
+        self._know(order)
+        family = made(
+            "waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=self._make
+        )
+        call("waxseal_family_options_set_comparator", family.handle, *order.arguments(), make=self._make)
+        name = DEFAULT_FAMILY.encode()
+        call("waxseal_options_add_family", self.options.handle, name, len(name), family.handle, make=self._make)
+
+
+def family_options(settings: Mapping[str, Any], make: MakeError = make_error) -> Optional[Owned]:
+    """Options of a family that is made; None if nothing is set."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        return None
+    options = made("waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=make)
+    for name, value in given.items():
+        numbers: Tuple[int, ...]
+        if name in _FAMILY_SIZES:
+            numbers = (size(value, name),)
+        elif name in _CHECKS:
+            numbers = policy(value, name)
+        elif name == "compression":
+            numbers = (word(value, _COMPRESSIONS, name),)
+        elif name == "comparator":
+            call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)
+            continue
+        else:
+            raise TypeError(f"there is no option {name!r} of a family")
+        status = function(f"waxseal_family_options_set_{name}")(options.handle, *numbers)
+        if status < 0:
+            raise make(status, f"{name} cannot be {value!r}", None, None, None, None, None)
+    return options
+
+
+def within_limits(settings: Dict[str, Any]) -> Dict[str, Any]:
+    """LevelDB's sizes, moved to the next ones that Waxseal takes."""
+    limits = {"memtable_bytes": (64 << 10, 4 << 30), "block_bytes": (64, 1 << 20)}
+    moved = dict(settings)
+    for name, (least, most) in limits.items():
+        if name in moved:
+            moved[name] = min(max(moved[name], least), most)
+    return moved

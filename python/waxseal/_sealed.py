@@ -1,0 +1,132 @@
+"""Values with their seals, and what stands beside them."""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+from . import _abi, _c, _options
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from ._handles import Handles
+
+#: Providers of entries that Waxseal has itself.
+EXPIRY = _abi.WAXSEAL_PROVIDER_EXPIRY
+PROVENANCE = _abi.WAXSEAL_PROVIDER_PROVENANCE
+ETL = _abi.WAXSEAL_PROVIDER_ETL
+LABELS = _abi.WAXSEAL_PROVIDER_LABELS
+
+_SEAL_BYTES = 8
+_CHECKED = {
+    _abi.WAXSEAL_CHECKED_NOT: "not",
+    _abi.WAXSEAL_CHECKED_ITSELF: "itself",
+    _abi.WAXSEAL_CHECKED_SEALED: "sealed",
+}
+
+
+class Record(NamedTuple):
+    """A value as it was put, checked against the seal that was born with it."""
+
+    value: bytes
+    #: Eight bytes, the same on every replica: those of `waxseal.seal_of(key, value)`.
+    seal: bytes
+    #: Its place in the order of commits; 0 once no snapshot can tell.
+    seqno: int
+
+
+class Entry(NamedTuple):
+    """What a provider keeps beside a value."""
+
+    data: bytes
+    #: The form of the data.
+    version: int
+    #: How far it was checked: "not", "itself" by its own sum, or "sealed" by that of its record.
+    checked: str
+
+
+def seal_of(key: Buffer, value: Buffer) -> bytes:
+    """The seal of a value under a key, to be made where they come from."""
+    data, content = _c.lent(key, "key"), _c.lent(value, "value")
+    seal = _abi.waxseal_seal_t()
+    _c.call("waxseal_seal_of", data, len(data), content, len(content), C.byref(seal))
+    return bytes(seal.bytes)
+
+
+def seal_from(seal: object) -> Any:
+    """A seal as the library takes it."""
+    data = _c.lent(seal, "seal")
+    if len(data) != _SEAL_BYTES:
+        raise ValueError(f"a seal has {_SEAL_BYTES} bytes, not {len(data)}")
+    return _abi.waxseal_seal_t((C.c_uint8 * _SEAL_BYTES)(*data))
+
+
+def get_record(handles: Handles, family: int, snapshot: int, key: object) -> Optional[Record]:
+    """A value with its seal."""
+    data = _c.lent(key, "key")
+    value, seal, seqno = C.c_void_p(), _abi.waxseal_seal_t(), C.c_uint64()
+    places = C.byref(value), C.byref(seal), C.byref(seqno)
+    status = handles.call("waxseal_get_sealed", family, snapshot, data, len(data), *places)
+    if status == _abi.WAXSEAL_NOT_FOUND:
+        return None
+    return Record(_c.taken(value), bytes(seal.bytes), seqno.value)
+
+
+def get_entry(handles: Handles, family: int, snapshot: int, key: object, provider: int) -> Optional[Entry]:
+    """An entry beside a value."""
+    data = _c.lent(key, "key")
+    held, version, checked = C.c_void_p(), C.c_uint8(), C.c_int32()
+    places = C.byref(held), C.byref(version), C.byref(checked)
+    number = provider_number(provider)
+    status = handles.call("waxseal_get_meta", family, snapshot, data, len(data), number, *places)
+    if status == _abi.WAXSEAL_NOT_FOUND:
+        return None
+    return Entry(_c.taken(held), version.value, _CHECKED.get(checked.value, "not"))
+
+
+def entries_of(handles: Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, Entry]]:
+    """The entries of an iterator of them."""
+    key, entry = _abi.waxseal_slice_t(), _abi.waxseal_entry_t()
+    while True:
+        status = handles.call("waxseal_meta_iter_next", iterator.handle, C.byref(key), C.byref(entry))
+        if status == _abi.WAXSEAL_NOT_FOUND:
+            return
+        checked = _CHECKED.get(entry.checked, "not")
+        yield _c.bytes_of(key), Entry(_c.bytes_of(entry.bytes), entry.version, checked)
+
+
+def provider_number(provider: object) -> int:
+    """The number of a provider."""
+    if isinstance(provider, bool) or not isinstance(provider, int):
+        raise TypeError(f"a provider is a number, not {type(provider).__name__}")
+    if not 0 <= provider < 1 << 16:
+        raise ValueError(f"there is no provider {provider}")
+    return provider
+
+
+def write_options(
+    handles: Handles,
+    durability: Optional[str],
+    labels: Optional[Mapping[str, str]] = None,
+    expires: Optional[int] = None,
+    entries: Optional[Mapping[int, Buffer]] = None,
+    insert: bool = False,
+) -> _c.Owned:
+    """Options of one write."""
+    number = _options.durability(durability)
+    options = handles.made("waxseal_write_options_create", destroy="waxseal_write_options_destroy")
+    _c.function("waxseal_write_options_set_durability")(options.handle, number)
+    for name, text in (labels or {}).items():
+        named, said = name.encode("utf-8"), text.encode("utf-8")
+        handles.call("waxseal_write_options_add_label", options.handle, named, len(named), said, len(said))
+    for provider, data in (entries or {}).items():
+        held = _c.lent(data, "entry")
+        known = provider_number(provider)
+        handles.call("waxseal_write_options_add_entry", options.handle, known, held, len(held))
+    if expires is not None:
+        micros = _options.size(expires, "expires")
+        _c.function("waxseal_write_options_set_expiry")(options.handle, micros)
+    if insert:
+        _c.function("waxseal_write_options_set_insert")(options.handle)
+    return options

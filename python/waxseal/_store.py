@@ -1,0 +1,325 @@
+"""Stores and sessions: open, upkeep, close.
+
+A `DB` is the family `default` and the store at once.
+"""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple, Union
+
+from . import _abi, _c
+from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
+from ._errors import InvalidArgument, MakeError, make_error
+from ._family import Batch, Family, encoded_name, open_family
+from ._handles import Handles
+from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
+from ._registry import Asker, text
+from ._snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+MODES = ("r", "w", "c", "n")
+
+
+class DB(Family, Asker):
+    """An open store, and its family `default`. Made by `waxseal.open` and `waxseal.memory`."""
+
+    _path: Optional[str]
+    _mode: str
+    _nobody: Optional[_c.Owned]
+
+    def __new__(cls, handles: Handles, path: Optional[str], mode: str) -> Self:
+        family = open_family(handles, DEFAULT_FAMILY)
+        self = super().__new__(cls, handles, family, DEFAULT_FAMILY)
+        self._path = path
+        self._mode = mode
+        self._nobody = None
+        return self
+
+    @property
+    def path(self) -> Optional[str]:
+        """Its directory; None for a store in memory."""
+        return self._path
+
+    @property
+    def mode(self) -> str:
+        """How it was opened: "r", "w", "c" or "n"."""
+        return self._mode
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self._handles.store.closed
+
+    def close(self) -> None:
+        """Closes the store, and with it everything that was made from it. What was written is durable then. Closing twice is nothing.
+
+        Raises what kept something from becoming durable; the store is closed then, too.
+        """
+        self._handles.close()
+
+    def __enter__(self) -> Self:
+        self._handles.store.check()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        place = "in memory" if self._path is None else repr(self._path)
+        return f"<waxseal.DB {place}{' (closed)' if self.closed else ''}>"
+
+    def family(self, name: str) -> Family:
+        """The family of this name, made if there is none; `default` always exists."""
+        return Family(self._handles, open_family(self._handles, name), name)
+
+    def create_family(
+        self,
+        name: str,
+        *,
+        block_bytes: Optional[int] = None,
+        restart_interval: Optional[int] = None,
+        filter_bits: Optional[int] = None,
+        table_bytes: Optional[int] = None,
+        level_base_bytes: Optional[int] = None,
+        compression: Optional[str] = None,
+        verify_reads: Optional[Verify] = None,
+        verify_scans: Optional[Verify] = None,
+        comparator: Optional[Tuple[str, Comparator]] = None,
+    ) -> Family:
+        """Makes a family with options of its own. InvalidArgument if it exists.
+
+        `comparator` is the order of its keys: a name, and a function of two keys that is negative, 0 or positive. When the store is opened
+        again, `open` needs it among its `comparators`.
+        """
+        settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
+        if comparator is not None:
+            settings["comparator"] = order = Order(comparator)
+            self._handles.orders.append(order)
+        options = family_options(settings, self._handles.make)
+        encoded = encoded_name(name)
+        family = self._handles.made(
+            "waxseal_family_create",
+            self._handles.db,
+            encoded,
+            len(encoded),
+            options.handle if options else None,
+            destroy="waxseal_family_destroy",
+        )
+        return Family(self._handles, family, name)
+
+    def drop_family(self, name: str) -> None:
+        """Drops a family with all its rows."""
+        encoded = encoded_name(name)
+        self._handles.call("waxseal_family_drop", self._handles.db, encoded, len(encoded))
+
+    def families(self) -> List[str]:
+        """The names of all families."""
+        names = self._handles.content("waxseal_family_names", self._handles.db)
+        return [name.decode("utf-8") for name in names.split(b"\0")[:-1]]
+
+    def snapshot(self, durable: bool = False) -> Snapshot:
+        """The store as it is now, in all its families; with `durable` as a crash of the machine would leave it at this moment."""
+        call = "waxseal_snapshot_create_durable" if durable else "waxseal_snapshot_create"
+        handle = self._handles.made(call, self._handles.db, destroy="waxseal_snapshot_destroy")
+        return Snapshot(self, handle)
+
+    def session(self, name: str, authenticated: Optional[str] = None) -> Session:
+        """A session: what is written and asked through it is written and asked in its name.
+
+        A name is taken as it is given; `authenticated` says how it was found out who that is.
+        """
+        named = text(name, "a name")
+        if not named:
+            raise InvalidArgument("a session has a name")
+        return Session(self, _open_session(self._handles, named, text(authenticated or "", "authenticated")))
+
+    def _session(self) -> int:
+        if self._nobody is None:
+            self._nobody = _open_session(self._handles, b"", b"")
+        return self._nobody.handle
+
+    def _family_of(self, family: Optional[Family]) -> int:
+        return (self if family is None else family)._family.handle
+
+    def verify(
+        self, *, progress: Optional[ProgressFunction] = None, families: Optional[Iterable[str]] = None
+    ) -> Report:
+        """Looks at every table, block and record, beside readers and writers, and changes nothing. Damage is in the report, which is
+        true if there is none. `progress` hears of bytes done, bytes in all, and places found; False ends it."""
+        look = Pass(self._handles.make, progress=progress, families=families)
+        self._handles.store.check()
+        return look.run("waxseal_verify", self._handles.db)
+
+    def scrub(
+        self,
+        *,
+        progress: Optional[ProgressFunction] = None,
+        bytes_per_second: Optional[int] = None,
+        most_bytes: Optional[int] = None,
+        resume: Optional[bytes] = None,
+        repair: Optional[bool] = None,
+        source: Optional[SourceFunction] = None,
+        handler: Optional[HandlerFunction] = None,
+        accept_loss: Optional[bool] = None,
+    ) -> Report:
+        """`verify`, slowly: at a pace, in portions, and on from where the last one stopped (`Report.resume`). With `repair` it mends what it
+        finds, as `repair` does."""
+        look = Pass(
+            self._handles.make,
+            progress=progress,
+            bytes_per_second=bytes_per_second,
+            most_bytes=most_bytes,
+            resume=resume,
+            repair=repair,
+            source=source,
+            handler=handler,
+            accept_loss=accept_loss,
+        )
+        self._handles.store.check()
+        return look.run("waxseal_scrub", self._handles.db)
+
+    def repair(
+        self,
+        *,
+        progress: Optional[ProgressFunction] = None,
+        source: Optional[SourceFunction] = None,
+        handler: Optional[HandlerFunction] = None,
+        accept_loss: Optional[bool] = None,
+        max_retries: Optional[int] = None,
+        trash: Optional[Path] = None,
+    ) -> Report:
+        """Finds what is damaged, and makes it right from whatever still has it: its sums, the log, `source`. Nothing is repaired to an older
+        version, and nothing is guessed. What nothing helps, `handler` decides; by default a fence takes its place, where reads raise."""
+        look = Pass(
+            self._handles.make,
+            progress=progress,
+            source=source,
+            handler=handler,
+            accept_loss=accept_loss,
+            max_retries=max_retries,
+            trash=trash,
+        )
+        self._handles.store.check()
+        return look.run("waxseal_repair", self._handles.db)
+
+    def sync(self) -> None:
+        """Makes every acknowledged commit durable."""
+        self._handles.call("waxseal_sync", self._handles.db)
+
+    def flush(self) -> None:
+        """Writes everything that is in memory to tables."""
+        self._handles.call("waxseal_flush", self._handles.db)
+
+    def settle(self) -> None:
+        """Flushes, then waits until no compaction is due."""
+        self._handles.call("waxseal_settle", self._handles.db)
+
+    def refresh(self) -> None:
+        """Catches up with the process that writes, in a store that was opened with mode "r"."""
+        self._handles.call("waxseal_refresh", self._handles.db)
+
+    def checkpoint(self, path: Path) -> None:
+        """Makes a copy of the store as it is now in a new directory, which a crash leaves whole or not at all."""
+        where = os.fsencode(path)
+        self._handles.call("waxseal_checkpoint", self._handles.db, where, len(where))
+
+    def metrics(self) -> str:
+        """Counters and sizes, as text for people."""
+        return self._handles.text("waxseal_metrics_text", self._handles.db)
+
+
+class Session(Asker):
+    """A store, and who uses it: families and batches write in its name, registry and log are asked in it."""
+
+    def __init__(self, db: DB, session: _c.Owned) -> None:
+        self._handles = db._handles
+        self._owned = session
+        self._default: Optional[Family] = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._handles.text("waxseal_session_name", self._owned.handle)
+
+    def __repr__(self) -> str:
+        return f"<waxseal.Session{' (closed)' if self._handles.store.closed else ' ' + repr(self.name)}>"
+
+    def family(self, name: str = DEFAULT_FAMILY) -> Family:
+        """The family of this name, made if there is none; it writes in the name of the session."""
+        named = encoded_name(name)
+        family = self._handles.made(
+            "waxseal_session_family_open", self._owned.handle, named, len(named), destroy="waxseal_family_destroy"
+        )
+        return Family(self._handles, family, name)
+
+    def batch(self, durability: Optional[str] = None) -> Batch:
+        """Writes that commit together, in the name of the session."""
+        return self._own().batch(durability)
+
+    def drop_family(self, name: str) -> None:
+        """Drops a family with all its rows; their events stay."""
+        named = encoded_name(name)
+        self._handles.call("waxseal_session_family_drop", self._owned.handle, named, len(named))
+
+    def _own(self) -> Family:
+        if self._default is None:
+            self._default = self.family()
+        return self._default
+
+    def _session(self) -> int:
+        return self._owned.handle
+
+    def _family_of(self, family: Optional[Family]) -> int:
+        return (self._own() if family is None else family)._family.handle
+
+
+def _open_session(handles: Handles, name: bytes, authenticated: bytes) -> _c.Owned:
+    return handles.made(
+        "waxseal_session_open",
+        handles.db,
+        name,
+        len(name),
+        authenticated,
+        len(authenticated),
+        destroy="waxseal_session_destroy",
+    )
+
+
+def exists(path: str) -> bool:
+    """True if there is a store: its file CURRENT says which files make it up."""
+    return os.path.lexists(os.path.join(path, "CURRENT"))
+
+
+def open_store(
+    path: Optional[str],
+    *,
+    mode: str = "c",
+    error_if_exists: bool = False,
+    make_error: MakeError = make_error,
+    **settings: Any,
+) -> DB:
+    """Opens the store in a directory, or, without a path, one in memory."""
+    opening = Opening(settings, make_error)
+    options = opening.options.handle
+    handle = C.c_void_p()
+    if path is None:
+        _c.call("waxseal_open_memory", options, C.byref(handle), make=opening.make)
+    else:
+        if error_if_exists and exists(path):
+            raise make_error(_abi.WAXSEAL_INVALID, f"{path}: there is a store already", None, None, None, None, None)
+        where = os.fsencode(path)
+        call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
+        _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+    return DB(Handles(handle.value or 0, opening), path, mode)
+
+
+def destroy_store(path: str, make_error: MakeError = make_error) -> None:
+    """Removes a store and everything in it."""
+    where = os.fsencode(path)
+    _c.call("waxseal_destroy_store", where, len(where), make=make_error)
