@@ -401,13 +401,15 @@ impl Companions for Sealer {
         }
     }
 
-    /// What nearly every record is, a short value with a seal and nothing else, is decided without a call and without a stack of its own.
+    /// What nearly every record is, a short value that was put with a seal and nothing else, is decided without a call, and what its
+    /// kind adds to the seal is a constant.
     #[inline]
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        if record.value.len() <= HASHED_WITHOUT_A_CALL
+        if record.kind == Kind::Put
+            && record.value.len() <= HASHED_WITHOUT_A_CALL
             && let Some(word) = only_word(record.companion)
             && source != Protection::Foreign
-            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
+            && Seal::of_hashed_key(Kind::Put, key_hash, record.value).at(record.seqno) == word
         {
             return Check::Validated;
         }

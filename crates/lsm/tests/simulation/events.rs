@@ -28,6 +28,8 @@ pub const SESSIONS: &str = "system_metadata.sessions";
 const LOG_NUMBER: u8 = 1;
 const SESSIONS_NUMBER: u8 = 4;
 const SOMEONE: &[u8] = b"someone";
+/// It cannot be read who did it.
+const UNKNOWN: &[u8] = b"-";
 
 /// The system families of such a world, by name and number.
 pub const FAMILIES: [(&str, u8); 2] = [(LOG, LOG_NUMBER), (SESSIONS, SESSIONS_NUMBER)];
@@ -113,6 +115,15 @@ pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     errors.pop().map_or(Ok(found), Err)
 }
 
+/// True if it cannot be read who anybody is.
+fn is_damaged(db: &Db) -> Result<bool> {
+    let sessions = db.family(SESSIONS).expect("the family of sessions");
+    match db.get(&sessions, b"1", At::Latest, &mut |_| {}) {
+        Err(error) if error.is_corruption() => Ok(true),
+        found => found.map(|_| false),
+    }
+}
+
 /// The same of a log that may be damaged: what is shown of it, and what is said of the rest.
 pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     // A seqno names one operation: whatever is found twice is one event.
@@ -134,7 +145,8 @@ pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BT
             Ok(()) if !cursor.valid() => break,
             Ok(()) => {
                 let (name, seqno) = cursor.key().split_last_chunk::<8>().expect("a key with a seqno");
-                assert_eq!(cursor.value(), SOMEONE, "who did {name:?}");
+                let is_known = cursor.value() == SOMEONE || cursor.value() == UNKNOWN && is_damaged(db)?;
+                assert!(is_known, "who did {name:?}: {}", cursor.value().escape_ascii());
                 found.insert((Seqno::from_le_bytes(*seqno).swap_bytes(), name.to_vec()));
             }
         }
@@ -160,7 +172,11 @@ impl Companions for Watching {
             return Ok(());
         }
         let mut value = b"nobody".to_vec();
-        family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec())?;
+        let asked = family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec());
+        match asked {
+            Err(error) if error.is_corruption() => value = UNKNOWN.to_vec(), // what happened is told all the same
+            asked => drop(asked?),
+        }
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);
         let mut companion = Vec::new();
         let draft = Draft {

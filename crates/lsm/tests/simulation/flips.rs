@@ -167,7 +167,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
                     let mut subject = subject(*config, *closed);
                     let bits = subject.bits();
                     let random = SeededRandom::new(11);
-                    let wanted = if all { bits } else { FLIPS / kinds.len() as u64 };
+                    let wanted = if all { bits } else { FLIPS.div_ceil(kinds.len() as u64) };
                     for n in 0..wanted {
                         let bit = if all { n } else { ((random.next_u64() as u128 * bits as u128) >> 64) as u64 };
                         subject.flip(bit, &outcomes);
