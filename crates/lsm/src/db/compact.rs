@@ -359,7 +359,8 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
-/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan.
+/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan. Not seen
+/// is a commit that took its time before the value's was over, and is held back until this pass has met its key.
 fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     let mut generations = [&view.active].into_iter().chain(&view.frozen);
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
