@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -84,6 +85,8 @@ def _furnish():
     shutil.copy2(folder / "libwaxseal.so", lib / "libwaxseal.so.0")
     shutil.copy2(folder / "waxseal", lib / "waxseal")
     shutil.copy2(ROOT / "crates" / "ffi" / "include" / "waxseal.h", lib / "waxseal.h")
+    # What ctypes has to know of the library is made of the header that it is built with.
+    subprocess.run([sys.executable, PACKAGE / "declare.py"], check=True)
 
 
 def _version():
@@ -103,6 +106,7 @@ def _project_at_the_top():
         ('readme = "README.md"', 'readme = "python/README.md"'),
         ("[tool.maturin]\n", '[tool.maturin]\nmanifest-path = "python/Cargo.toml"\npython-source = "python"\n'),
         ('path = "waxseal/_lib/*"', 'path = "python/waxseal/_lib/*"'),
+        ('path = "waxseal/_abi.py"', 'path = "python/waxseal/_abi.py"'),
     ]
     for here, there in moved:
         if text.count(here) != 1:
@@ -124,7 +128,7 @@ def _add(archive, top, path):
             _add(archive, top, child)
     elif relative == Path("Cargo.toml"):
         _add_text(archive, f"{top}/Cargo.toml", _without_members(path.read_text()))
-    elif path.suffix != ".pyc":
+    elif path.suffix not in (".pyc", ".so") and path != PACKAGE / "waxseal" / "_abi.py":
         archive.add(path, f"{top}/{relative}", filter=_anonymous)
 
 
