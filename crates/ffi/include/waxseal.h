@@ -21,7 +21,10 @@
  * iterators by one thread at a time: a second one is told WAXSEAL_BUSY. After fork every call in the child is
  * WAXSEAL_INVALID.
  *
- * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library.
+ * CALLBACKS are called on whatever thread needs them, and must not unwind (throw, longjmp) into the library. Inside one
+ * every call on the store that calls it is WAXSEAL_INVALID; other stores may be used. One that can fail does so by a
+ * negative status, and says why by an error of waxseal_error_create, which the library ends: the call in which it ran
+ * answers WAXSEAL_CALLBACK with that reason.
  */
 
 

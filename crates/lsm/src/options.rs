@@ -100,11 +100,11 @@ impl Settings {
     pub fn validate(&self) -> Result<()> {
         let pages = |bytes: u64, least: u64| bytes.is_multiple_of(4096) && bytes >= least;
         let checks = [
-            (self.memtable_bytes >= 4 * KIB, "memtable_bytes must be at least 4 KiB"),
+            ((4 * KIB..=MIB * MIB).contains(&self.memtable_bytes), "memtable_bytes must lie between 4 KiB and 1 TiB"),
             (pages(self.segment_bytes, 16 * KIB as u64), "segment_bytes must be a multiple of 4096, at least 16 KiB"),
             (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
             (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
-            (self.background_threads >= 1, "background_threads must be at least 1"),
+            ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
         ];
         faults(&checks)
     }

@@ -100,11 +100,19 @@ static void options_are_heard(void) {
 
 static void options_that_cannot_be_are_refused(void) {
     waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
     CHECK_OK(waxseal_options_create(&options, &error));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_compression(options, 77));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_durability(options, -1));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_reads(options, 4, 0));
     CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_verify_scans(options, -1, 0));
+    /* Numbers are looked at by the open, all of them. */
+    CHECK_OK(waxseal_options_set_background_threads(options, SIZE_MAX));
+    CHECK_OK(waxseal_options_set_memtable_bytes(options, SIZE_MAX));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open_memory(options, &db, &error));
+    CHECK_SAYS("background_threads", waxseal_error_message(error));
+    CHECK_SAYS("memtable_bytes", waxseal_error_message(error));
+    CHECK(db == NULL);
     CHECK_OK(waxseal_options_destroy(options));
 }
 

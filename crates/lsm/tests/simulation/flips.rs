@@ -157,7 +157,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
     let all = std::env::var("WAXSEAL_FLIPS").is_ok_and(|asked| asked == "all");
     let outcomes = Outcomes::default();
     let kinds: Vec<(Config, bool)> =
-        [0, 1, 4, 5, 6].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
+        [0, 1, 4, 5, 6, 8, 9].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
     let next = AtomicUsize::new(0);
     let flipped = AtomicU64::new(0);
     std::thread::scope(|scope| {
