@@ -21,9 +21,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 ROOT = PACKAGE.parent
 LIBRARY_FOLDER = "WAXSEAL_LIB_DIR"
 
-# What the library and the tool are made of, beside the package itself. Tests and benches stay at home.
+# What the library and the tool are made of, beside the package itself. Manifests name tests and benches, so those come along.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs", "crates"]
-LEFT_OUT = {"tests", "benches", "fuzz", "target", "__pycache__", "_lib", "bench"}
+LEFT_OUT = {"target", "__pycache__", "_lib"}
 NOT_SHIPPED = ["crates/bench", "crates/leveldb", "xtask"]
 
 
@@ -122,7 +122,7 @@ def _package_info(version):
 def _add(archive, top, path):
     relative = path.relative_to(ROOT)
     if path.is_dir():
-        if path.name in LEFT_OUT and path != PACKAGE / "tests" or str(relative) in NOT_SHIPPED:
+        if path.name in LEFT_OUT or str(relative) in NOT_SHIPPED:
             return
         for child in sorted(path.iterdir()):
             _add(archive, top, child)
