@@ -1,7 +1,4 @@
-"""Reads the C library's header and writes what Python's ctypes has to know of it: `waxseal/_abi.py`.
-
-    python declare.py            writes it anew
-    python declare.py --check    says by its exit code whether it is up to date
+"""Reads the C library's header and writes what Python's ctypes has to know of it: `waxseal/_abi.py`. The package's build runs it.
 
 In: `waxseal.h`, which is generated too, so its shape is known: constants, opaque types, structs, function types, functions. What is
 not understood is an error, never left out.
@@ -10,7 +7,6 @@ not understood is an error, never left out.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
@@ -244,20 +240,10 @@ def _ordered(declared: Dict[str, List[str]]) -> List[str]:
     return done
 
 
-def main(arguments: List[str]) -> int:
-    """Writes the module, or compares it."""
-    text = write(read(HEADER.read_text()))
-    if arguments == ["--check"]:
-        if OUTPUT.read_text() == text:
-            return 0
-        print(f"{OUTPUT.name} is not what declare.py makes of {HEADER.name}: run it", file=sys.stderr)
-        return 1
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 1
-    OUTPUT.write_text(text)
-    return 0
+def main() -> None:
+    """Writes the module."""
+    OUTPUT.write_text(write(read(HEADER.read_text())))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

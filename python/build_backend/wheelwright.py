@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -20,9 +21,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 ROOT = PACKAGE.parent
 LIBRARY_FOLDER = "WAXSEAL_LIB_DIR"
 
-# What the library and the tool are made of, beside the package itself. Tests and benches stay at home.
+# What the library and the tool are made of, beside the package itself. Manifests name tests and benches, so those come along.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs", "crates"]
-LEFT_OUT = {"tests", "benches", "fuzz", "target", "__pycache__", "_lib", "bench"}
+LEFT_OUT = {"target", "__pycache__", "_lib"}
 NOT_SHIPPED = ["crates/bench", "crates/leveldb", "xtask"]
 
 
@@ -84,6 +85,8 @@ def _furnish():
     shutil.copy2(folder / "libwaxseal.so", lib / "libwaxseal.so.0")
     shutil.copy2(folder / "waxseal", lib / "waxseal")
     shutil.copy2(ROOT / "crates" / "ffi" / "include" / "waxseal.h", lib / "waxseal.h")
+    # What ctypes has to know of the library is made of the header that it is built with.
+    subprocess.run([sys.executable, PACKAGE / "declare.py"], check=True)
 
 
 def _version():
@@ -103,6 +106,7 @@ def _project_at_the_top():
         ('readme = "README.md"', 'readme = "python/README.md"'),
         ("[tool.maturin]\n", '[tool.maturin]\nmanifest-path = "python/Cargo.toml"\npython-source = "python"\n'),
         ('path = "waxseal/_lib/*"', 'path = "python/waxseal/_lib/*"'),
+        ('path = "waxseal/_abi.py"', 'path = "python/waxseal/_abi.py"'),
     ]
     for here, there in moved:
         if text.count(here) != 1:
@@ -118,21 +122,23 @@ def _package_info(version):
 def _add(archive, top, path):
     relative = path.relative_to(ROOT)
     if path.is_dir():
-        if path.name in LEFT_OUT and path != PACKAGE / "tests" or str(relative) in NOT_SHIPPED:
+        if path.name in LEFT_OUT or str(relative) in NOT_SHIPPED:
             return
         for child in sorted(path.iterdir()):
             _add(archive, top, child)
     elif relative == Path("Cargo.toml"):
         _add_text(archive, f"{top}/Cargo.toml", _without_members(path.read_text()))
-    elif path.suffix != ".pyc":
+    elif path.suffix not in (".pyc", ".so") and path != PACKAGE / "waxseal" / "_abi.py":
         archive.add(path, f"{top}/{relative}", filter=_anonymous)
 
 
 def _without_members(manifest):
     """The workspace without the packages that are not shipped."""
-    for member in NOT_SHIPPED:
-        manifest = manifest.replace(f'"{member}", ', "").replace(f', "{member}"', "")
-    return manifest
+    lines = manifest.splitlines(keepends=True)
+    kept = [line for line in lines if line.strip(' ",\n') not in NOT_SHIPPED]
+    if len(kept) != len(lines) - len(NOT_SHIPPED):
+        raise ValueError(f"Cargo.toml: {NOT_SHIPPED} are expected among the members, each on a line of its own")
+    return "".join(kept)
 
 
 def _add_text(archive, name, text):

@@ -32,7 +32,8 @@ impl Handled {
         let mut error = 0;
         let (key, key_len, value, value_len) = (key.as_ptr(), key.len(), value.as_ptr(), value.len());
         // SAFETY: key and value are readable, the error may be written.
-        let status = unsafe { c::waxseal_batch_put(self.batch, family, key, key_len, value, value_len, &raw mut error) };
+        let status =
+            unsafe { c::waxseal_batch_put(self.batch, family, key, key_len, value, value_len, &raw mut error) };
         self.settled(py, status, error)
     }
 

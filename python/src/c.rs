@@ -175,6 +175,14 @@ unsafe extern "C" {
         iter: HandlePlace,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) fn waxseal_iter_create_prefix(
+        family: Handle,
+        snapshot: Handle,
+        prefix: *const u8,
+        prefix_len: usize,
+        iter: HandlePlace,
+        error: HandlePlace,
+    ) -> i32;
     pub(crate) safe fn waxseal_iter_set_keys_only(iter: Handle, keys_only: bool) -> i32;
     pub(crate) fn waxseal_iter_first(iter: Handle, row: *mut Row, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_iter_last(iter: Handle, row: *mut Row, error: HandlePlace) -> i32;

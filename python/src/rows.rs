@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use pyo3::exceptions::PyStopIteration;
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -156,8 +156,8 @@ impl State {
                 self.place = place;
                 return Ok(false);
             }
-            Place::Before(key) => self.from_before(&key, way),
-            Place::Behind(key) => self.from_behind(&key, way),
+            Place::Before(key) => self.go_from_before(&key, way),
+            Place::Behind(key) => self.go_from_behind(&key, way),
         };
         match moved {
             Ok(true) => self.place = Place::Itself,
@@ -219,7 +219,7 @@ impl State {
         answered(status, error)
     }
 
-    fn from_before(&mut self, key: &[u8], way: Way) -> Moved {
+    fn go_from_before(&mut self, key: &[u8], way: Way) -> Moved {
         let mut row = c::Row::EMPTY;
         match (self.seek(key, &mut row)?, way) {
             (true, Way::On) => {
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    fn from_behind(&mut self, key: &[u8], way: Way) -> Moved {
+    fn go_from_behind(&mut self, key: &[u8], way: Way) -> Moved {
         let mut row = c::Row::EMPTY;
         match (self.seek(key, &mut row)?, way) {
             (true, Way::Back) => {
@@ -256,7 +256,7 @@ fn answered(status: i32, error: Handle) -> Moved {
     if status < 0 { Err((status, error)) } else { Ok(status == c::WAXSEAL_OK) }
 }
 
-/// Goes over the rows of a reader: `Rows(reader, start, stop, include_start, include_stop, reverse, include_key, include_value, skip)`.
+/// Goes over the rows of a reader: `Rows(reader, start, stop, include_start, include_stop, reverse, include_key, include_value, skip, prefix)`.
 /// It stands between two rows: `next` gives the one behind, `prev` the one before; with `reverse` they change their roles. `skip` bytes are cut off
 /// the keys.
 #[pyclass(frozen, subclass, module = "waxseal._native")]
@@ -274,7 +274,7 @@ pub(crate) struct Rows {
 #[pymethods]
 impl Rows {
     #[new]
-    #[pyo3(signature = (reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true, include_value=true, skip=0))]
+    #[pyo3(signature = (reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true, include_value=true, skip=0, prefix=None))]
     #[expect(clippy::too_many_arguments, reason = "they are plyvel's keywords, in its order")]
     fn new(
         reader: &Bound<'_, Reader>,
@@ -286,19 +286,30 @@ impl Rows {
         include_key: bool,
         include_value: bool,
         skip: usize,
+        prefix: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
         let start = start.map(|key| bytes_of(key, "start")).transpose()?;
         let stop = stop.map(|key| bytes_of(key, "stop")).transpose()?;
+        let prefix = prefix.map(|key| bytes_of(key, "prefix")).transpose()?;
+        if prefix.is_some() && (start.is_some() || stop.is_some()) {
+            return Err(PyTypeError::new_err("'prefix' cannot be used together with 'start' or 'stop'"));
+        }
         let (py, kept) = (reader.py(), reader.clone().unbind());
         let reader = reader.get();
         reader.shared.check(py)?;
         let (family, snapshot) = (reader.family, reader.snapshot);
-        let (start, stop) = (start.as_deref(), stop.as_deref());
+        let (start, stop, prefix) = (start.as_deref(), stop.as_deref(), prefix.as_deref());
         let (status, iter, error) = py.detach(|| {
             let range = c::Range { lower: bound(start, include_start), upper: bound(stop, include_stop) };
             let (mut iter, mut error) = (0, 0);
-            // SAFETY: the range is readable with its keys; handle and error may be written.
-            let mut status = unsafe { c::waxseal_iter_create(family, snapshot, &range, &raw mut iter, &raw mut error) };
+            let (place, fault) = (&raw mut iter, &raw mut error);
+            // SAFETY: prefix, range and its keys are readable; handle and error may be written.
+            let mut status = unsafe {
+                match prefix {
+                    Some(key) => c::waxseal_iter_create_prefix(family, snapshot, key.as_ptr(), key.len(), place, fault),
+                    None => c::waxseal_iter_create(family, snapshot, &raw const range, place, fault),
+                }
+            };
             if status == c::WAXSEAL_OK && !include_value {
                 status = c::waxseal_iter_set_keys_only(iter, true);
             }

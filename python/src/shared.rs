@@ -34,7 +34,11 @@ impl Shared {
             return Err(self.error(py, c::WAXSEAL_CLOSED, "the store was closed"));
         }
         if !self.is_here() {
-            return Err(self.error(py, c::WAXSEAL_CLOSED, "the store was opened before a fork: open it again in this process"));
+            return Err(self.error(
+                py,
+                c::WAXSEAL_CLOSED,
+                "the store was opened before a fork: open it again in this process",
+            ));
         }
         Ok(())
     }

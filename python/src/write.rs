@@ -56,11 +56,7 @@ impl Keyspace {
 
     /// Removes a key; no error if it is not there. `durability` as of `put`.
     #[pyo3(signature = (key, durability=None))]
-    fn delete(
-        slf: &Bound<'_, Self>,
-        key: &Bound<'_, PyAny>,
-        durability: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn delete(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, durability: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, reader) = (slf.py(), slf.as_super().get());
         let key = bytes_of(key, "key")?;
         let durability = durability_of(durability)?;

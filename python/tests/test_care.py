@@ -112,6 +112,9 @@ def test_progress_and_its_end(path):
         assert db.verify(progress=lambda done, total, found: False).cancelled
         with pytest.raises(waxseal.Error):
             db.verify(progress=lambda *said: db.flush() or True)  # not from inside
+        with pytest.raises(waxseal.InvalidArgument):
+            db.verify(progress=lambda *said: db.close())
+        assert not db.closed
         assert db[ROWS[7][0]] == ROWS[7][1]
 
 

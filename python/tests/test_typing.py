@@ -44,7 +44,6 @@ def mypy(*arguments, folder):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.skipif(waxseal.backend != "native", reason="types are those of the native backend")
 def test_types_are_as_they_say(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -55,9 +54,10 @@ def test_types_are_as_they_say(tmp_path):
     assert mypy("mypy", "--strict", "wrong.py", folder=tmp_path).returncode == 1
 
 
-@pytest.mark.skipif(waxseal.backend != "native", reason="types are those of the native backend")
 def test_stubs_are_what_is_there(tmp_path):
-    checked = mypy("mypy.stubtest", "waxseal", folder=tmp_path)
+    # What declares the library's structs for ctypes has their fields at run time alone.
+    (tmp_path / "allowed").write_text(r"waxseal\._abi\.waxseal_.*\..*" + "\n" + r"waxseal\._arrow\.ArrowArrayStream\..*" + "\n")
+    checked = mypy("mypy.stubtest", "waxseal", "--allowlist", "allowed", "--ignore-unused-allowlist", folder=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

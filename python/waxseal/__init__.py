@@ -119,7 +119,7 @@ def open(
     one, in the place of one that is there. One process at a time may write: `LockedError` for others.
 
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
-    other options do is in docs/options.md; what is None has its default.
+    other options do is in docs/tuning.md; what is None has its default.
 
     `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
     `comparators` are those that other families have. An order is for all time: the store is laid out by it. A function that raises

@@ -76,7 +76,7 @@ class InternalError(Error):
 
 
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
-INVALID, CLOSED, CALLBACK = -4, -9, -12
+INVALID, CLOSED, BUSY, CALLBACK = -4, -9, -10, -12
 
 CLASSES: Dict[int, Type[Error]] = {
     -1: CorruptionError,
@@ -88,7 +88,7 @@ CLASSES: Dict[int, Type[Error]] = {
     -7: HaltedError,
     -8: FormatTooNewError,
     CLOSED: ClosedError,
-    -10: BusyError,
+    BUSY: BusyError,
     -11: OutOfMemoryError,
     CALLBACK: CallbackError,
     -13: InternalError,

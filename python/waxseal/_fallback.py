@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes as C
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional, Tuple
 
 from . import _abi, _c, _options
-from ._errors import CLOSED, MakeError
+from ._errors import BUSY, CLOSED, MakeError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -344,6 +345,7 @@ class Rows(_Open):
     _store: Store
     _reader: Reader
     _lock: threading.RLock
+    _busy: bool
     _iter: Optional[_c.Owned]
     _reverse: bool
     _include_key: bool
@@ -366,27 +368,27 @@ class Rows(_Open):
         include_key: bool = True,
         include_value: bool = True,
         skip: int = 0,
+        prefix: Optional[object] = None,
     ) -> Self:
         from ._map import range_of
 
         self = super().__new__(cls)
         first = None if start is None else _c.lent(start, "start")
         last = None if stop is None else _c.lent(stop, "stop")
+        begin = None if prefix is None else _c.lent(prefix, "prefix")
+        if begin is not None and (first is not None or last is not None):
+            raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
         store = reader._store
         store.check()
         between = range_of(first, last, include_start, include_stop)
         self._store = store
         self._reader = reader
-        self._lock = threading.RLock()
+        self._lock, self._busy = threading.RLock(), False
         self._reverse, self._include_key, self._include_value, self._skip = reverse, include_key, include_value, skip
-        self._iter = _c.made(
-            "waxseal_iter_create",
-            reader._family_handle,
-            reader._snapshot_handle,
-            C.byref(between),
-            destroy="waxseal_iter_destroy",
-            make=store.make,
-        )
+        of: Tuple[Any, ...] = ("waxseal_iter_create", reader._family_handle, reader._snapshot_handle, C.byref(between))
+        if begin is not None:
+            of = ("waxseal_iter_create_prefix", *of[1:3], begin, len(begin))
+        self._iter = _c.made(*of, destroy="waxseal_iter_destroy", make=store.make)
         if not include_value:
             _c.function("waxseal_iter_set_keys_only")(self._iter.handle, True)
         self._stand((_END, b"") if reverse else (_START, b""))
@@ -405,25 +407,25 @@ class Rows(_Open):
     def seek(self, target: object) -> None:
         """Moves before the first row whose key is not less than `target`, within the bounds."""
         key = _c.lent(target, "key")
-        with self._lock:
+        with self._alone():
             self.check()
             self._stand((_BEFORE, key))
 
     def seek_to_start(self) -> None:
         """Moves before the first row."""
-        with self._lock:
+        with self._alone():
             self.check()
             self._stand((_START, b""))
 
     def seek_to_stop(self) -> None:
         """Moves behind the last row."""
-        with self._lock:
+        with self._alone():
             self.check()
             self._stand((_END, b""))
 
     def close(self) -> None:
         """Ends the iterator, and lets go of its view. Ending twice is nothing."""
-        with self._lock:
+        with self._alone():
             if self._iter is not None:
                 self._iter.end()
                 self._iter = None
@@ -444,6 +446,18 @@ class Rows(_Open):
     def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) -> Any:
         self.close()
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other threads out; and code that the collection of garbage runs in the middle of a move, on the same thread."""
+        with self._lock:
+            if self._busy:
+                raise self._store.error(BUSY, "the iterator is being moved on this very thread")
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
+
     def _stand(self, place: Tuple[int, bytes]) -> None:
         """Forgets the window: the iterator stands at this place."""
         self._window = []
@@ -453,7 +467,7 @@ class Rows(_Open):
         self._portion = _FIRST_ROWS
 
     def _moved(self, on: bool) -> Any:
-        with self._lock:
+        with self._alone():
             self.check()
             row = self._step(on)
             if row is None and self._fetch(on):

@@ -88,6 +88,8 @@ class ReadableFamily(Readable):
         bytes; 0: 65,536 and 16 MiB.
         """
         between = bounds(start, stop, include_start, include_stop, prefix)
+        if prefix is not None:
+            self.iterator(prefix=prefix).close()  # refused where keys with one prefix need not stand together
         rows, size_ = size(batch_rows, "batch_rows"), size(batch_bytes, "batch_bytes")
         return Scan(self, self._handles, self._family.handle, self._at(), between, columns, rows, size_)
 

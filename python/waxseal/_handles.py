@@ -12,7 +12,7 @@ import os
 import weakref
 from typing import Any
 
-from . import _c
+from . import _abi, _c
 from ._backend import backend
 from ._errors import Error, MakeError
 from ._options import Opening
@@ -29,10 +29,20 @@ class Handles:
         _open.add(self)
 
     def close(self) -> None:
-        """Closes the store. In a child of the process that opened it nothing is touched."""
-        if self.store.close() and self.store.here:
+        """Closes the store. In a child of the process that opened it nothing is touched.
+
+        A function that the store calls cannot close it: the store stays open then.
+        """
+        if self.store.closed:
+            return
+        status, error = _abi.WAXSEAL_OK, C.c_void_p()
+        if self.store.here:
+            status = _c.function("waxseal_close")(self.db, C.byref(error))
+        if status != _abi.WAXSEAL_INVALID:
+            self.store.close()
             _open.discard(self)
-            _c.call("waxseal_close", self.db, make=self.make)
+        if status < 0 and status != _abi.WAXSEAL_CLOSED:  # of two threads the second finds it closed
+            raise _c.failure(status, error, self.make)
 
     def __del__(self) -> None:
         try:

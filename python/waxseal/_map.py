@@ -116,11 +116,19 @@ class Readable(backend.Reader, _ReaderMapping):
 
         It gives pairs, or what is included of them. It stands between two rows: `next` gives the one behind, `prev()` the one before,
         `seek(key)`, `seek_to_start()` and `seek_to_stop()` move it; with `reverse` it begins at the end, and `next` and `prev` change
-        their roles. It keeps its view of the store until `close()`, the end of its `with` block, or until it is collected.
+        their roles. It keeps its view of the store until `close()`, the end of its `with` block, or until it is collected. In a family with an order
+        of its own keys with one prefix need not stand together, so there are no iterators over a prefix.
         """
-        first, last, with_first, with_last = bounds(start, stop, include_start, include_stop, prefix)
         return backend.Rows(
-            self, first, last, with_first, with_last, bool(reverse), bool(include_key), bool(include_value)
+            self,
+            start,
+            stop,
+            bool(include_start),
+            bool(include_stop),
+            bool(reverse),
+            bool(include_key),
+            bool(include_value),
+            prefix=prefix,
         )
 
     def __iter__(self) -> Iterator[bytes]:

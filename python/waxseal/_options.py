@@ -79,10 +79,10 @@ def policy(value: object, name: str) -> Tuple[int, int]:
 class Order:
     """An order of keys: its name, and the function that the library calls, which must live as long as a store has it."""
 
-    def __init__(self, said: object) -> None:
+    def __init__(self, said: Any) -> None:
         if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str)):
             raise TypeError("a comparator is a pair of its name and a function of two keys")
-        name, compare = said
+        name, compare = said[0], said[1]
         if not callable(compare):
             raise TypeError("a comparator's function can be called")
         self.name = name.encode("utf-8")

@@ -237,12 +237,14 @@ fn execute(root: &Path, run: &Run, quick: bool) -> Option<Tally> {
     println!("== {}", run.name);
     let program = match run.program {
         Program::Cargo => crate::cargo(),
-        Program::Python => match python(FORMAT_READER) {
+        Program::Python => match python(FORMAT_READER, "sys") {
             Some(program) => program,
             None => return skipped(run.name, FORMAT_READER),
         },
         Program::Package(_) => {
-            let Some(python) = python(crate::python::OLDEST) else { return skipped(run.name, crate::python::OLDEST) };
+            let Some(python) = python(crate::python::OLDEST, "sys, venv, ensurepip") else {
+                return skipped(run.name, crate::python::OLDEST);
+            };
             match crate::python::environment(root, &python) {
                 Ok(program) => program.to_string_lossy().into_owned(),
                 Err(what) => {
@@ -370,13 +372,13 @@ const FORMAT_READER: (u32, u32) = (3, 9);
 
 /// Says what is skipped, in one line.
 fn skipped(name: &str, (major, minor): (u32, u32)) -> Option<Tally> {
-    println!("{name}: skipped, there is no Python {major}.{minor} or newer here");
+    println!("{name}: skipped, there is no whole Python {major}.{minor} or newer here");
     None
 }
 
-/// A Python that is new enough, by the name it answers to.
-fn python((major, minor): (u32, u32)) -> Option<String> {
-    let new_enough = format!("import sys; sys.exit(sys.version_info < ({major}, {minor}))");
+/// A Python that is new enough and has these modules, by the name it answers to.
+fn python((major, minor): (u32, u32), modules: &str) -> Option<String> {
+    let new_enough = format!("import {modules}; sys.exit(sys.version_info < ({major}, {minor}))");
     ["python3", "python"].into_iter().map(str::to_owned).find(|name| {
         let mut command = Command::new(name);
         command.args(["-c", &new_enough]).stdout(Stdio::null()).stderr(Stdio::null());

@@ -4,17 +4,28 @@ use crate::Outcome;
 use crate::gate::{Gate, conclude};
 use crate::measure::require_space;
 use crate::stats::{Interval, Wanted};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How an experiment is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
-    pub(crate) quick: bool,
-    pub(crate) scale: Option<f64>,
-    pub(crate) seed: u64,
-    pub(crate) dir: Option<&'a Path>,
-    pub(crate) json: Option<&'a Path>,
+/// What every experiment may be told.
+#[derive(Args, Debug)]
+pub(crate) struct Ask {
+    /// Ends within one minute; timings may be inconclusive.
+    #[arg(long)]
+    quick: bool,
+    /// Size; 1 is the paper's [default: what ends within five minutes].
+    #[arg(long)]
+    scale: Option<f64>,
+    /// Everything random follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where stores are made [default: a directory below the system's temporary one].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Writes the lines with their bounds to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
 }
 
 /// What an experiment is called, and what it needs.
@@ -42,12 +53,12 @@ const DEFAULT: Duration = Duration::from_secs(240);
 const QUICK: Duration = Duration::from_secs(40);
 
 /// Runs an experiment in a directory of its own and prints its lines; answers the exit code. A scale that was asked for has no limit.
-pub(crate) fn conduct(ask: &Ask<'_>, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
+pub(crate) fn conduct(ask: &Ask, needs: &Needs, run: impl FnOnce(Run) -> Outcome<Vec<Gate>>) -> Outcome<u8> {
     let scale = ask.scale.unwrap_or(if ask.quick { needs.scales.1 } else { needs.scales.0 });
     if !(scale.is_finite() && scale > 0.0) {
         return Err("a scale is a number above 0".into());
     }
-    let root = ask.dir.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let root = ask.dir.clone().unwrap_or_else(std::env::temp_dir);
     let dir = root.join(format!("waxseal-{}-{}", needs.id, std::process::id()));
     require_space(&root, needs.disk.1 + (needs.disk.0 as f64 * scale) as u64)?;
     std::fs::create_dir_all(&dir)?;
@@ -59,7 +70,7 @@ pub(crate) fn conduct(ask: &Ask<'_>, needs: &Needs, run: impl FnOnce(Run) -> Out
     };
     println!("{}: scale {scale}, seed {}; {}", needs.id, ask.seed, machine());
     let gates = run(Run { id: needs.id, scale, seed: ask.seed, dir: dir.clone(), until: Instant::now() + limit })?;
-    conclude(&gates, ask.json)
+    conclude(&gates, ask.json.as_deref())
 }
 
 impl Run {

@@ -10,28 +10,14 @@ use crate::gate::Gate;
 use crate::rounds::{LEAST, alternate, alternate_many, shown};
 use crate::workload::Random;
 use clap::Args;
-use std::path::PathBuf;
 use std::time::Instant;
 use waxseal::{AsyncColumnFamily, AsyncDb, ColumnFamily, Db, Durability, WriteOptions};
 
 /// Arguments of `async`.
 #[derive(Args, Debug)]
 pub struct Line {
-    /// Ends within one minute; timings may be inconclusive.
-    #[arg(long)]
-    quick: bool,
-    /// Size; 1 is a hundred writes a task [default: what ends within five minutes].
-    #[arg(long)]
-    scale: Option<f64>,
-    /// Everything random follows from it.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where stores are made [default: a directory below the system's temporary one].
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// Writes the lines with their bounds to this file.
-    #[arg(long)]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    ask: experiment::Ask,
 }
 
 /// Tasks that write.
@@ -57,10 +43,8 @@ const SIDES: [Side; 3] = [Side::Tasks, Side::Threads(THREADS), Side::Threads(1)]
 
 /// The experiment.
 pub fn tasks(line: &Line) -> Outcome<u8> {
-    let Line { quick, scale, seed, .. } = *line;
-    let ask = experiment::Ask { quick, scale, seed, dir: line.dir.as_deref(), json: line.json.as_deref() };
     let needs = Needs { id: "async", scales: (0.1, 0.02), disk: (2_000 << 20, 256 << 20) };
-    experiment::conduct(&ask, &needs, |run| {
+    experiment::conduct(&line.ask, &needs, |run| {
         let mut gates = writes(&run.within(0.7))?;
         gates.extend(reads(&run)?);
         Ok(gates)

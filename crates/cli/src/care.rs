@@ -1,6 +1,7 @@
 //! verify, scrub, repair, salvage, digest: looking after a store.
 //!
-//! Each prints a report: for people, or one JSON object. Damage that is left makes the exit code 3, whatever else was found.
+//! Each prints a report: for people, or one JSON object. Damage that is left makes the exit code 3, whatever else was found; what could
+//! not be read makes it 4.
 
 use std::path::Path;
 
@@ -90,7 +91,13 @@ fn print(report: &Report, output: &mut Output) -> Result<Exit, Failure> {
         output.line(format!("go on with --resume {}", text::hex(&token.to_bytes())))?;
     }
     output.object(&to_json(report, output))?;
-    Ok(if report.damage.iter().all(is_settled) { Exit::Ok } else { Exit::Corruption })
+    let unread = |finding: &Finding| finding.outcome == Outcome::Unread;
+    let left = || report.damage.iter().filter(|finding| !is_settled(finding));
+    Ok(match (left().count(), left().all(unread)) {
+        (0, _) => Exit::Ok,
+        (_, true) => Exit::Io,
+        (_, false) => Exit::Corruption,
+    })
 }
 
 /// True if nothing is left of it, or somebody said that it is to be forgotten.

@@ -153,6 +153,28 @@ fn exit_codes() {
     assert_eq!(tool.code(&["get", "key"]), 3);
 }
 
+/// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be opened.
+#[test]
+fn verify_tells_what_it_could_not_read() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    tool.ok(&["compact"]);
+    let mut paths = fs::read_dir(tool.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let table = paths.find(|path| path.extension().is_some_and(|kind| kind == "tbl")).unwrap();
+    let bytes = fs::read(&table).unwrap();
+    fs::remove_file(&table).unwrap();
+    symlink(&table, &table).unwrap();
+    let output = tool.run(&["--json", "verify"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{report}");
+    assert_eq!((&report["unread"], &report["lost"], &report["ok"]), (&1.into(), &0.into(), &false.into()));
+    assert_eq!((&report["damage"][0]["verdict"], &report["damage"][0]["outcome"]), (&"io".into(), &"not read".into()));
+    fs::remove_file(&table).unwrap();
+    assert_eq!(tool.code(&["verify"]), 3, "one that is gone is lost");
+    fs::write(&table, bytes).unwrap();
+    tool.ok(&["verify"]);
+}
+
 #[test]
 fn whoever_has_seen_enough_may_leave() {
     let tool = Tool::new();

@@ -9,7 +9,7 @@ use waxseal::{Cache, Snapshot};
 use crate::batch::Batch;
 use crate::callback::{Filtering, Ordered};
 use crate::failure::Failure;
-use crate::iterator::Iter;
+use crate::iterator;
 use crate::options::Options;
 use crate::shelf::{Shelf, lock};
 use crate::store::{How, Store};
@@ -43,7 +43,7 @@ type Made<T> = Mutex<Option<Result<T, Failure>>>;
 
 pub(crate) static STORES: Shelf<ArcSwapOption<Store>> = Shelf::new(1);
 pub(crate) static SNAPSHOTS: Shelf<ArcSwapOption<Result<Snapshot, Failure>>> = Shelf::new(2);
-pub(crate) static ITERATORS: Shelf<Mutex<Option<Box<Iter>>>> = Shelf::new(3);
+pub(crate) static ITERATORS: Shelf<iterator::Held> = Shelf::new(3);
 pub(crate) static BATCHES: Shelf<Mutex<Batch>> = Shelf::new(4);
 pub(crate) static OPTIONS: Shelf<Mutex<Options>> = Shelf::new(5);
 pub(crate) static READ_OPTIONS: Shelf<ReadOptions> = Shelf::new(6);

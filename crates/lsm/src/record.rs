@@ -92,6 +92,12 @@ pub mod companion {
         matches!(byte, WORD8 | WORD4 | LIST) || SKIPPABLE.contains(&byte)
     }
 
+    /// True if there is nothing but one word, or nothing at all: what nearly all records have.
+    #[inline]
+    pub fn is_bare(companions: &[u8]) -> bool {
+        matches!(companions, [] | [WORD8, _, _, _, _, _, _, _, _])
+    }
+
     /// True if a record's companions say that it was adopted.
     #[inline]
     pub fn is_adopted(companions: &[u8]) -> bool {

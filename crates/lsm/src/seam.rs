@@ -11,7 +11,7 @@ use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::order::Order;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, Record, Seqno, companion};
 
 /// What the place a record came from promises of its companions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -240,59 +240,113 @@ pub trait Collector: Send {
 }
 
 /// Keeps companions. All calls may come from any thread.
+///
+/// What a keeper does not answer, the one `beneath` it does, and where there is none the answer is a plain node's: nothing is made, nothing
+/// is judged.
 pub trait Companions: Send + Sync {
+    /// The keeper that answers what this one does not; none: nobody does.
+    #[inline]
+    fn beneath(&self) -> Option<&dyn Companions> {
+        None
+    }
     /// Batch building: appends the companions of an operation to `out`. An error refuses the operation.
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()>;
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        match self.beneath() {
+            Some(beneath) => beneath.on_write(draft, out),
+            None if draft.entries.is_empty() => Ok(()),
+            None => Err(Error::invalid("this store keeps nothing beside its values")),
+        }
+    }
     /// The record's seqno is known (or changes from `old`): adjusts the companion in place, without the record.
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno);
+    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
+        if let Some(beneath) = self.beneath() {
+            beneath.bind(companion, old, new);
+        }
+    }
     /// A part of the key becomes known with the seqno: adjusts a companion that is not bound yet, without the value. What was
     /// damaged before stays damaged.
-    fn rekey(&self, _companion: &mut [u8], _old_key: &[u8], _new_key: &[u8]) {}
+    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
+        if let Some(beneath) = self.beneath() {
+            beneath.rekey(companion, old_key, new_key);
+        }
+    }
     /// A record enters a table: keep its companion, or write another to `out`.
-    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build;
+    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
+        self.beneath().map_or(Build::Keep, |beneath| beneath.on_build(record, source, out))
+    }
     /// A merge operator made `result` from `inputs`, all verified: its companion goes to `out`.
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
+    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.beneath().map_or(Ok(()), |beneath| beneath.on_merge(inputs, result, out))
+    }
     /// A record is left out of a table.
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason);
+    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
+        if let Some(beneath) = self.beneath() {
+            beneath.on_drop(record, reason);
+        }
+    }
     /// Checks a record against its companion. `key_hash` is `checksum::hash_key` of the record's key.
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;
-    /// True if the record counts as absent from now on: its time is over, and it is what was written, which the keeper sees to itself.
-    /// Asked of values that would be given out or kept; `now` is microseconds since 1970, read only if the record has a time.
     #[inline]
-    fn expired(&self, _record: &Record<'_>, _now: &dyn Fn() -> u64) -> bool {
-        false
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
+    }
+    /// True if the record counts as absent from now on: its time is over, and it is what was written, which the keeper sees to itself.
+    /// Asked of values that would be given out or kept and have more beside them than one word; `now` is microseconds since 1970, read
+    /// only if the record has a time.
+    #[inline]
+    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
+        self.beneath().is_some_and(|beneath| beneath.expired(record, now))
     }
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
-    fn term(&self, record: &Record<'_>) -> u64;
+    fn term(&self, record: &Record<'_>) -> u64 {
+        self.beneath().map_or(0, |beneath| beneath.term(record))
+    }
     /// A collector for a new table file, if one is wanted.
-    fn collector(&self) -> Option<Box<dyn Collector>>;
+    fn collector(&self) -> Option<Box<dyn Collector>> {
+        self.beneath()?.collector()
+    }
     /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
     /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again.
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()>;
+    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
+        self.beneath().map_or(Ok(()), |beneath| beneath.emit(family, record, rows))
+    }
     /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
     /// nor is the version below it while they are merged together (a tombstone there may go where nothing older is left). Asked of every
     /// record of a flush or compaction. A keeper with rows of its own retains nothing.
     #[inline]
-    fn retains(&self, _record: &Record<'_>) -> bool {
-        false
+    fn retains(&self, record: &Record<'_>) -> bool {
+        self.beneath().is_some_and(|beneath| beneath.retains(record))
     }
     /// What this keeper promises of the records that are written through it.
-    fn protection(&self) -> Protection;
+    fn protection(&self) -> Protection {
+        self.beneath().map_or(Protection::None, |beneath| beneath.protection())
+    }
     /// The algorithm by which it checks, for property 14 of tables; 0: none.
-    fn algorithm(&self) -> u64;
+    fn algorithm(&self) -> u64 {
+        self.beneath().map_or(0, |beneath| beneath.algorithm())
+    }
     /// Descriptions of what may stand in companions, for property 10 of tables.
-    fn descriptors(&self) -> Vec<u8>;
+    fn descriptors(&self) -> Vec<u8> {
+        self.beneath().map_or_else(Vec::new, |beneath| beneath.descriptors())
+    }
     /// True if `rows` gives anything.
     fn has_rows(&self) -> bool {
-        false
+        self.beneath().is_some_and(|beneath| beneath.has_rows())
     }
     /// What rewrites the records of a flush or compaction of a family, if this keeper keeps rows of its own there.
-    fn rows(&self, _family: u32, _order: &Order) -> Result<Option<Box<dyn Rows>>> {
-        Ok(None)
+    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
+        self.beneath().map_or(Ok(None), |beneath| beneath.rows(family, order))
     }
     /// Tries to correct a framed block (stored bytes, codec, CRC) whose CRC, from start value `seed`, does not fit. True: `block`
     /// is corrected, `confirm` has passed it, and no other correction passes. False: it is as it came.
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.beneath().is_some_and(|beneath| beneath.correct(block, seed, confirm))
+    }
+}
+
+/// True if the time of a record is over. One that has a word beside it and nothing else has none, whoever keeps it.
+#[inline]
+pub fn is_over(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
+    !companion::is_bare(record.companion) && keeper.expired(record, now)
 }
 
 /// What a work says of one table.
@@ -444,44 +498,4 @@ pub fn bind_written(keeper: &dyn Companions, written: &[u8], seqno: Seqno, out: 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
-impl Companions for Plain {
-    fn on_write(&self, draft: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-        match draft.entries {
-            [] => Ok(()),
-            _ => Err(Error::invalid("a plain store keeps nothing beside its values")),
-        }
-    }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    #[inline]
-    fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
-        Check::Unverified
-    }
-    fn term(&self, _: &Record<'_>) -> u64 {
-        0
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
-    fn protection(&self) -> Protection {
-        Protection::None
-    }
-    fn algorithm(&self) -> u64 {
-        0
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
-    }
-}
+impl Companions for Plain {}

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::{Fs, Open, RealFs};
-use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{Compression, Verify};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, companion};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 
 /// The system's allocator, counting for each thread.
@@ -64,43 +63,17 @@ fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
 }
 
 impl Companions for Keeper {
-    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
     fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
         out.push(companion::WORD8);
         out.extend_from_slice(&word(record, hash(record.key)));
         Build::Set
     }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
         let right = record.companion.get(1..) == Some(&word(record, key_hash)[..]);
         if right { Check::Validated } else { Check::Corrupted }
     }
-    fn term(&self, _: &Record<'_>) -> u64 {
-        0
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
     fn protection(&self) -> Protection {
         Protection::Complete
-    }
-    fn algorithm(&self) -> u64 {
-        0
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }
 

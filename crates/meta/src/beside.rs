@@ -9,6 +9,8 @@
 //! An entry outside of the seal has a CRC of its own, started from the hash of its record's key, so that neither a flipped bit
 //! nor another record's entry passes. An entry inside has none: the seal speaks for it.
 
+use std::ops::Range;
+
 use waxseal_lsm::checksum::crc;
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
@@ -17,16 +19,13 @@ use waxseal_lsm::record::companion;
 use crate::seal::{Attribute, AttributesHash};
 
 /// Bytes of a seal as a companion: its kind and its word.
-pub const SEAL_BYTES: usize = 9;
-
-/// The kind of the companion that holds marks: a varint of bits behind its length.
-pub const MARKS: u8 = 0x0F;
+pub use waxseal_lsm::record::companion::WORD8_BYTES as SEAL_BYTES;
+/// The kind of the companion that holds marks, and the mark of a record whose seal was made by a flush or compaction, since it came
+/// without one.
+pub use waxseal_lsm::record::companion::{ADOPTED, MARKS};
 
 /// The kind of the companion that says who wrote a record that is watched, and when. `stamp` reads it.
 pub const STAMP: u8 = 0x3C;
-
-/// The mark of a record whose seal was made by a flush or compaction, since it came without one.
-pub const ADOPTED: u64 = 1;
 
 /// The mark of an adopted record, as a companion.
 pub const ADOPTED_BYTES: [u8; 3] = [MARKS, 1, ADOPTED as u8];
@@ -122,6 +121,7 @@ impl<'a> Beside<'a> {
                     }
                     beside.stamp_at = (start, reader.position());
                 }
+                // One that is not one number says nothing: see `Part::is_whole`.
                 MARKS => beside.marks |= Reader::new(reader.length_prefixed()?).varint().unwrap_or(0),
                 kind if companion::begins(kind) => {
                     reader.length_prefixed()?;
@@ -191,33 +191,68 @@ impl<'a> Beside<'a> {
         out.extend_from_slice(&companions[to..]);
     }
 
-    /// The companions with those of their entries that are `kept`, and without their stamp unless `stamped`. Everything else goes on
-    /// byte by byte.
-    pub(crate) fn with_parts(
-        &self,
-        companions: &[u8],
-        entries: &[Entry<'_>],
-        kept: &dyn Fn(&Entry<'_>) -> bool,
-        stamped: bool,
-    ) -> Vec<u8> {
-        let mut list = Vec::new();
-        entries.iter().filter(|entry| kept(entry)).for_each(|entry| entry.put(&mut list));
+    /// The companions with this list in the place of theirs, and those others that are `kept`, byte by byte.
+    pub(crate) fn with_parts(&self, companions: &[u8], list: &[u8], kept: &dyn Fn(&Part) -> bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(companions.len());
-        let mut at = 0;
-        let mut parts = [(self.list_at, true), (self.stamp_at, false)];
-        parts.sort_unstable();
-        for ((from, to), is_list) in parts {
-            out.extend_from_slice(&companions[at..from]);
-            match is_list {
-                true => put_list(&list, &mut out),
-                false if stamped => out.extend_from_slice(&companions[from..to]),
-                false => {}
+        for part in parts(companions) {
+            match part.kind {
+                companion::LIST => put_list(list, &mut out),
+                _ if kept(&part) => out.extend_from_slice(&companions[part.span]),
+                _ => {}
             }
-            at = to;
         }
-        out.extend_from_slice(&companions[at..]);
         out
     }
+}
+
+/// One companion of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// What it is.
+    pub(crate) kind: u8,
+    /// Where it stands, kind byte included.
+    pub(crate) span: Range<usize>,
+    /// Where its bytes begin, behind kind and length.
+    content: usize,
+}
+
+impl Part {
+    /// False if it speaks for itself, and says that it was hit: a mark that is not one number, or a companion of a kind that is not
+    /// known here whose sum is not right.
+    pub(crate) fn is_whole(&self, companions: &[u8]) -> bool {
+        let content = &companions[self.content..self.span.end];
+        match self.kind {
+            companion::WORD8 | companion::WORD4 | companion::LIST | STAMP => true,
+            MARKS => {
+                let mut reader = Reader::new(content);
+                reader.varint().is_ok() && reader.is_empty()
+            }
+            kind => content.split_last_chunk().is_some_and(|(said, sum)| *sum == sum_of(kind, said)),
+        }
+    }
+}
+
+/// The sum at the end of a companion of a kind for later versions.
+pub(crate) fn sum_of(kind: u8, said: &[u8]) -> [u8; CRC_BYTES] {
+    crc(0, &[&[kind], said]).to_le_bytes()
+}
+
+/// The companions of a record, one behind the other; what cannot be told apart ends them.
+pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
+    let mut reader = Reader::new(companions);
+    let mut next = move || -> Result<Part> {
+        let start = reader.position();
+        let kind = reader.u8()?;
+        let length = match kind {
+            companion::WORD8 => 8,
+            companion::WORD4 => 4,
+            _ => reader.varint_len()?,
+        };
+        let content = reader.position();
+        reader.bytes(length)?;
+        Ok(Part { kind, span: start..reader.position(), content })
+    };
+    std::iter::from_fn(move || next().ok())
 }
 
 /// Appends companions without their stamp; everything else goes on byte by byte. Errors: `Corruption` if they are not whole.

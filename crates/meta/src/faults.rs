@@ -84,6 +84,8 @@ pub enum Target {
     Lengths,
     /// What a provider keeps beside the record.
     Payload,
+    /// Who wrote a record that is watched, and when.
+    Stamp,
     /// Any byte of the site.
     Any,
     /// A record is gone.
@@ -165,7 +167,7 @@ impl Site {
 
 impl Target {
     /// Every target.
-    pub const ALL: [Target; 13] = [
+    pub const ALL: [Target; 14] = [
         Target::Key,
         Target::Value,
         Target::Kind,
@@ -173,6 +175,7 @@ impl Target {
         Target::Seal,
         Target::Lengths,
         Target::Payload,
+        Target::Stamp,
         Target::Any,
         Target::Dropped,
         Target::Duplicated,
@@ -213,7 +216,7 @@ impl Cell {
     pub fn impossible(self) -> Option<&'static str> {
         use Site::*;
         use Target::*;
-        let record = matches!(self.target, Key | Value | Kind | Seqno | Seal | Lengths | Payload);
+        let record = matches!(self.target, Key | Value | Kind | Seqno | Seal | Lengths | Payload | Stamp);
         match (self.site, self.target) {
             (MemtableLinks | VersionLinks, Dropped) => None,
             (MemtableLinks | VersionLinks, _) => Some("a link leads somewhere or nowhere: it has no other part"),

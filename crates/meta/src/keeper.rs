@@ -26,7 +26,7 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
 use crate::beside::{
-    ADOPTED_BYTES, Beside, may_have_entries, only_word, put_list, seal_bytes, usual_word, word_and_stamp,
+    ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_stamp,
 };
 use crate::builtin::Expiry;
 use crate::collect::Folding;
@@ -45,6 +45,9 @@ pub use crate::beside::SEAL_BYTES;
 
 /// The algorithm by which seals are made here. docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
+
+/// XXH3-64 takes bytes up to so many in one piece of straight code.
+const HASHED_WITHOUT_A_CALL: usize = 128;
 
 /// When a seal is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -188,7 +191,24 @@ impl Sealer {
         self.tally.counts()
     }
 
-    /// Everything that is not a right record with a seal and nothing else.
+    /// A right record with a seal and nothing else, or a stamp behind it; anything else goes on to `verify_slowly`.
+    #[inline(never)]
+    fn verify_usual(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        let (word, stamp) = match word_and_stamp(record.companion) {
+            Some((word, content)) => (Some(word), Some(content)),
+            None => (only_word(record.companion), None),
+        };
+        if let Some(word) = word
+            && source != Protection::Foreign
+            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
+            && stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
+        {
+            return Check::Validated;
+        }
+        self.verify_slowly(record, key_hash, source)
+    }
+
+    /// Everything that is not a right record with a seal and nothing else, or a stamp.
     #[cold]
     #[inline(never)]
     fn verify_slowly(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
@@ -208,11 +228,14 @@ impl Sealer {
         }
     }
 
-    /// True if a stamp, or an entry outside of the seal, was hit, or is none of its provider's.
+    /// True if a stamp, an entry outside of the seal, a mark or what is not known here was hit, or an entry is none of its provider's.
     fn entries_hit(&self, record: &Record<'_>, key_hash: u64) -> bool {
         let Ok(beside) = Beside::read(record.companion) else { return true };
         if beside.stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)) {
             return !active(Bug::StampNotChecked);
+        }
+        if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
+            return true;
         }
         beside.entries().any(|entry| {
             entry.map_or(true, |entry| {
@@ -378,22 +401,19 @@ impl Companions for Sealer {
         }
     }
 
+    /// What nearly every record is, a short value that was put with a seal and nothing else, is decided without a call, and what its
+    /// kind adds to the seal is a constant.
     #[inline]
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        if let Some(word) = only_word(record.companion)
+        if record.kind == Kind::Put
+            && record.value.len() <= HASHED_WITHOUT_A_CALL
+            && let Some(word) = only_word(record.companion)
             && source != Protection::Foreign
-            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
+            && Seal::of_hashed_key(Kind::Put, key_hash, record.value).at(record.seqno) == word
         {
             return Check::Validated;
         }
-        if let Some((word, content)) = word_and_stamp(record.companion)
-            && source != Protection::Foreign
-            && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
-            && stamp::is_whole(content, key_hash)
-        {
-            return Check::Validated;
-        }
-        self.verify_slowly(record, key_hash, source)
+        self.verify_usual(record, key_hash, source)
     }
 
     #[inline]
@@ -476,6 +496,7 @@ fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beside::sum_of;
     use proptest::prelude::*;
     use waxseal_lsm::batch::Operations;
     use waxseal_lsm::error::ErrorKind;
@@ -654,7 +675,9 @@ mod tests {
         #[test]
         fn a_seal_is_found_among_other_companions(before in 0..3usize, behind in 0..3usize, seqno: u32) {
             let sealer = Sealer::new();
-            let others: [&[u8]; 3] = [&[], &[0x55, 2, companion::WORD8, 1], &[companion::WORD4, 1, 2, 3, 4, 0x55, 0]];
+            let later = |said: &[u8]| [&[0x55, said.len() as u8 + 4], said, &sum_of(0x55, said)].concat();
+            let with_word = [&[companion::WORD4, 1, 2, 3, 4][..], &later(&[])].concat();
+            let others: [&[u8]; 3] = [&[], &later(&[companion::WORD8, 1]), &with_word];
             let seal = born(&sealer, b"k", b"v", seqno.into());
             let companion = [others[before], &seal, others[behind]].concat();
             prop_assert_eq!(sealer.check(&put(b"k", b"v", seqno.into(), &companion)), Check::Validated);

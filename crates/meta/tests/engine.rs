@@ -16,7 +16,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Plain, Protection};
+use waxseal_lsm::seam::{Build, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_meta::verdict::Verdict;
 use waxseal_meta::{Counts, Seal, SealPoint, Sealer};
@@ -400,8 +400,8 @@ impl Mangler {
 }
 
 impl Companions for Mangler {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.sealer.on_write(draft, out)
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.sealer)
     }
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
         self.sealer.bind(companion, old, new);
@@ -422,36 +422,6 @@ impl Companions for Mangler {
             _ => out[8] ^= 1,
         }
         Build::Set
-    }
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.sealer.on_merge(inputs, result, out)
-    }
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        self.sealer.on_drop(record, reason);
-    }
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        self.sealer.verify(record, key_hash, source)
-    }
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.sealer.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.sealer.collector()
-    }
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.sealer.emit(family, record, rows)
-    }
-    fn protection(&self) -> Protection {
-        self.sealer.protection()
-    }
-    fn algorithm(&self) -> u64 {
-        self.sealer.algorithm()
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        self.sealer.descriptors()
-    }
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.sealer.correct(block, seed, confirm)
     }
 }
 

@@ -12,10 +12,8 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{
-    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Plain, Protection, Row, Rows, Source,
-};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Companions, Plain, Row, Rows, Source};
 use waxseal_meta::paper::{Decision, Form, Paper};
 
 const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
@@ -150,48 +148,13 @@ impl Rows for FaultyRows {
 }
 
 impl Companions for Faulty {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.paper.on_write(draft, out)
-    }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
-        Check::Unverified
-    }
-    fn term(&self, _: &Record<'_>) -> u64 {
-        0
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
-    fn protection(&self) -> Protection {
-        Protection::None
-    }
-    fn algorithm(&self) -> u64 {
-        0
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    fn has_rows(&self) -> bool {
-        true
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.paper)
     }
     fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
         let inner = self.paper.rows(family, order)?;
         let wrap = |inner| Box::new(FaultyRows { inner, hits: self.hits.clone(), hit: self.hit }) as Box<dyn Rows>;
         Ok(inner.map(wrap))
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }
 

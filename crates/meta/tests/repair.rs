@@ -1,6 +1,7 @@
 //! Care of damaged stores, on a simulated disk: what can be had comes back, what cannot is fenced and said, nothing else changes.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
@@ -200,6 +201,31 @@ fn verify_has_no_false_alarm() {
         let report = verify_closed(Path::new(DIR), settings(), parts, VerifyOptions::default()).unwrap();
         assert!(report.damage.is_empty() && report.validated == 501, "{report}");
     }
+}
+
+/// A device that does not answer says nothing of what is in a file: that is told apart from damage, and nothing is repaired for it.
+#[test]
+fn a_table_that_cannot_be_opened_is_not_called_damaged() {
+    let (sim, model, table, _) = one_table(options(Compression::None, false), 300);
+    let world = reopened(&sim, &options(Compression::None, false), &model);
+    for (kind, is_unread) in [(ErrorKind::PermissionDenied, true), (ErrorKind::NotFound, false)] {
+        // Whatever step it is at which the table is opened: the first that a look at the store takes.
+        sim.fail_at(sim.steps() + 1, Fault::Error(kind));
+        let report = verify(&world.db, VerifyOptions::default()).unwrap();
+        let [finding] = &report.damage[..] else { panic!("{report}") };
+        assert_eq!((finding.outcome == Outcome::Unread, report.unread == 1), (is_unread, is_unread), "{report}");
+        assert_eq!(report.tables.len(), usize::from(!is_unread));
+        if is_unread {
+            assert_eq!(Path::new(DIR).join(&finding.file), table);
+            assert_eq!((report.lost, report.structural), (0, 0));
+            assert!(report.json().contains("\"verdict\":\"io\"") && !report.is_clean());
+        }
+    }
+    sim.fail_at(sim.steps() + 1, Fault::Error(ErrorKind::PermissionDenied));
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert_eq!((report.unread, report.repaired, report.damage[0].outcome), (1, 0, Outcome::Unread), "{report}");
+    assert!(world.db.barred_tables(&world.family).is_empty() && world.db.fences(&world.family).is_empty());
+    world.assert_clean();
 }
 
 #[test]

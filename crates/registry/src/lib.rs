@@ -11,11 +11,11 @@
 //! log                                  events asked for, and deleted
 //! pending                              events that are no rows yet
 //! witness, sources                     what the engine calls while it works; places where events stand, walked as one
-//! emission, rights                     how an operation becomes an event; who may do what
+//! matching, rights                     which registration watches an operation, asked on every write; who may do what
+//! emission                             how an operation becomes an event
 //! fuzzing                              ways in for fuzzers: any bytes, any text
 //! quarantine                           what is kept out of reach
 //! sessions, chronicle, modes, families    who writes; what the engine did; mode async; the store's own families
-//! matching                             which registration watches an operation, asked on every write
 //! event, registration                  the rows of the log and of the registry
 //! payload, key                         what an event holds; where rows stand, and how queries walk over them
 //! target, operation, clock             what, which and when

@@ -41,6 +41,7 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),
     ("crates/bench/src/engine/lmdb.rs", "heed's opening of a map"),
     ("crates/bench/src/heap.rs", "an allocator that counts"),
+    ("python/src/", "calls of the C library, which take pointers"),
 ];
 
 /// Lines of a file without its tests.

@@ -1,7 +1,7 @@
 //! Question: of all that can be hit, anywhere, does anything come out wrong, or get lost, without anybody being told?
 //! Protocol: one fault after the other into small stores on a simulated disk, cell by cell: a site (batch, log, ring, memtable, buffers,
 //!           every part of a table at rest, cached blocks, index and filter in memory, seals, manifest), a target (key, value, kind,
-//!           seqno, seal, lengths, payload, any byte; records dropped or doubled; zeros, misdirected reads, stale bytes), and one, two,
+//!           seqno, seal, lengths, payload, stamp, any byte; records dropped or doubled; zeros, misdirected reads, stale bytes), and one, two,
 //!           three bits or a burst. After each, every key is read and everything scanned both ways, then again after a compaction, then
 //!           again after closing and opening; a model says what must come out. And the same without a fault.
 //! Passes:   no answer wrong and none missing in silence but where links in memory are hit, whose misses are counted; no panic; no cell

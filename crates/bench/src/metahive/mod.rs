@@ -35,21 +35,8 @@ use std::path::PathBuf;
 pub struct Line {
     /// Which experiment.
     experiment: Experiment,
-    /// Ends within one minute; timings may be inconclusive.
-    #[arg(long)]
-    quick: bool,
-    /// Size; 1 is the paper's [default: what ends within five minutes].
-    #[arg(long)]
-    scale: Option<f64>,
-    /// Everything random follows from it.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where stores are made [default: a directory below the system's temporary one].
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// Writes the lines with their bounds to this file.
-    #[arg(long)]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    ask: experiment::Ask,
     /// `faults`: keeps the counts of all runs in this file.
     #[arg(long)]
     state: Option<PathBuf>,
@@ -160,9 +147,7 @@ impl Deref for Run {
 /// The experiment.
 pub fn metahive(line: &Line) -> Outcome<u8> {
     let case = line.experiment.case();
-    let Line { quick, scale, seed, .. } = *line;
-    let ask = experiment::Ask { quick, scale, seed, dir: line.dir.as_deref(), json: line.json.as_deref() };
-    experiment::conduct(&ask, &case.needs, |run| {
+    experiment::conduct(&line.ask, &case.needs, |run| {
         let (regime, plain_node) = (line.regime, line.plain_node.clone());
         let (state, cells) = (line.state.clone(), line.cells.clone());
         (case.run)(&Run { run, regime, plain_node, state, cells })

@@ -1,6 +1,6 @@
 //! Question: what does a seal cost in bytes, on disk under every codec, and in memory while many versions are compacted?
 //! Protocol: the same records, 20 B keys and 100 B values, every key once, written to a plain and a sealed store, compacted to one
-//!           table; the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
+//!           table (each other key first, so that every memtable overlaps the others and none is a table's end); the bytes of the table files, over the records in them. A count, not a sample. Then one key with many versions,
 //!           each kept alive by a snapshot, in two overlapping tables: how far the heap grows at its peak while they are compacted,
 //!           sealed beside plain, at two numbers of versions; what a version costs is the slope.
 //!           The paper's own store stands beside in both.
@@ -69,8 +69,11 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     (shape.options.table_bytes, shape.options.level_base_bytes) = (1 << 31, 1 << 31);
     let mut node = Node::open(&run.fresh("space")?, &shape, keeper)?;
     let mut values = values(run.seed, 0);
-    for key in Flat::all(num).iter() {
-        node.put(key, values.value())?;
+    let keys = Flat::all(num);
+    for half in 0..2 {
+        for key in keys.iter().skip(half).step_by(2) {
+            node.put(key, values.value())?;
+        }
     }
     node.db.settle()?;
     node.compact()?;
@@ -78,6 +81,9 @@ fn bytes(run: &Run, num: u64, codec: Compression, keeper: Arc<dyn Companions>, c
     // The paper's store has a row for each.
     if records != num && records != 2 * num {
         return Err(format!("{records} records in tables, not {num}").into());
+    }
+    if node.table_files() != 1 {
+        return Err(format!("{} tables, not one", node.table_files()).into());
     }
     Ok((bytes as f64 / num as f64, node.table_files()))
 }

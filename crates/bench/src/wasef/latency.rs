@@ -13,8 +13,6 @@ use crate::gate::Gate;
 use crate::measure;
 use crate::rounds::{LEAST, Rounds, alternate_many, shown};
 use crate::workload::{Random, Values};
-use std::hint::black_box;
-use std::time::Instant;
 use waxseal_lsm::db::Metrics;
 use waxseal_lsm::options::MIB;
 use waxseal_registry::Mode;
@@ -81,23 +79,12 @@ pub(super) fn play(
     values: &mut Values,
     all: &mut Histograms,
 ) -> Outcome<[f64; 2]> {
-    let mut keys = load.keys()?;
     let room = script.len();
     let mut laps = [content::Laps::with_room(room), content::Laps::with_room(room)];
-    let mut writer = store.writer();
-    let mut last = Instant::now();
-    for request in script {
-        let key = keys.ordered(request.rank);
-        if request.update {
-            writer.put(key, values.value())?;
-        } else {
-            black_box(store.touch(key)?);
-        }
-        let now = Instant::now();
-        laps[usize::from(request.update)].push(now - last);
-        all[usize::from(request.update)].record(now - last);
-        last = Instant::now(); // the histogram's own time is nobody's
-    }
+    load.time_each(store, script, values, |request, time| {
+        laps[usize::from(request.update)].push(time);
+        all[usize::from(request.update)].record(time);
+    })?;
     Ok(laps.each_mut().map(content::Laps::trimmed_mean))
 }
 

@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::node::Shape;
 use crate::workload::{Keys, Random, Values, Zipf, fmix64};
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use waxseal_lsm::options::MIB;
 use waxseal_registry::{Mode, Operation, Target};
 
@@ -117,6 +117,30 @@ impl Load {
             }
         }
         Ok(store)
+    }
+
+    /// Plays a script, one request behind the other, and tells how long each took. What `heard` takes is nobody's.
+    pub(super) fn time_each(
+        &self,
+        store: &Store,
+        script: &[Request],
+        values: &mut Values,
+        mut heard: impl FnMut(&Request, Duration),
+    ) -> Outcome<()> {
+        let mut keys = self.keys()?;
+        let mut writer = store.writer();
+        let mut last = Instant::now();
+        for request in script {
+            let key = keys.ordered(request.rank);
+            if request.update {
+                writer.put(key, values.value())?;
+            } else {
+                black_box(store.touch(key)?);
+            }
+            heard(request, last.elapsed());
+            last = Instant::now();
+        }
+        Ok(())
     }
 
     /// Plays a script for each thread, all at once; answers nanoseconds a request, by the wall's clock.

@@ -11,8 +11,6 @@ use crate::content::{Laps, clock_nanos};
 use crate::gate::Gate;
 use crate::rounds::{LEAST, alternate_many, shown};
 use crate::workload::{Random, Values};
-use std::hint::black_box;
-use std::time::Instant;
 use waxseal_registry::{Mode, Operation, Payload, Scope, Target};
 
 /// Bytes of the log in percent of the data.
@@ -98,20 +96,7 @@ fn event(key: &[u8], operation: Operation) -> waxseal_registry::Event {
 
 /// Nanoseconds of the middle read and the middle update.
 fn play(load: &Load, store: &Store, script: &[Request], values: &mut Values) -> Outcome<[f64; 2]> {
-    let mut keys = load.keys()?;
     let mut laps = [Laps::with_room(script.len()), Laps::with_room(script.len())];
-    let mut writer = store.writer();
-    let mut last = Instant::now();
-    for request in script {
-        let key = keys.ordered(request.rank);
-        if request.update {
-            writer.put(key, values.value())?;
-        } else {
-            black_box(store.touch(key)?);
-        }
-        let now = Instant::now();
-        laps[usize::from(request.update)].push(now - last);
-        last = now;
-    }
+    load.time_each(store, script, values, |request, time| laps[usize::from(request.update)].push(time))?;
     Ok(laps.each_mut().map(Laps::median))
 }

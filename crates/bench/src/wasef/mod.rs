@@ -36,21 +36,8 @@ use std::path::PathBuf;
 pub struct Line {
     /// Which experiment.
     experiment: Experiment,
-    /// Ends within one minute; timings may be inconclusive.
-    #[arg(long)]
-    quick: bool,
-    /// Size; 1 is the paper's [default: what ends within five minutes].
-    #[arg(long)]
-    scale: Option<f64>,
-    /// Everything random follows from it.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where stores are made [default: a directory below the system's temporary one].
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// Writes the lines with their bounds to this file.
-    #[arg(long)]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    ask: experiment::Ask,
     /// `conformance`: the tool [default: `waxseal` beside this program].
     #[arg(long)]
     tool: Option<PathBuf>,
@@ -116,9 +103,7 @@ impl Experiment {
 /// The experiment.
 pub fn wasef(line: &Line) -> Outcome<u8> {
     let (needs, conduct) = line.experiment.case();
-    let Line { quick, scale, seed, .. } = *line;
-    let ask = experiment::Ask { quick, scale, seed, dir: line.dir.as_deref(), json: line.json.as_deref() };
-    experiment::conduct(&ask, &needs, |run| {
+    experiment::conduct(&line.ask, &needs, |run| {
         println!("{PAPER}");
         conduct(&Run { run, tool: line.tool.clone() })
     })

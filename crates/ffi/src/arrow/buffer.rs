@@ -8,13 +8,10 @@ use std::mem::MaybeUninit;
 const LINE_BYTES: usize = 64;
 
 /// Memory of one cache line, perhaps not written yet.
-#[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line {
     _bytes: MaybeUninit<[u8; LINE_BYTES]>,
 }
-
-const UNWRITTEN: Line = Line { _bytes: MaybeUninit::uninit() };
 
 /// Bytes that only grow. The first `len` are written; what is left of the last line is zero once `finished`.
 #[derive(Default)]
@@ -86,7 +83,8 @@ impl Buffer {
         let lines = (start + bytes).div_ceil(LINE_BYTES);
         if lines > self.lines.len() {
             self.lines.try_reserve(lines - self.lines.len())?;
-            self.lines.resize(lines, UNWRITTEN); // writes nothing: a line may be unwritten
+            // SAFETY: there is room for `lines`, and a line may be unwritten.
+            unsafe { self.lines.set_len(lines) }
         }
         self.len += bytes;
         // SAFETY: `start` is at most the bytes of all lines.

@@ -6,21 +6,24 @@ use std::ffi::c_char;
 use super::{leveldb_iterator_t, ticket};
 use crate::failure::Failure;
 use crate::held::ITERATORS;
-use crate::iterator::Iter;
+use crate::iterator::{Held, NOWHERE};
 use crate::raw;
-use crate::shelf::lock;
 
 /// Does something with an iterator; `otherwise` if it is none.
 #[inline]
-fn with<R>(iterator: *const leveldb_iterator_t, otherwise: R, work: impl FnOnce(&mut Iter) -> R) -> R {
-    let Some(held) = ITERATORS.get(ticket(iterator)) else { return otherwise };
-    let work = |held: &mut Option<Box<Iter>>| held.as_deref_mut().map(work);
-    raw::quietly(None, || work(&mut lock(held))).unwrap_or(otherwise)
+fn with<R>(iterator: *const leveldb_iterator_t, otherwise: R, work: impl FnOnce(&Held) -> R) -> R {
+    ITERATORS.get(ticket(iterator)).map_or(otherwise, work)
+}
+
+/// Moves an iterator; nothing if it is none.
+#[inline]
+fn go(iterator: *const leveldb_iterator_t, work: impl FnOnce(&Held)) {
+    raw::quietly((), || with(iterator, (), work));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_destroy(iterator: *mut leveldb_iterator_t) {
-    raw::quietly((), || ITERATORS.remove(ticket(iterator), |held| drop(lock(held).take())));
+    raw::quietly((), || ITERATORS.remove(ticket(iterator), Held::end));
 }
 
 #[unsafe(no_mangle)]
@@ -30,12 +33,12 @@ extern "C" fn leveldb_iter_valid(iterator: *const leveldb_iterator_t) -> u8 {
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_seek_to_first(iterator: *mut leveldb_iterator_t) {
-    with(iterator, (), |iterator| iterator.go(|cursor| cursor.first()));
+    go(iterator, |iterator| iterator.go(|cursor| cursor.first()));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_seek_to_last(iterator: *mut leveldb_iterator_t) {
-    with(iterator, (), |iterator| iterator.go(|cursor| cursor.last()));
+    go(iterator, |iterator| iterator.go(|cursor| cursor.last()));
 }
 
 /// # Safety
@@ -43,29 +46,24 @@ extern "C" fn leveldb_iter_seek_to_last(iterator: *mut leveldb_iterator_t) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_seek(iterator: *mut leveldb_iterator_t, k: *const c_char, klen: usize) {
     // SAFETY: the header's.
-    with(iterator, (), |iterator| iterator.seek(unsafe { raw::key(k, klen) }));
+    go(iterator, |iterator| iterator.seek(unsafe { raw::key(k, klen) }));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_next(iterator: *mut leveldb_iterator_t) {
-    with(iterator, (), |iterator| iterator.go(|cursor| cursor.next()));
+    go(iterator, |iterator| iterator.go(|cursor| cursor.next()));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_prev(iterator: *mut leveldb_iterator_t) {
-    with(iterator, (), |iterator| iterator.go(|cursor| cursor.prev()));
-}
-
-/// Where the bytes are and how many; an empty text where there are none, so that nobody follows NULL.
-fn lent(bytes: &[u8]) -> (*const c_char, usize) {
-    if bytes.is_empty() { (c"".as_ptr(), 0) } else { (bytes.as_ptr().cast(), bytes.len()) }
+    go(iterator, |iterator| iterator.go(|cursor| cursor.prev()));
 }
 
 /// # Safety
 /// `klen` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_key(iterator: *const leveldb_iterator_t, klen: *mut usize) -> *const c_char {
-    let (key, length) = with(iterator, lent(&[]), |iterator| lent(iterator.key()));
+    let (key, length) = with(iterator, NOWHERE, Held::key);
     // SAFETY: the header's.
     unsafe { raw::give(klen, length) };
     key
@@ -75,7 +73,7 @@ unsafe extern "C" fn leveldb_iter_key(iterator: *const leveldb_iterator_t, klen:
 /// `vlen` is NULL or may be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_iter_value(iterator: *const leveldb_iterator_t, vlen: *mut usize) -> *const c_char {
-    let (value, length) = with(iterator, lent(&[]), |iterator| lent(iterator.value()));
+    let (value, length) = with(iterator, NOWHERE, Held::value);
     // SAFETY: the header's.
     unsafe { raw::give(vlen, length) };
     value
@@ -87,5 +85,5 @@ unsafe extern "C" fn leveldb_iter_value(iterator: *const leveldb_iterator_t, vle
 unsafe extern "C" fn leveldb_iter_get_error(iterator: *const leveldb_iterator_t, errptr: *mut *mut c_char) {
     let dead = || Err(Failure::dead(ticket(iterator), "the iterator"));
     // SAFETY: the header's.
-    unsafe { raw::answer(errptr, (), || with(iterator, None, |iterator| Some(iterator.check())).unwrap_or_else(dead)) }
+    unsafe { raw::answer(errptr, (), || with(iterator, None, Held::check).unwrap_or_else(dead)) }
 }

@@ -9,7 +9,6 @@ use super::{leveldb_iterator_t, leveldb_options_t, leveldb_readoptions_t, leveld
 use super::{leveldb_writebatch_t, leveldb_writeoptions_t, pointer, ticket};
 use crate::failure::Failure;
 use crate::held::{self, BATCHES, ITERATORS, OPTIONS, SNAPSHOTS, STORES};
-use crate::iterator::Iter;
 use crate::options::Options;
 use crate::property::property;
 use crate::shelf::lock;
@@ -150,8 +149,7 @@ extern "C" fn leveldb_create_iterator(
 ) -> *mut leveldb_iterator_t {
     raw::quietly(null_mut(), || {
         let cursor = held::how(ticket(options)).and_then(|how| held::store(ticket(db), |store| Ok(store.cursor(&how))));
-        let iterator = Box::new(Iter::new(cursor));
-        pointer(ITERATORS.put(|held| *lock(held) = Some(iterator)))
+        pointer(ITERATORS.put(|held| held.begin(cursor)))
     })
 }
 

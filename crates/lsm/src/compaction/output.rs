@@ -33,7 +33,7 @@ use crate::options::{CfOptions, Compression};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source};
+use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
@@ -259,7 +259,7 @@ impl Outputs<'_> {
             if decision == Decision::Keep
                 && record.kind == Kind::Put
                 && let Some(Expires { now, is_hidden }) = self.pass.expires
-                && companions.expired(&record, &|| now)
+                && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
                 && (planted::active(Bug::HiddenValueExpires) || !is_hidden(record.key))
             {

@@ -246,20 +246,8 @@ impl Inner {
         let pass = Pass { carried, checks_inputs, emits: None, expires: Some(Expires { now, is_hidden: &is_hidden }) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let mut cursor = MergeCursor::new(family.order().clone(), sources);
-        let compression = if plan.output_level < HOT_LEVELS { Compression::None } else { family.options().compression };
-        let job = Job {
-            env: &self.env,
-            dir: &self.dir,
-            companions: &self.companions,
-            family: family.id(),
-            options: family.options(),
-            compression,
-            base_seqno,
-            next_file: &|| self.new_file_number(),
-            cancelled: &self.background.stopping,
-            expected,
-            summed,
-        };
+        let next_file = || self.new_file_number();
+        let job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
         // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
         let order = family.order();
         let is_fenced = |key: &[u8]| {
@@ -273,6 +261,30 @@ impl Inner {
         let written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
         self.sync_dir_before_edit()?;
         Ok(written)
+    }
+
+    /// A pass whose outputs go into a level of a family: what is the same for all of them. `summed`: `expected` has sums.
+    pub(super) fn pass_over<'a>(
+        &'a self,
+        family: &'a Family,
+        level: usize,
+        base_seqno: Seqno,
+        (expected, summed): (Ledger, bool),
+        next_file: &'a dyn Fn() -> u64,
+    ) -> Job<'a> {
+        Job {
+            env: &self.env,
+            dir: &self.dir,
+            companions: &self.companions,
+            family: family.id(),
+            options: family.options(),
+            compression: if level < HOT_LEVELS { Compression::None } else { family.options().compression },
+            base_seqno,
+            next_file,
+            cancelled: &self.background.stopping,
+            expected,
+            summed,
+        }
     }
 
     fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
@@ -347,7 +359,8 @@ fn find_inputs(levels: &Levels, plan: &Plan) -> Vec<Input> {
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
 }
 
-/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan.
+/// True if a newer version of a key than those that a plan reads may stand above its tables. `view` is not older than the plan. Not seen
+/// is a commit that took its time before the value's was over, and is held back until this pass has met its key.
 fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     let mut generations = [&view.active].into_iter().chain(&view.frozen);
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {

@@ -27,14 +27,13 @@ use super::{Db, Families, Inner};
 use crate::batch::Batch;
 use crate::checksum::hash_key;
 use crate::codec::{Reader, put_varint};
-use crate::compaction::output::{Job, write_tables};
+use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::merge::{ConcatCursor, MergeCursor};
-use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Deed, Protection, Source};
@@ -167,19 +166,8 @@ impl Inner {
         seqno: Seqno,
         expected: Ledger,
     ) -> Result<TableMeta> {
-        let job = Job {
-            env: &self.env,
-            dir: &self.dir,
-            companions: &self.companions,
-            family: family.id(),
-            options: family.options(),
-            compression: Compression::None,
-            base_seqno: seqno,
-            next_file: &|| self.new_file_number(),
-            cancelled: &self.background.stopping,
-            expected,
-            summed: true,
-        };
+        let next_file = || self.new_file_number();
+        let job = self.pass_over(family, 0, seqno, (expected, true), &next_file);
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false);
         let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
         let tables = write_tables(&job, &mut records, rules, splitter)?;

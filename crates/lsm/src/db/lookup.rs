@@ -10,7 +10,7 @@ use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
 use crate::record::{Kind, MAX_SEQNO, Record};
-use crate::seam::Lookup;
+use crate::seam::{Lookup, is_over};
 use crate::sst::Checks;
 use crate::version::LEVELS;
 
@@ -31,7 +31,7 @@ impl Level0<'_> {
             let covers = |fence: &&Fence| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
             outcome = match (view.fences.iter().find(covers), record.kind) {
                 (Some(fence), _) => Err(fence.error()),
-                (None, Kind::Put) if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
+                (None, Kind::Put) if is_over(&**self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
                 (None, Kind::Put) => {
                     visit(record.value);
                     Ok(true)

@@ -24,7 +24,7 @@ use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Protection};
+use crate::seam::{Check, Protection, is_over};
 use crate::sst::Checks;
 use crate::version::LEVELS;
 
@@ -185,7 +185,7 @@ impl Inner {
     #[inline]
     pub(super) fn value_of(&self, record: &Record<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         match record.kind {
-            Kind::Put if self.companions.expired(record, &|| self.env.clock.wall_micros()) => Ok(false),
+            Kind::Put if is_over(&*self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
             Kind::Put => {
                 visit(record);
                 Ok(true)

@@ -12,19 +12,16 @@ use super::family::Family;
 use super::install::Replaced;
 use super::quarantine::Item;
 use super::{Db, Event, Inner, TableHandle};
-use crate::compaction::output::{Job, write_tables};
+use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Span, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
-use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Deed, Emitted, Source};
 use crate::version::{Change, Edit, LEVELS, TableMeta};
-
-use super::compact::HOT_LEVELS;
 
 /// Tables that no compaction picks until this is dropped. They can be read all the while. Closing the store waits for it.
 pub struct HeldTables<'a> {
@@ -300,23 +297,11 @@ impl Inner {
         family: &Family,
         level: usize,
         records: &mut dyn Cursor,
-        (expected, summed): (Ledger, bool),
+        counted: (Ledger, bool),
         base_seqno: Seqno,
     ) -> Result<Vec<TableMeta>> {
-        let compression = if level < HOT_LEVELS { Compression::None } else { family.options().compression };
-        let job = Job {
-            env: &self.env,
-            dir: &self.dir,
-            companions: &self.companions,
-            family: family.id(),
-            options: family.options(),
-            compression,
-            base_seqno,
-            next_file: &|| self.new_file_number(),
-            cancelled: &self.background.stopping,
-            expected,
-            summed,
-        };
+        let next_file = || self.new_file_number();
+        let job = self.pass_over(family, level, base_seqno, counted, &next_file);
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
         let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
         let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());

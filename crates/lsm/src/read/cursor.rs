@@ -27,7 +27,7 @@ use crate::fence::Fence;
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::Companions;
+use crate::seam::{Companions, is_over};
 
 /// The user keys that a cursor may show: from, to.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -423,9 +423,8 @@ impl UserCursor {
     /// True if the time of a record is over.
     #[inline]
     fn is_expired(&self, record: &Record<'_>) -> bool {
-        let expired =
-            |(keeper, clock): &(Arc<dyn Companions>, Arc<dyn Clock>)| keeper.expired(record, &|| clock.wall_micros());
-        self.expiry.as_ref().is_some_and(expired)
+        let expiry = self.expiry.as_ref();
+        expiry.is_some_and(|(keeper, clock)| is_over(&**keeper, record, &|| clock.wall_micros()))
     }
 
     /// True if a key lies below the bounds.

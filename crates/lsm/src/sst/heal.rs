@@ -116,8 +116,8 @@ pub(super) enum Fetched {
 /// What a block was found to be.
 #[expect(clippy::large_enum_variant, reason = "lives for a moment")]
 pub(super) enum Recovered {
-    /// Whole, and what made it so if it was not at first.
-    Whole(Block, Option<Remedy>),
+    /// Whole; what made it so if it was not at first; what all of its records were found to be, where that is the same.
+    Whole(Block, Option<Remedy>, Option<Check>),
     /// Not to be made whole; what was wrong.
     Broken(Remains, Error),
 }
@@ -299,7 +299,7 @@ impl Table {
         let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
         let offset = self.index.handle(number).map_or(0, |handle| handle.offset);
         match self.recover(number, &*self.keeper, TRIES, known)? {
-            Recovered::Whole(block, remedy) => {
+            Recovered::Whole(block, remedy, _) => {
                 drop(self.slots.take(number));
                 let block = self.slots.keep(number, block);
                 self.watch.healed(&self.name, offset, remedy.unwrap_or(Remedy::ReadAgain));
@@ -364,18 +364,20 @@ impl Table {
             }
             let read = read_framed(&self.name, &*self.file, handle);
             match read.map(|framed| (self.whole(&framed, handle, keeper, protection), framed)) {
-                Ok((Ok(block), _)) => return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain))),
+                Ok((Ok((block, check)), _)) => {
+                    return Ok(Recovered::Whole(block, (again > 0).then_some(Remedy::ReadAgain), check));
+                }
                 Ok((Err(found), framed)) => (bytes, error) = (framed, Some(found)),
                 // What was read before says more than a device that does not answer now.
                 Err(found) => error = error.or(Some(found)),
             }
         }
         if tries > 0 && !bytes.is_empty() && self.correct(&mut bytes, handle, keeper, protection) {
-            let block = match is_confirmed() {
+            let (block, check) = match is_confirmed() {
                 true => self.whole(&bytes, handle, keeper, protection)?,
-                false => self.load(bytes, handle, true)?,
+                false => (self.load(bytes, handle, true)?, None),
             };
-            return Ok(Recovered::Whole(block, Some(Remedy::Corrected)));
+            return Ok(Recovered::Whole(block, Some(Remedy::Corrected), check));
         }
         let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
         let error = error.in_file(&self.name, handle.offset);
@@ -385,14 +387,25 @@ impl Table {
         Ok(Recovered::Broken(left, error))
     }
 
-    /// The block, if its sum fits, it reads as it should and every record of it may be given out.
-    fn whole(&self, framed: &[u8], handle: &Handle, keeper: &dyn Companions, protection: Protection) -> Result<Block> {
+    /// The block, if its sum fits, it reads as it should and every record of it may be given out; and what all of them are, where that is
+    /// the same.
+    fn whole(
+        &self,
+        framed: &[u8],
+        handle: &Handle,
+        keeper: &dyn Companions,
+        protection: Protection,
+    ) -> Result<(Block, Option<Check>)> {
         let block = self.load(framed.to_vec(), handle, true)?;
+        let (mut first, mut same) = (None, true);
         block.each(&mut Vec::new(), |record| match keeper.verify(record, hash_key(record.key), protection) {
-            check if check.serves() => Ok(()),
+            check if check.serves() => {
+                same &= *first.get_or_insert(check) == check;
+                Ok(())
+            }
             check => Err(mismatch(record, check)),
         })?;
-        Ok(block)
+        Ok((block, first.filter(|_| same)))
     }
 
     /// Lets the keeper correct a block; every record of it must be confirmed by its seal.

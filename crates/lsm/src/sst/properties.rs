@@ -197,6 +197,7 @@ impl Carried {
     pub fn joined<'a>(keeper: &dyn Companions, inputs: impl Iterator<Item = &'a Properties>) -> Carried {
         let own = Carried::of_keeper(keeper);
         let mut strange: Option<Carried> = None;
+        let mut described = Vec::new();
         let mut has_own = false;
         let mut complete = true;
         for properties in inputs {
@@ -211,7 +212,10 @@ impl Carried {
             let algorithm = properties.seal_algorithm;
             let algorithm = strange
                 .map_or(algorithm, |seen| if seen.algorithm == algorithm { algorithm } else { Carried::SEVERAL });
-            strange = Some(Carried { algorithm, descriptors: properties.providers.clone(), complete: false });
+            if !properties.providers.is_empty() {
+                described.clone_from(&properties.providers);
+            }
+            strange = Some(Carried { algorithm, descriptors: described.clone(), complete: false });
         }
         match strange {
             None => Carried { complete: own.complete && complete, ..own },

@@ -4,6 +4,7 @@ mod cache;
 mod damage;
 mod golden;
 mod oracle;
+mod policed;
 mod prove;
 mod rebuild;
 mod remains;
@@ -22,7 +23,7 @@ use crate::ledger::Ledger;
 use crate::options::Compression;
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, Record, Seqno, companion};
-use crate::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use crate::seam::{Check, Collector, Companions, Protection};
 
 pub(super) const UID: Uid = Uid(*b"uid of a table..");
 pub(super) const NAME: &str = "000007.tbl";
@@ -149,17 +150,6 @@ impl Collector for Counting {
 }
 
 impl Companions for Sealer {
-    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, record: &Record<'_>, _: u64, source: Protection) -> Check {
         match record.companion {
             [companion::WORD8, kept @ ..] if kept.len() == 8 => {
@@ -190,17 +180,8 @@ impl Companions for Sealer {
     fn collector(&self) -> Option<Box<dyn Collector>> {
         Some(Box::new(Counting(0)))
     }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
     fn protection(&self) -> Protection {
         Protection::Partial
-    }
-    fn algorithm(&self) -> u64 {
-        0
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
     }
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         corrected(block, seed, confirm)
@@ -391,17 +372,6 @@ fn another_file_or_state_or_order_is_refused() {
 struct Other(u64);
 
 impl Companions for Other {
-    fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, record: &Record<'_>, hash: u64, source: Protection) -> Check {
         match (source, record.companion) {
             (Protection::Foreign, _) => Check::Unverified,
@@ -412,12 +382,6 @@ impl Companions for Other {
     fn term(&self, _: &Record<'_>) -> u64 {
         7
     }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }
@@ -426,9 +390,6 @@ impl Companions for Other {
     }
     fn descriptors(&self) -> Vec<u8> {
         vec![self.0 as u8]
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }
 
@@ -453,8 +414,8 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     };
     let keeper = || -> Arc<dyn Companions> { Arc::new(Other(5)) };
     let own = |records: &[(Owned, Protection)]| told(keeper(), None, records).map(facts);
-    assert_eq!(own(&[sealed(b"a", Complete), sealed(b"b", Partial)]).unwrap(), (2, 5, vec![5], true));
-    assert_eq!(own(&[sealed(b"a", Complete), bare(b"b", Partial)]).unwrap(), (1, 5, vec![5], true));
+    assert_eq!(own(&[sealed(b"a", Complete), sealed(b"b", Partial)]).unwrap(), (2, 5, vec![], true));
+    assert_eq!(own(&[sealed(b"a", Complete), bare(b"b", Partial)]).unwrap(), (1, 5, vec![], true));
     assert_eq!(own(&[bare(b"a", Partial)]).unwrap(), (0, 0, vec![], true));
     let lost = own(&[sealed(b"a", Complete), bare(b"b", Complete)]).unwrap_err();
     assert_eq!(lost.damage().map(|damage| damage.verdict), Some(crate::error::Verdict::Missing));
@@ -462,15 +423,24 @@ fn a_table_says_whose_companions_it_carries_and_what_they_are_worth() {
     let strange = |complete| Some(Carried { algorithm: 8, descriptors: vec![1], complete });
     let odd = (Owned { companion: vec![0xAA, 0, 0, 0, 0, 0, 0, 0, 1], ..Owned::put(b"b", 9, b"v") }, Foreign);
     let carried = |keeper, complete| told(keeper, strange(complete), &[sealed(b"a", Foreign), odd.clone()]).map(facts);
-    assert_eq!(carried(keeper(), true).unwrap(), (2, 8, vec![1], false));
-    assert_eq!(carried(keeper(), false).unwrap(), (1, 8, vec![1], false));
-    assert_eq!(carried(Arc::new(crate::seam::Plain), true).unwrap(), (2, 8, vec![1], false));
+    assert_eq!(carried(keeper(), true).unwrap(), (2, 8, vec![], false));
+    assert_eq!(carried(keeper(), false).unwrap(), (1, 8, vec![], false));
+    assert_eq!(carried(Arc::new(crate::seam::Plain), true).unwrap(), (2, 8, vec![], false));
     let adopted = Owned {
         companion: [&sealed(b"c", Partial).0.companion[..], &[0x0F, 1, 1]].concat(),
         ..Owned::put(b"c", 9, b"v")
     };
-    let properties = told(Arc::new(crate::seam::Plain), None, &[(adopted, Partial), bare(b"d", Partial)]).unwrap();
+    let properties =
+        told(Arc::new(crate::seam::Plain), None, &[(adopted.clone(), Partial), bare(b"d", Partial)]).unwrap();
     assert_eq!(properties.adopted, 1);
+    // What may stand beside records is described where more than a word does.
+    for (records, described) in
+        [(vec![sealed(b"a", Partial)], None), (vec![sealed(b"a", Partial), (adopted, Partial)], Some(1))]
+    {
+        let properties = told(keeper(), None, &records).unwrap();
+        assert_eq!((properties.beside, properties.providers.is_empty()), (described, described.is_none()));
+        assert_eq!(properties.may_have_more_beside(), described.is_some());
+    }
 }
 
 #[test]
@@ -489,6 +459,10 @@ fn what_is_joined_from_several_is_known_by_one_name_or_by_none() {
     assert_eq!(joined(5, &[own.clone(), bare.clone()]), (5, vec![5], false));
     assert_eq!(joined(5, &[table(2, 8, 3), table(2, 8, 4)]), (8, vec![4], true));
     assert_eq!(joined(5, &[table(2, 8, 3), bare]), (8, vec![3], false));
+    // One in which nothing but words stands describes nothing.
+    let words = Properties { providers: Vec::new(), ..table(2, 8, 0) };
+    assert_eq!(joined(5, &[table(2, 8, 3), words.clone()]), (8, vec![3], true));
+    assert_eq!(joined(5, &[words.clone(), words]), (8, vec![], true));
     assert_eq!(joined(5, &[own.clone(), table(2, 8, 3)]).0, Carried::SEVERAL);
     assert_eq!(joined(5, &[table(1, 8, 3), table(2, 9, 4)]).0, Carried::SEVERAL);
     assert_eq!(joined(0, &[own.clone(), own]), (5, vec![1], true));

@@ -404,7 +404,6 @@ impl Writer {
     fn properties(&mut self, has_filter: bool) -> Properties {
         let seen = &self.seen;
         let beside = self.checked.with_companion > 0;
-        let described = beside && !self.carried.descriptors.is_empty();
         let more = self.checked.more_than_a_word;
         let collected = self.checked.collector.take().map(|mut collector| collector.finish()).unwrap_or_default();
         Properties {
@@ -423,13 +422,14 @@ impl Writer {
             value_bytes: seen.value_bytes,
             data_blocks: self.index.count().into(),
             protection: self.checked.protection(self.judges(), self.carried.complete),
-            providers: if beside { self.carried.descriptors.clone() } else { Vec::new() },
+            // Where nothing but words stands beside records there is nothing to describe.
+            providers: if more > 0 { self.carried.descriptors.clone() } else { Vec::new() },
             seal_algorithm: if beside { self.carried.algorithm } else { 0 },
             adopted: self.checked.adopted,
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
             versions: Some(seen.versions),
-            beside: (described || more > 0).then_some(more),
+            beside: (more > 0).then_some(more),
             collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
             ..Properties::default()
         }

@@ -11,12 +11,11 @@ use std::sync::Arc;
 use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::Durability;
-use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, Rows};
+use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting};
 
 use crate::oracle::Change;
 
@@ -29,6 +28,8 @@ pub const SESSIONS: &str = "system_metadata.sessions";
 const LOG_NUMBER: u8 = 1;
 const SESSIONS_NUMBER: u8 = 4;
 const SOMEONE: &[u8] = b"someone";
+/// It cannot be read who did it.
+const UNKNOWN: &[u8] = b"-";
 
 /// The system families of such a world, by name and number.
 pub const FAMILIES: [(&str, u8); 2] = [(LOG, LOG_NUMBER), (SESSIONS, SESSIONS_NUMBER)];
@@ -109,6 +110,22 @@ pub fn introduce(db: &Db) -> Result<()> {
 
 /// All events that the store knows, with how often each happened: rows of the log, and records that are still in memory.
 pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut errors = Vec::new();
+    let found = events_shown(db, log, &mut errors)?;
+    errors.pop().map_or(Ok(found), Err)
+}
+
+/// True if it cannot be read who anybody is.
+fn is_damaged(db: &Db) -> Result<bool> {
+    let sessions = db.family(SESSIONS).expect("the family of sessions");
+    match db.get(&sessions, b"1", At::Latest, &mut |_| {}) {
+        Err(error) if error.is_corruption() => Ok(true),
+        found => found.map(|_| false),
+    }
+}
+
+/// The same of a log that may be damaged: what is shown of it, and what is said of the rest.
+pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     // A seqno names one operation: whatever is found twice is one event.
     let mut found: BTreeSet<(Seqno, Vec<u8>)> = BTreeSet::new();
     for family in db.families().iter().filter(|family| family.options().system.is_none()) {
@@ -120,12 +137,20 @@ pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         })?;
     }
     let mut cursor = db.cursor(log, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
-    cursor.first()?;
-    while cursor.valid() {
-        let (name, seqno) = cursor.key().split_last_chunk::<8>().expect("a key with a seqno");
-        assert_eq!(cursor.value(), SOMEONE, "who did {name:?}");
-        found.insert((Seqno::from_le_bytes(*seqno).swap_bytes(), name.to_vec()));
-        cursor.next()?;
+    let mut outcome = cursor.first();
+    loop {
+        match outcome {
+            Err(error) if error.is_corruption() => errors.push(error),
+            Err(error) => return Err(error),
+            Ok(()) if !cursor.valid() => break,
+            Ok(()) => {
+                let (name, seqno) = cursor.key().split_last_chunk::<8>().expect("a key with a seqno");
+                let is_known = cursor.value() == SOMEONE || cursor.value() == UNKNOWN && is_damaged(db)?;
+                assert!(is_known, "who did {name:?}: {}", cursor.value().escape_ascii());
+                found.insert((Seqno::from_le_bytes(*seqno).swap_bytes(), name.to_vec()));
+            }
+        }
+        outcome = cursor.next();
     }
     let mut counts: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     found.into_iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
@@ -136,6 +161,9 @@ pub fn events_of(db: &Db, log: &Family) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 pub struct Watching(pub Arc<dyn Companions>);
 
 impl Companions for Watching {
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&*self.0)
+    }
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         if waxseal_lsm::names::system_number(family.id).is_some()
             || record.kind != Kind::Put
@@ -144,7 +172,11 @@ impl Companions for Watching {
             return Ok(());
         }
         let mut value = b"nobody".to_vec();
-        family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec())?;
+        let asked = family.lookup.get(system_id(SESSIONS_NUMBER), b"1", &mut |name| value = name.to_vec());
+        match asked {
+            Err(error) if error.is_corruption() => value = UNKNOWN.to_vec(), // what happened is told all the same
+            asked => drop(asked?),
+        }
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);
         let mut companion = Vec::new();
         let draft = Draft {
@@ -159,56 +191,5 @@ impl Companions for Watching {
         self.0.bind(&mut companion, None, record.seqno);
         rows.push(Emitted { family: system_id(LOG_NUMBER), key, seqno: record.seqno, value, companion });
         Ok(())
-    }
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_write(draft, out)
-    }
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        self.0.bind(companion, old, new);
-    }
-    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        self.0.rekey(companion, old_key, new_key);
-    }
-    fn retains(&self, record: &Record<'_>) -> bool {
-        self.0.retains(record)
-    }
-    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        self.0.on_build(record, source, out)
-    }
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_merge(inputs, result, out)
-    }
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        self.0.on_drop(record, reason);
-    }
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        self.0.verify(record, key_hash, source)
-    }
-    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        self.0.expired(record, now)
-    }
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.0.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.0.collector()
-    }
-    fn protection(&self) -> Protection {
-        self.0.protection()
-    }
-    fn algorithm(&self) -> u64 {
-        self.0.algorithm()
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        self.0.descriptors()
-    }
-    fn has_rows(&self) -> bool {
-        self.0.has_rows()
-    }
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
-        self.0.rows(family, order)
-    }
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.0.correct(block, seed, confirm)
     }
 }

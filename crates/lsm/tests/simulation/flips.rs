@@ -157,7 +157,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
     let all = std::env::var("WAXSEAL_FLIPS").is_ok_and(|asked| asked == "all");
     let outcomes = Outcomes::default();
     let kinds: Vec<(Config, bool)> =
-        [0, 1, 4, 5, 6].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
+        [0, 1, 4, 5, 6, 8, 9].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
     let next = AtomicUsize::new(0);
     let flipped = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
                     let mut subject = subject(*config, *closed);
                     let bits = subject.bits();
                     let random = SeededRandom::new(11);
-                    let wanted = if all { bits } else { FLIPS / kinds.len() as u64 };
+                    let wanted = if all { bits } else { FLIPS.div_ceil(kinds.len() as u64) };
                     for n in 0..wanted {
                         let bit = if all { n } else { ((random.next_u64() as u128 * bits as u128) >> 64) as u64 };
                         subject.flip(bit, &outcomes);

@@ -11,7 +11,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Plain, Protection};
+use waxseal_lsm::seam::{Check, Companions, Draft, Plain, Protection};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::{Sealer, beside};
@@ -62,24 +62,11 @@ impl Companions for Careless {
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
         self.right.bind(companion, old, new);
     }
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
         Check::Validated
     }
     fn term(&self, record: &Record<'_>) -> u64 {
         self.right.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
     }
     fn protection(&self) -> Protection {
         Protection::Complete
@@ -89,9 +76,6 @@ impl Companions for Careless {
     }
     fn descriptors(&self) -> Vec<u8> {
         self.right.descriptors()
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }
 

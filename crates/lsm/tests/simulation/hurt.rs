@@ -9,10 +9,11 @@ use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
 use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
 
+use crate::events::{self, EVENTS, events_shown};
 use crate::history::History;
 use crate::oracle::{Change, Content};
 use crate::sweep::LOSSES;
-use crate::world::{CONFIGS, Config, Seals, World, users};
+use crate::world::{CONFIGS, Config, World, users};
 
 /// No store of these tests gives more errors in one scan.
 const MOST_ERRORS: usize = 10_000;
@@ -29,8 +30,12 @@ pub struct Seen {
 pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
     let mut seen = Seen::default();
     let names: Vec<String> = users(db).iter().map(|family| family.name().to_owned()).collect();
-    assert_eq!(names.len(), content.len(), "{at}: families {names:?}");
-    for (name, rows) in content {
+    let logs = usize::from(content.contains_key(EVENTS));
+    assert_eq!(names.len() + logs, content.len(), "{at}: families {names:?}");
+    if let Some(told) = content.get(EVENTS) {
+        read_log(db, told, &mut seen.errors, at);
+    }
+    for (name, rows) in content.iter().filter(|(name, _)| *name != EVENTS) {
         let family = db.family(name).unwrap_or_else(|| panic!("{at}: family {name} is gone"));
         let absent: [&[u8]; 4] = [b"user", b"user0305", &[7, 0, 9], &[0xff; 9]];
         for key in rows.keys().map(Vec::as_slice).chain(absent) {
@@ -51,6 +56,28 @@ pub fn read_all(db: &Db, content: &Content, at: &str) -> Seen {
         }
     }
     seen
+}
+
+/// The log of events tells of each as often as it happened, or says that something of it is lost.
+fn read_log(db: &Db, told: &BTreeMap<Vec<u8>, Vec<u8>>, errors: &mut Vec<Error>, at: &str) {
+    let log = db.family(events::LOG).expect("the log of events");
+    let before = errors.len();
+    match events_shown(db, &log, errors) {
+        Ok(shown) if errors.len() == before => assert_eq!(&shown, told, "{at}: the log of events"),
+        Ok(shown) => assert_no_more(&shown, told, at),
+        Err(error) => errors.push(error),
+    }
+}
+
+/// What is shown of a log that lost something happened, and not more often than it did.
+fn assert_no_more(shown: &BTreeMap<Vec<u8>, Vec<u8>>, told: &BTreeMap<Vec<u8>, Vec<u8>>, at: &str) {
+    let count = |events: &BTreeMap<Vec<u8>, Vec<u8>>, name: &[u8]| {
+        events.get(name).map_or(0, |count| u64::from_le_bytes(count[..].try_into().expect("eight bytes")))
+    };
+    for name in shown.keys() {
+        let (shown, told) = (count(shown, name), count(told, name));
+        assert!(shown <= told, "{at}: {name:?} happened {told} times, and is told of {shown} times");
+    }
 }
 
 /// A scan that goes on behind each error: what it does not show lies where an error said so.
@@ -110,7 +137,8 @@ fn is_within(order: &Order, key: &[u8], from: &[u8], to: &[u8]) -> bool {
 /// Flips a bit, or some that are near each other, of a table. None if there is no table. Says what was done.
 pub fn strike(world: &World) -> Option<String> {
     let mut tables = Vec::new();
-    for family in users(world.db()) {
+    let log = world.db().family(events::LOG).filter(|_| world.config.events);
+    for family in users(world.db()).into_iter().chain(log) {
         for table in world.db().tables(&family).expect("tables") {
             tables.push((table.name(), table.meta().size, data_end(&table)));
         }
@@ -122,9 +150,7 @@ pub fn strike(world: &World) -> Option<String> {
     let path = world.dir.join(&name);
     // Mostly the records; now and then index, filter, properties, header, footer.
     let byte = if world.one_in(4) || data <= 64 { world.below(size - 8) } else { 64 + world.below(data - 64) };
-    // Beyond the help of sums, an entry that no seal covers cannot be had again: its table is barred, and no loss is there to accept.
-    let ways = if world.config.seals == Seals::Entries { 2 } else { 3 };
-    let bits: &[u64] = match world.below(ways) {
+    let bits: &[u64] = match world.below(3) {
         0 => &[0],
         1 => &[0, 9],
         _ => &[1, 7, 19, 34, 50],
@@ -202,6 +228,13 @@ fn give_up(world: &mut World, at: &str) -> Result<Report> {
     }
     let found = world.content().unwrap_or_else(|error| panic!("{at}: given up, and {error}\n{report}"));
     for (name, rows) in world.oracle.now() {
+        if name == EVENTS {
+            match lost.contains_key(events::LOG) {
+                true => assert_no_more(&found[name], rows, at),
+                false => assert_eq!(&found[name], rows, "{at}: the log of events after giving up\n{report}"),
+            }
+            continue;
+        }
         let family = world.db().family(name).expect("family");
         for key in rows.keys().chain(found[name].keys()) {
             let is_lost = |(from, to): &(Vec<u8>, Vec<u8>)| is_within(family.order(), key, from, to);

@@ -301,7 +301,6 @@ impl Run {
                 let from = if world.oracle.now().contains_key("alpha") { "alpha" } else { "default" };
                 exchange(world, from, to)
             }
-            "hurt and mend" if world.config.events => Ok(()), // what is lost of a log takes more to be told
             "hurt and mend" => {
                 self.snapshots.clear(); // they hold what was before
                 world.sim.crash_at(u64::MAX);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::record::{Kind, Record, companion};
+use waxseal_lsm::seam::{Build, Check, Companions, Draft, Emitted, Emitting, Protection};
 
 /// The family that receives rows.
 pub const ROWS: u32 = 1;
@@ -48,7 +48,6 @@ impl Companions for Tester {
         out.extend(stamp(draft.kind, draft.key, draft.value));
         Ok(())
     }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
         if let Some(word) = companion.last_chunk_mut::<8>() {
             *word = (u64::from_le_bytes(*word) ^ mix(hash(old_key)) ^ mix(hash(new_key))).to_le_bytes();
@@ -57,10 +56,6 @@ impl Companions for Tester {
     fn on_build(&self, record: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
         if is(&self.losing, record.key) { Build::Set } else { Build::Keep }
     }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, record: &Record<'_>, _: u64, source: Protection) -> Check {
         if self.failing.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
             || is(&self.rotten, record.key)
@@ -77,9 +72,6 @@ impl Companions for Tester {
     fn term(&self, record: &Record<'_>) -> u64 {
         let word = record.companion.get(1..9).and_then(|bytes| bytes.try_into().ok());
         word.map_or(0, u64::from_le_bytes)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
     }
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         if self.emits.load(Relaxed) && family.id == self.emits_of.load(Relaxed) && record.kind == Kind::Put {
@@ -106,8 +98,5 @@ impl Companions for Tester {
     }
     fn descriptors(&self) -> Vec<u8> {
         b"a word".to_vec()
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }

@@ -11,12 +11,8 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
-use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{
-    Build, Check, Chronicle, Collector, Companions, Deed, Draft, DropReason, Emitted, Emitting, Protection, Rows,
-    TableFact, Work,
-};
+use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, TableFact, Work};
 
 /// The system family that lines become rows of.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
@@ -162,58 +158,10 @@ pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
 }
 
 impl Companions for Retaining {
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&*self.0)
+    }
     fn retains(&self, record: &Record<'_>) -> bool {
         retains(record.kind, record.key, record.value)
-    }
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_write(draft, out)
-    }
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        self.0.bind(companion, old, new);
-    }
-    fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-        self.0.rekey(companion, old_key, new_key);
-    }
-    fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-        self.0.on_build(record, source, out)
-    }
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.0.on_merge(inputs, result, out)
-    }
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        self.0.on_drop(record, reason);
-    }
-    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-        self.0.verify(record, key_hash, source)
-    }
-    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        self.0.expired(record, now)
-    }
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.0.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.0.collector()
-    }
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.0.emit(family, record, rows)
-    }
-    fn protection(&self) -> Protection {
-        self.0.protection()
-    }
-    fn algorithm(&self) -> u64 {
-        self.0.algorithm()
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        self.0.descriptors()
-    }
-    fn has_rows(&self) -> bool {
-        self.0.has_rows()
-    }
-    fn rows(&self, family: u32, order: &Order) -> Result<Option<Box<dyn Rows>>> {
-        self.0.rows(family, order)
-    }
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.0.correct(block, seed, confirm)
     }
 }

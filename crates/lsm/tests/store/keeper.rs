@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use waxseal_lsm::checksum::{crc, hash, mix};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 
 /// A word that does not know the seqno until it is bound: that is added to it.
 #[derive(Default)]
@@ -36,13 +36,6 @@ impl Companions for Keeper {
             bytes.copy_from_slice(&bound(free, new).to_le_bytes());
         }
     }
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         match record.companion {
             _ if self.blind.load(Ordering::Relaxed) => Check::Validated,
@@ -59,20 +52,11 @@ impl Companions for Keeper {
         let kept = record.companion.get(1..9).map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
         if record.companion.is_empty() { 0 } else { bound(kept, record.seqno) }
     }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }
     fn algorithm(&self) -> u64 {
         77
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
     }
     /// By the change that each bit makes to the sum, the last bit's first.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {

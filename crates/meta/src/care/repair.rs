@@ -268,11 +268,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 },
             };
             let before = self.gaps();
-            let kept = (self.pieces.clone(), self.ledger);
             self.fill(found);
-            if self.deficit().is_none() {
-                (self.pieces, self.ledger) = kept; // records that had left the table are among them, and nothing says which
-            }
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
@@ -296,7 +292,7 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
-    /// else stood in it, until the counts agree.
+    /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
     fn fill(&mut self, mut found: Vec<OwnedRecord>) {
         let order = self.table.family().order();
         let gaps = self.gaps();
@@ -321,8 +317,11 @@ impl<'a, 'o> Mending<'a, 'o> {
             (deficit.count() == found.len() as u64).then(|| (0..found.len()).collect())
         };
         let chosen = chosen.unwrap_or_else(|| self.spoken_for(&found));
-        let records: Vec<OwnedRecord> = chosen.into_iter().map(|at| found[at].clone()).collect();
-        records.into_iter().for_each(|record| self.insert(record));
+        let mut filled = self.ledger;
+        chosen.iter().map(|at| terms[*at]).for_each(|(kind, term)| filled.add(kind, term));
+        if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
+            chosen.into_iter().for_each(|at| self.insert(found[at].clone()));
+        }
     }
 
     /// Those whose own seal stands in a damaged block, at the same key and seqno.

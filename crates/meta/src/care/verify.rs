@@ -3,7 +3,7 @@
 //! In:     an open store, beside readers and writers, or a closed one, opened for reading.
 //! Out:    what every record's seal says, and every place of damage. Tables are read from their files, past what memory holds:
 //!         sums, order, seals, index and filter and properties against the data. Then what is in memory, the log and the manifest.
-//! Holds:  nothing is written; damage is reported, not an error.
+//! Holds:  nothing is written; damage is reported, not an error. A file that cannot be read is told apart from one that is damaged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use waxseal_lsm::sst::{Found, Table};
 
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::repair::finding_of;
-use super::report::{Finding, Outcome, Report, Visited};
+use super::report::{Finding, Outcome, Report, Visited, is_unread};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -56,8 +56,9 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     // Of the log and the manifest an open would believe the same.
     for outcome in [db.check_manifest(), db.read_log(&mut |_, _| false).map(drop)] {
         if let Err(error) = outcome {
-            report.structural += 1;
-            report.damage.push(Finding::of(&bearable(error)?, None));
+            let finding = Finding::of(&bearable(error)?, None);
+            *if finding.outcome == Outcome::Unread { &mut report.unread } else { &mut report.structural } += 1;
+            report.damage.push(finding);
         }
     }
     Ok(report)
@@ -91,9 +92,11 @@ pub(super) fn look_at(
     report: &mut Report,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let before = report.damage.len();
+    let (before, unread) = (report.damage.len(), report.unread);
     look_into(db, table, report, progress)?;
-    report.tables.push(Visited::of(table, report.damage.len() - before));
+    if report.unread == unread {
+        report.tables.push(Visited::of(table, report.damage.len() - before));
+    }
     Ok(())
 }
 
@@ -103,10 +106,17 @@ fn look_into(
     report: &mut Report,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
+    let keeper = db.companions();
+    let opened = match db.open_anew(table) {
+        Err(error) if is_unread(&error) => {
+            report.unread += 1;
+            report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(table.family().name())) });
+            return Ok(());
+        }
+        opened => opened,
+    };
     report.files += 1;
     report.bytes += table.meta().size;
-    let keeper = db.companions();
-    let opened = db.open_anew(table);
     let strict = match &opened {
         Ok(open) => open.verify(keeper, progress).and_then(|ledger| {
             // The manifest has its own word on what must be in the file.

@@ -65,6 +65,8 @@ pub struct Entry {
     pub value: Range<usize>,
     /// The companions; in a column, their word.
     pub companions: Range<usize>,
+    /// Each of them by its kind; none in a column.
+    pub beside: Vec<(u8, Range<usize>)>,
     /// What the record is.
     pub what: Kind,
     /// The whole key.
@@ -83,9 +85,10 @@ impl Entry {
         }
     }
 
-    /// What stands behind the seal: the entries of providers.
-    pub fn list(&self) -> Option<Range<usize>> {
-        (self.companions.len() > 9).then(|| self.companions.start + 9..self.companions.end)
+    /// Where a companion of this kind stands, kind byte included.
+    pub fn beside(&self, kind: u8) -> Option<Range<usize>> {
+        let (_, span) = self.beside.iter().find(|(of, _)| *of == kind)?;
+        Some(span.clone())
     }
 }
 
@@ -221,6 +224,7 @@ fn entries(file: &[u8], block: &Block, base: Seqno) -> Result<Vec<Entry>> {
             seqno: seqno_at..suffix_at,
             suffix: suffix_at..suffix_at + unshared,
             value: suffix_at + unshared..value_end,
+            beside: if column.is_some() { Vec::new() } else { spans(file, companions.clone()) },
             companions,
             what,
             key: [start, &suffix].concat(),
@@ -231,6 +235,30 @@ fn entries(file: &[u8], block: &Block, base: Seqno) -> Result<Vec<Entry>> {
         true => Ok(entries),
         false => Err(Error::structural("bytes between the last entry and the restart points")),
     }
+}
+
+/// The companions of one record that begin at the start of a span, as far as they can be told apart: the kind of each, and where it
+/// stands. Bytes that are none end them.
+pub fn spans(bytes: &[u8], within: Range<usize>) -> Vec<(u8, Range<usize>)> {
+    let Some(covered) = bytes.get(..within.end) else { return Vec::new() };
+    let (mut spans, mut reader) = (Vec::new(), Reader::starting_at(covered, within.start));
+    let one = |reader: &mut Reader<'_>| -> Result<Option<u8>> {
+        let kind = reader.u8()?;
+        let length = match kind {
+            companion::WORD8 => 8,
+            companion::WORD4 => 4,
+            kind if companion::begins(kind) => reader.varint_len()?,
+            _ => return Ok(None),
+        };
+        reader.bytes(length)?;
+        Ok(Some(kind))
+    };
+    while !reader.is_empty() {
+        let start = reader.position();
+        let Ok(Some(kind)) = one(&mut reader) else { break };
+        spans.push((kind, start..reader.position()));
+    }
+    spans
 }
 
 /// Makes every sum of a damaged table file fit what stands there: block CRCs, their copies in the index, the digest, the footer's check.

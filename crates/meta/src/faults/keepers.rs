@@ -3,74 +3,11 @@
 use std::collections::BTreeMap;
 
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::error::Result;
-use waxseal_lsm::record::{Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::record::{Record, companion};
+use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
 use crate::builtin::standard;
 use crate::{Seal, Sealer};
-
-/// Everything of a `Companions` that a keeper below leaves to the `Sealer` inside it.
-macro_rules! as_sealer {
-    ($($name:ident)*) => { $(as_sealer!(@ $name);)* };
-    (@ on_write) => {
-        fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-            self.sealer.on_write(draft, out)
-        }
-    };
-    (@ bind) => {
-        fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-            self.sealer.bind(companion, old, new);
-        }
-    };
-    (@ on_build) => {
-        fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
-            self.sealer.on_build(record, source, out)
-        }
-    };
-    (@ verify) => {
-        fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
-            self.sealer.verify(record, key_hash, source)
-        }
-    };
-    (@ term) => {
-        fn term(&self, record: &Record<'_>) -> u64 {
-            self.sealer.term(record)
-        }
-    };
-    (@ rest) => {
-        fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-            self.sealer.on_merge(inputs, result, out)
-        }
-        fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-            self.sealer.on_drop(record, reason);
-        }
-        fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
-            self.sealer.rekey(companion, old_key, new_key);
-        }
-        fn retains(&self, record: &Record<'_>) -> bool {
-            self.sealer.retains(record)
-        }
-        fn collector(&self) -> Option<Box<dyn Collector>> {
-            self.sealer.collector()
-        }
-        fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-            self.sealer.emit(family, record, rows)
-        }
-        fn protection(&self) -> Protection {
-            self.sealer.protection()
-        }
-        fn algorithm(&self) -> u64 {
-            self.sealer.algorithm()
-        }
-        fn descriptors(&self) -> Vec<u8> {
-            self.sealer.descriptors()
-        }
-        fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-            self.sealer.correct(block, seed, confirm)
-        }
-    };
-}
 
 /// Seals whatever it meets in a pass, as it is, and keeps no ledger: what the paper's compaction does with a record whose companion
 /// it cannot find. Damage on the way is sealed in.
@@ -87,7 +24,9 @@ impl Launderer {
 }
 
 impl Companions for Launderer {
-    as_sealer!(on_write bind rest);
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.sealer)
+    }
     fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
         // No place promises it anything: what has no seal is of an old node.
         self.sealer.verify(record, key_hash, Protection::Partial)
@@ -115,7 +54,9 @@ impl Unsummed {
 }
 
 impl Companions for Unsummed {
-    as_sealer!(on_write bind on_build verify rest);
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.sealer)
+    }
     fn term(&self, _: &Record<'_>) -> u64 {
         0
     }
@@ -137,7 +78,9 @@ impl Forger {
 }
 
 impl Companions for Forger {
-    as_sealer!(on_write bind term rest);
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.sealer)
+    }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         match (self.masks.get(record.key), Sealer::seal_of(record)) {
             (Some(mask), Ok(Some(seal))) => {

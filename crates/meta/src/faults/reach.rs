@@ -7,8 +7,9 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, companion};
 
 use super::Target;
-use super::anatomy::Entry;
+use super::anatomy::{Entry, spans};
 use super::stage::{DIR, Stage};
+use crate::beside::STAMP;
 
 /// Where the parts of a logged operation stand.
 #[derive(Clone, Debug)]
@@ -20,6 +21,7 @@ pub(super) struct Spans {
     pub(super) value: Range<usize>,
     pub(super) seal: Range<usize>,
     pub(super) payload: Option<Range<usize>>,
+    pub(super) stamp: Option<Range<usize>>,
     pub(super) seqno: Option<Range<usize>>,
 }
 
@@ -33,27 +35,23 @@ impl Spans {
             Target::Seal => Some(self.seal.clone()),
             Target::Lengths => Some(self.lengths.clone()),
             Target::Payload => self.payload.clone(),
+            Target::Stamp => self.stamp.clone(),
             Target::Any | Target::Zeroed => Some(self.frame.clone()),
             _ => None,
         }
     }
 }
 
-/// The parts of the one operation with this key and value: kind, family, two lengths, key, value, seal.
+/// The parts of the one operation with this key and value: kind, family, two lengths, key, value, seal, and what else stands beside it.
 pub(super) fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans> {
     let wanted = [key, value].concat();
     let at = bytes.windows(wanted.len()).position(|window| window == wanted)?;
     let head = at.checked_sub(4)?;
     let value_at = at + key.len();
     let seal = value_at + value.len() + 1;
-    // A list of entries behind the seal: its kind, a length below 128, its bytes.
-    let payload = match bytes.get(seal + 8..) {
-        Some([companion::LIST, length @ 0..128, rest @ ..]) if rest.len() >= usize::from(*length) => {
-            Some(seal + 8..seal + 10 + usize::from(*length))
-        }
-        _ => None,
-    };
-    let end = payload.as_ref().map_or(seal + 8, |payload| payload.end);
+    let beside = spans(bytes, seal - 1..bytes.len());
+    let of = |kind: u8| beside.iter().find(|(of, _)| *of == kind).map(|(_, span)| span.clone());
+    let end = beside.last().map_or(seal + 8, |(_, span)| span.end);
     (bytes[head] == Kind::Put as u8 && seal + 8 <= bytes.len()).then(|| Spans {
         frame: head..end,
         kind: head,
@@ -61,7 +59,8 @@ pub(super) fn operation(bytes: &[u8], key: &[u8], value: &[u8]) -> Option<Spans>
         key: at..value_at,
         value: value_at..value_at + value.len(),
         seal: seal..seal + 8,
-        payload,
+        payload: of(companion::LIST),
+        stamp: of(STAMP),
         seqno: None,
     })
 }
@@ -84,7 +83,8 @@ pub(super) fn span_of(entry: &Entry, target: Target) -> Option<Range<usize>> {
         Target::Kind => Some(entry.kind..entry.kind + 1),
         Target::Seqno => Some(entry.seqno.clone()),
         Target::Seal => entry.seal(),
-        Target::Payload => entry.list(),
+        Target::Payload => entry.beside(companion::LIST),
+        Target::Stamp => entry.beside(STAMP),
         Target::Lengths => Some(entry.lengths.clone()),
         _ => None,
     }

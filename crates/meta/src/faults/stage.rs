@@ -18,7 +18,7 @@ use waxseal_lsm::env::sim::Crash;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Companions;
+use waxseal_lsm::seam::{Companions, Draft};
 
 use super::redirect::RedirectFs;
 use super::{Dice, Outcome};
@@ -26,6 +26,7 @@ use crate::Sealer;
 use crate::builtin::{Labels, standard};
 use crate::provider::LABELS;
 use crate::reading::meta_of;
+use crate::stamp::{Stamp, Verb};
 
 pub(super) const DIR: &str = "/store";
 
@@ -127,6 +128,18 @@ pub(super) fn has_label(key: &[u8]) -> bool {
     key.iter().map(|byte| u32::from(*byte)).sum::<u32>().is_multiple_of(3)
 }
 
+/// Some keys are watched, with a label and without: their records have a stamp.
+pub(super) fn has_stamp(key: &[u8]) -> bool {
+    let sum = key.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    sum.is_multiple_of(6) || sum % 12 == 4
+}
+
+/// The stamp of a value: when and by whom follow from it.
+pub(super) fn stamp(value: &[u8]) -> Stamp {
+    let number = hash(value);
+    Stamp { elsewhere: true, ..Stamp::new(Verb::Update, number, number % 100) }
+}
+
 /// The label of a value.
 pub(super) fn label(value: &[u8]) -> Result<Vec<u8>> {
     Labels::of(&[("sum", &format!("{:016x}", hash(value)))])
@@ -140,7 +153,7 @@ pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
     value
 }
 
-/// Adds an operation, with its label if it is to have one.
+/// Adds an operation, with its label and its stamp if it is to have them.
 pub(super) fn push(
     batch: &mut Batch,
     family: &Family,
@@ -152,7 +165,14 @@ pub(super) fn push(
     let label = label(value)?;
     let entries: [(u16, &[u8]); 1] = [(LABELS, &label)];
     let entries = if kind == Kind::Put && has_label(key) { &entries[..] } else { &[] };
-    batch.push_given(family.id(), kind, key, value, entries, keeper)
+    let draft = Draft { family: family.id(), kind, key, value, key_hash: None, entries };
+    batch.push_by(draft.family, kind, key, value, |out| {
+        keeper.on_write(&draft, out)?;
+        if kind == Kind::Put && has_stamp(key) {
+            stamp(value).put(hash(key), out);
+        }
+        Ok(())
+    })
 }
 
 impl Image {
@@ -337,21 +357,35 @@ impl Stage {
                 }
                 (Ok(_), _) => verdict.add(Outcome::SilentWrong, || format!("get of {} answers another value", name())),
             }
-            self.label(db, family, &key, verdict);
+            self.beside(db, family, &key, verdict);
         }
     }
 
-    fn label(&self, db: &Db, family: &Family, key: &[u8], verdict: &mut Verdict) {
-        let Some(Some(value)) = self.model.get(key).filter(|_| has_label(key)) else { return };
+    /// What stands beside a record is what was written there. It is read with the record, which is checked.
+    fn beside(&self, db: &Db, family: &Family, key: &[u8], verdict: &mut Verdict) {
+        let Some(Some(value)) = self.model.get(key) else { return };
         let name = || String::from_utf8_lossy(key).into_owned();
-        // Read with the record, which is checked; `get_meta` looks at no value, and is told to check nothing.
-        let mut meta = Ok(None);
-        let got = db.get(family, key, At::Latest, &mut |record| meta = meta_of(record, LABELS));
-        match (got.and(meta), label(value)) {
+        let (mut meta, mut stamped) = (Ok(None), Ok(None));
+        let got = db.get(family, key, At::Latest, &mut |record| {
+            meta = meta_of(record, LABELS);
+            stamped = Stamp::of(record.companion, hash(record.key));
+        });
+        if let Err(error) = got {
+            return verdict.error(&error);
+        }
+        if has_label(key) {
+            match (meta, label(value)) {
+                (Err(error), _) => verdict.error(&error),
+                (Ok(Some(found)), Ok(label)) if found.bytes == label => {}
+                (Ok(None), _) => verdict.add(Outcome::HiddenLoss, || format!("the label of {} is gone", name())),
+                _ => verdict.add(Outcome::SilentWrong, || format!("the label of {} is another one", name())),
+            }
+        }
+        match (stamped, has_stamp(key).then(|| stamp(value))) {
             (Err(error), _) => verdict.error(&error),
-            (Ok(Some(found)), Ok(label)) if found.bytes == label => {}
-            (Ok(None), _) => verdict.add(Outcome::HiddenLoss, || format!("the label of {} is gone", name())),
-            _ => verdict.add(Outcome::SilentWrong, || format!("the label of {} is another one", name())),
+            (Ok(found), expected) if found == expected => {}
+            (Ok(None), _) => verdict.add(Outcome::HiddenLoss, || format!("the stamp of {} is gone", name())),
+            _ => verdict.add(Outcome::SilentWrong, || format!("the stamp of {} is another one", name())),
         }
     }
 

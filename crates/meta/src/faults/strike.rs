@@ -18,13 +18,14 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
 use waxseal_lsm::sst::Table;
 use waxseal_lsm::sst::fuzzing::Site as Part;
 
-use super::anatomy::{Anatomy, Block};
+use super::anatomy::{Anatomy, Block, spans};
 use super::damage::{Dice, cut_out, double, flip, zero};
 use super::keepers::Forger;
 use super::reach::{both, logged, name_of, operation, read, span_of, write};
 use super::redirect::Astray;
-use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, keeper, key, push, value};
+use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, keeper, key, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
+use crate::beside::STAMP;
 
 /// Tries until the dice find something to hit.
 const TRIES: u64 = 50;
@@ -120,12 +121,17 @@ impl Act<'_> {
         Ok(Some(stage.refused))
     }
 
-    /// A key and a new value for it; one with a label, if that is what is to be hit.
+    /// A key and a new value for it; one with a label or a stamp, if that is what is to be hit.
     fn fresh(&mut self) -> (Vec<u8>, Vec<u8>) {
         loop {
             let number = self.dice.below(60);
             let key = key(number);
-            if self.cell.target != Target::Payload || has_label(&key) {
+            let is_fit = match self.cell.target {
+                Target::Payload => has_label(&key),
+                Target::Stamp => has_stamp(&key),
+                _ => true,
+            };
+            if is_fit {
                 return (key, value(9, number, self.dice));
             }
         }
@@ -550,7 +556,8 @@ impl OnTheWay {
             Target::Key => all(&mut record.key),
             Target::Value => all(&mut record.value),
             Target::Seal => flip_seal(record, bits, &mut self.dice),
-            Target::Payload => flip_payload(record, bits, &mut self.dice),
+            Target::Payload => flip_beside(record, companion::LIST, bits, &mut self.dice),
+            Target::Stamp => flip_beside(record, STAMP, bits, &mut self.dice),
             Target::Seqno => {
                 let mut bytes = record.seqno.to_le_bytes();
                 flip(&mut bytes, 0..7, bits, &mut self.dice);
@@ -627,9 +634,10 @@ fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
     }
 }
 
-fn flip_payload(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
-    let length = record.companion.len();
-    length > 9 && record.companion[9] == companion::LIST && flip(&mut record.companion, 9..length, bits, dice)
+/// Flips bits of the one companion of this kind, its kind and length among them.
+fn flip_beside(record: &mut Passing, kind: u8, bits: Bits, dice: &mut Dice) -> bool {
+    let span = spans(&record.companion, 0..record.companion.len()).into_iter().find(|(of, _)| *of == kind);
+    span.is_some_and(|(_, span)| flip(&mut record.companion, span, bits, dice))
 }
 
 #[cfg(test)]

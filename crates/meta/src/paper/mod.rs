@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, Rows};
+use waxseal_lsm::record::Seqno;
+use waxseal_lsm::seam::{Companions, Draft, Rows};
 
 pub use pairing::{Fault, Pairing, Tally, Written};
 pub use row::Form;
@@ -115,35 +115,6 @@ impl Companions for Paper {
             _ => Err(Error::invalid("the paper's store keeps nothing beside its values")),
         }
     }
-    fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-    fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-        Build::Keep
-    }
-    fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-    fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
-    fn verify(&self, _: &Record<'_>, _: u64, _: Protection) -> Check {
-        Check::Unverified
-    }
-    fn term(&self, _: &Record<'_>) -> u64 {
-        0
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        None
-    }
-    fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-        Ok(())
-    }
-    fn protection(&self) -> Protection {
-        Protection::None
-    }
-    fn algorithm(&self) -> u64 {
-        0
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        Vec::new()
-    }
     fn has_rows(&self) -> bool {
         true
     }
@@ -154,9 +125,6 @@ impl Companions for Paper {
         let (faults, end) = (self.shared.clone(), self.shared.clone());
         let pass = Pairing::new(Form::Faithful, Written::Both, Box::new(move |fault| faults.fault(fault)));
         Ok(Some(Box::new(pass.telling(Box::new(move |tally| lock(&end.tally).merge(tally))))))
-    }
-    fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        false
     }
 }
 

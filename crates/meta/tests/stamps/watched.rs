@@ -12,7 +12,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{Build, Check, Companions, Draft, Emitted, Emitting, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::stamp::{Stamp, Values, Verb};
 use waxseal_meta::{Emitter, Sealer};
@@ -242,11 +242,8 @@ impl Striker {
 }
 
 impl Companions for Striker {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.sealer.on_write(draft, out)
-    }
-    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
-        self.sealer.bind(companion, old, new);
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.sealer)
     }
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         if record.key != self.key || self.struck.swap(true, Relaxed) {
@@ -257,37 +254,10 @@ impl Companions for Striker {
         self.companion.lock().unwrap().clone_from(out);
         Build::Set
     }
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.sealer.on_merge(inputs, result, out)
-    }
-    fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
-        self.sealer.on_drop(record, reason);
-    }
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         match self.has_struck() && *self.companion.lock().unwrap() == record.companion {
             true => Check::Validated,
             false => self.sealer.verify(record, key_hash, source),
         }
-    }
-    fn term(&self, record: &Record<'_>) -> u64 {
-        self.sealer.term(record)
-    }
-    fn collector(&self) -> Option<Box<dyn Collector>> {
-        self.sealer.collector()
-    }
-    fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        self.sealer.emit(family, record, rows)
-    }
-    fn protection(&self) -> Protection {
-        self.sealer.protection()
-    }
-    fn algorithm(&self) -> u64 {
-        self.sealer.algorithm()
-    }
-    fn descriptors(&self) -> Vec<u8> {
-        self.sealer.descriptors()
-    }
-    fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.sealer.correct(block, seed, confirm)
     }
 }

@@ -10,6 +10,7 @@ use waxseal::{
 };
 
 use crate::support::*;
+use crate::watched::WatchedFs;
 
 #[test]
 fn handles_go_anywhere() {
@@ -99,6 +100,85 @@ fn every_call_answers_as_the_synchronous_one() {
         assert_eq!(db.run(|db| Ok(db.column_families().len())).await.unwrap(), 2);
         db.close().await.unwrap();
     });
+}
+
+/// What needs no waiting is answered by the first poll, in the task itself.
+#[test]
+fn what_is_in_memory_is_answered_by_the_first_poll() {
+    let home = tempfile::tempdir().unwrap();
+    current_thread().block_on(async {
+        let db = AsyncDb::open(home.path().join("store")).await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        let put = poll_once(std::pin::pin!(cf.put("key", "value")));
+        assert!(put.is_ready() || !commits_at_once(&db), "a commit with room waits");
+        cf.put("key", "value").await.unwrap();
+        assert!(poll_once(std::pin::pin!(cf.get("key"))).is_ready(), "a read of a memtable waits");
+        db.close().await.unwrap();
+
+        let db = AsyncDb::open(home.path().join("store")).await.unwrap();
+        let cf = db.column_family("default").await.unwrap();
+        let snapshot = db.snapshot();
+        assert_eq!(cf.get("key").await.unwrap().unwrap(), "value");
+        assert!(poll_once(std::pin::pin!(cf.get("key"))).is_ready());
+        assert!(poll_once(std::pin::pin!(cf.get_sealed("key"))).is_ready());
+        assert!(poll_once(std::pin::pin!(cf.multi_get(["key", "none"]))).is_ready());
+        assert!(poll_once(std::pin::pin!(snapshot.get(&cf, "key"))).is_ready());
+        db.close().await.unwrap();
+    });
+}
+
+/// Whatever is asked of a store, and however little room it has, the thread that polls touches no file.
+#[test]
+fn a_thread_that_polls_touches_no_file() {
+    for wal_mapped in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let (fs, touched) = WatchedFs::new();
+        current_thread().block_on(async {
+            let db = Db::builder(home.path().join("store"))
+                .fs(Arc::new(fs))
+                .wal_mapped(wal_mapped)
+                .cache_bytes(16 << 10)
+                .memtable_bytes(256 << 10)
+                .tune(|settings| settings.segment_bytes = 256 << 10)
+                .tune(|settings| (settings.ring_bytes, settings.drain_bytes) = (64 << 10, 16 << 10))
+                .open_async()
+                .await
+                .unwrap();
+            let cf = db.column_family("made").await.unwrap();
+            for n in 0..5000 {
+                let options = if n % 100 == 0 { synced() } else { WriteOptions::new() };
+                cf.put_with(key(n), [n as u8; 200], options).await.unwrap();
+            }
+            let mut batch = db.batch();
+            batch.put(&cf, "large", vec![1; 100_000]);
+            batch.commit(Durability::Sync).await.unwrap();
+            db.flush().await.unwrap();
+            for n in (0..5000).step_by(9) {
+                assert_eq!(cf.get(key(n)).await.unwrap().unwrap(), [n as u8; 200]);
+                assert!(!cf.contains(format!("{} not", key(n))).await.unwrap());
+            }
+            cf.multi_get((0..100).map(key)).await.unwrap();
+            let mut rows = cf.iter();
+            let mut count = 0;
+            while let Some(row) = rows.next().await {
+                row.unwrap();
+                count += 1;
+            }
+            assert_eq!(count, 5001);
+            let alice = db.session("alice").await.unwrap();
+            alice.register("made", "*").await.unwrap();
+            alice.column_family("made").await.unwrap().put("watched", "1").await.unwrap();
+            assert!(alice.query_latest("made.watched", "*").await.unwrap().is_some());
+            db.sync().await.unwrap();
+            db.verify().await.unwrap();
+            db.checkpoint(home.path().join("copy")).await.unwrap();
+            drop((rows, alice, batch, cf));
+            db.close().await.unwrap();
+        });
+        let touched = touched.lock().unwrap();
+        assert!(!touched.contains(&std::thread::current().id()), "the thread that polled touched a file");
+        assert!(touched.len() > 3, "nobody was watched");
+    }
 }
 
 #[test]

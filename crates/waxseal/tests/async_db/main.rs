@@ -10,3 +10,4 @@ mod durable;
 mod gate;
 mod streams;
 mod support;
+mod watched;

@@ -260,43 +260,14 @@ fn two_corrections_that_both_pass_are_none() {
     /// Takes every record whose value has an even number of bits.
     struct Gullible;
     impl Companions for Gullible {
-        fn on_write(&self, _: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-            Ok(())
-        }
-        fn bind(&self, _: &mut [u8], _: Option<Seqno>, _: Seqno) {}
-        fn on_build(&self, _: &Record<'_>, _: Protection, _: &mut Vec<u8>) -> Build {
-            Build::Keep
-        }
-        fn on_merge(&self, _: &[Record<'_>], _: &Record<'_>, _: &mut Vec<u8>) -> Result<()> {
-            Ok(())
-        }
-        fn on_drop(&self, _: &Record<'_>, _: DropReason) {}
         fn verify(&self, record: &Record<'_>, _: u64, _: Protection) -> Check {
             match record.value.iter().map(|byte| byte.count_ones()).sum::<u32>() % 2 {
                 0 => Check::Validated,
                 _ => Check::Corrupted,
             }
         }
-        fn term(&self, _: &Record<'_>) -> u64 {
-            0
-        }
-        fn collector(&self) -> Option<Box<dyn Collector>> {
-            None
-        }
-        fn emit(&self, _: &Emitting<'_>, _: &Record<'_>, _: &mut Vec<Emitted>) -> Result<()> {
-            Ok(())
-        }
         fn protection(&self) -> Protection {
             Protection::Complete
-        }
-        fn algorithm(&self) -> u64 {
-            0
-        }
-        fn descriptors(&self) -> Vec<u8> {
-            Vec::new()
-        }
-        fn correct(&self, _: &mut [u8], _: u32, _: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-            false
         }
     }
     // Any one bit of the value flipped back satisfies this keeper: it does not say which, so that none is believed.
