@@ -26,10 +26,19 @@ fn made(functions: &[Prototype], opaque: &[String]) -> String {
     for (number, function) in functions.iter().enumerate() {
         let Call { types, before, arguments, after } = call(function, opaque);
         let Prototype { answer, name, .. } = function;
-        let answer = rust_type(answer, opaque);
+        let given = handle_kind(answer, opaque).filter(|_| !answer.starts_with("const "));
+        let answer = rust_type(answer);
         let _ = writeln!(declared, "    fn {name}({}) -> {answer};", types.join(", "));
-        let _ = writeln!(arms, "        {number} => {{\n{before}            let answer = unsafe {{ {name}({}) }};", arguments.join(", "));
-        let _ = writeln!(arms, "            chooser.answered({name:?}, answer);\n{after}        }}");
+        let _ = writeln!(
+            arms,
+            "        {number} => {{\n{before}            let answer = unsafe {{ {name}({}) }};",
+            arguments.join(", ")
+        );
+        let _ = writeln!(arms, "            chooser.answered({name:?}, answer);");
+        if let Some(kind) = given {
+            let _ = writeln!(arms, "            chooser.keep({kind:?}, answer);");
+        }
+        let _ = writeln!(arms, "{after}        }}");
     }
     // The function that ends a handle of each kind.
     let ends = opaque.iter().map(|kind| {
@@ -37,7 +46,7 @@ fn made(functions: &[Prototype], opaque: &[String]) -> String {
         let end = if functions.iter().any(|function| function.name == end) {
             format!("unsafe {{ {end}(handle) }}")
         } else {
-            "unsafe { waxseal_close(handle, &mut 0) }".to_owned()
+            "unsafe { waxseal_close(handle, 0) }".to_owned()
         };
         format!("        {kind:?} => {end},\n")
     });
@@ -66,7 +75,7 @@ fn call(function: &Prototype, opaque: &[String]) -> Call {
         let (kind, name) = (function.parameters[at].as_str(), function.names[at].as_str());
         let is_array = function.parameters.get(at + 1).is_some_and(|next| next == "size_t") && kind.ends_with('*');
         let kept = kind.strip_suffix(" **").filter(|kind| opaque.iter().any(|known| known == kind));
-        call.types.push(format!("a{at}: {}", rust_type(kind, opaque)));
+        call.types.push(format!("a{at}: {}", rust_type(kind)));
         call.arguments.push(format!("a{at}"));
         let drawn = match kind {
             "waxseal_error_t **" => "chooser.error_place()".to_owned(),
@@ -96,13 +105,15 @@ fn call(function: &Prototype, opaque: &[String]) -> Call {
             "bool" => "chooser.byte() & 1 == 1".to_owned(),
             "waxseal_seal_t" => "Seal([chooser.byte(); 8])".to_owned(),
             "size_t" | "uint64_t" | "uint32_t" | "uint16_t" | "uint8_t" | "int32_t" => {
-                format!("chooser.number({name:?}) as {}", rust_type(kind, opaque))
+                format!("chooser.number({name:?}) as {}", rust_type(kind))
             }
             handle if handle_kind(handle, opaque).is_some() => {
                 format!("chooser.handle({:?})", handle_kind(handle, opaque).unwrap_or_default())
             }
             // What is written to; a structure that is read, a function, a context: none.
-            place if place.ends_with('*') && !place.starts_with("const ") && place != "void *" => "chooser.scratch()".to_owned(),
+            place if place.ends_with('*') && !place.starts_with("const ") && place != "void *" => {
+                "chooser.scratch()".to_owned()
+            }
             _ => "0".to_owned(),
         };
         let _ = writeln!(call.before, "            let a{at} = {drawn};");
@@ -118,7 +129,7 @@ fn handle_kind<'a>(parameter: &'a str, opaque: &[String]) -> Option<&'a str> {
 }
 
 /// Pointers are numbers here.
-fn rust_type(kind: &str, opaque: &[String]) -> &'static str {
+fn rust_type(kind: &str) -> &'static str {
     match kind {
         "int32_t" => "i32",
         "uint8_t" => "u8",
@@ -129,7 +140,6 @@ fn rust_type(kind: &str, opaque: &[String]) -> &'static str {
         "waxseal_seal_t" => "Seal",
         "waxseal_slice_t" => "Slice",
         "void" => "()",
-        pointer if handle_kind(pointer, opaque).is_some() && !pointer.starts_with("const ") => "usize",
         _ => "usize",
     }
 }
