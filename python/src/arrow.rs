@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -29,6 +30,9 @@ struct ArrowArrayStream {
 #[pyfunction]
 pub(crate) fn stream_capsule(py: Python<'_>, address: usize) -> PyResult<Bound<'_, PyCapsule>> {
     let place = ptr::with_exposed_provenance_mut::<ArrowArrayStream>(address);
+    if !place.is_aligned() || place.is_null() {
+        return Err(PyValueError::new_err("no stream stands at this address"));
+    }
     // SAFETY: the package calls this with the address of a stream alone; a move leaves a released one behind, as Arrow's rules say.
     let stream = unsafe {
         let stream = place.read();

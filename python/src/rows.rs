@@ -274,7 +274,10 @@ pub(crate) struct Rows {
 #[pymethods]
 impl Rows {
     #[new]
-    #[pyo3(signature = (reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true, include_value=true, skip=0, prefix=None))]
+    #[pyo3(signature = (
+        reader, start=None, stop=None, include_start=true, include_stop=false, reverse=false, include_key=true,
+        include_value=true, skip=0, prefix=None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "they are plyvel's keywords, in its order")]
     fn new(
         reader: &Bound<'_, Reader>,
