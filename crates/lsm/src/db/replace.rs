@@ -219,9 +219,11 @@ impl Inner {
         let concerned = Replaced::tables(family, new.iter().filter_map(level_of).collect(), Vec::new());
         let row = |table| self.quarantine_row(family, Item::Table(table), true, "barred");
         let received = self.write_quarantine(concerned.removes.iter().filter_map(row).collect());
-        let parts: Vec<_> = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
+        let of_rows = || received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
+        let parts: Vec<_> = of_rows().collect();
         edit.changes.extend(parts.iter().flat_map(Replaced::changes));
-        self.tell(&mut edit, Deed::Barred, &[concerned], None, self.now_nanos());
+        let told: Vec<_> = [concerned].into_iter().chain(of_rows()).collect();
+        self.tell(&mut edit, Deed::Barred, &told, None, self.now_nanos());
         let outcome = self.install(edit, parts);
         for number in new {
             self.listener.on_event(&Event::Barred { family: family.name().to_owned(), table: number });
@@ -250,17 +252,18 @@ impl Inner {
         let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
         let rows = self.quarantine_rows(&replaced, &ended, deed);
         let received = self.write_quarantine(rows);
-        let beside: Vec<_> = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
-        let mut edit =
-            Edit::from([&replaced].into_iter().chain(&beside).flat_map(Replaced::changes).collect::<Vec<_>>());
-        if let Some(deed) = deed {
-            self.tell(&mut edit, deed, std::slice::from_ref(&replaced), None, started);
+        let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
+        let parts: Vec<_> = [replaced].into_iter().chain(beside).collect();
+        let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
+        let begun = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
+        let over = ended.iter().map(|(_, fence)| Deed::Lifted(fence));
+        // All tables of the edit are the first work's; what else it does is to the family alone.
+        let (mut told, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
+        for deed in deed.into_iter().chain(begun).chain(over) {
+            self.tell(&mut edit, deed, told, None, started);
+            told = &family_alone;
         }
-        let deeds = fenced.iter().map(|(_, fence)| Deed::Fenced(fence));
-        for deed in deeds.chain(ended.iter().map(|(_, fence)| Deed::Lifted(fence))) {
-            self.tell(&mut edit, deed, &[Replaced::tables(family, Vec::new(), Vec::new())], None, started);
-        }
-        self.install(edit, [replaced].into_iter().chain(beside))?;
+        self.install(edit, parts)?;
         let name = || family.name().to_owned();
         for (_, fence) in fenced {
             self.listener.on_event(&Event::Fenced { family: name(), fence: (*fence).clone() });

@@ -160,6 +160,9 @@ mod tests {
     async fn a_lane_has_as_many_threads_as_it_has_work_for_and_no_more() {
         let lane = Lane::new("test", 3);
         assert_eq!(lane.run(|| 1).await, 1);
+        while lock(&lane.shared.queue).idle == 0 {
+            std::thread::yield_now(); // it has answered, and is about to wait for more
+        }
         assert_eq!(lane.run(|| 2).await, 2);
         assert_eq!(lock(&lane.shared.queue).threads, 1);
 
