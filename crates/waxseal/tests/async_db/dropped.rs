@@ -29,12 +29,12 @@ fn a_write_that_is_dropped_has_happened_or_not_and_the_store_goes_on() {
         gates.syncs.open();
         db.sync().await.unwrap();
         assert!(!cf.contains("never polled").await.unwrap());
-        for n in (0..100).filter(|_| commits_at_once(&db)) {
-            assert_eq!(cf.get(key(n)).await.unwrap().unwrap(), [7; 1000], "it was committed when it was polled");
-        }
         // What a lane was given is done; `close` may come before it, and then it is not done at all.
         while cf.blocking().iter().count() < 101 {
             tokio::task::yield_now().await;
+        }
+        for n in 0..100 {
+            assert_eq!(cf.get(key(n)).await.unwrap().unwrap(), [7; 1000]);
         }
         cf.put_with("after", "1", synced()).await.unwrap();
         db.close().await.unwrap();
@@ -49,16 +49,16 @@ fn a_write_that_is_dropped_has_happened_or_not_and_the_store_goes_on() {
 fn a_batch_whose_commit_is_dropped_is_whole_or_not_there() {
     on_each(|path| async move {
         let db = AsyncDb::open(&path).await.unwrap();
-        let at_once = commits_at_once(&db);
         let cf = db.column_family("default").await.unwrap();
-        for n in 0..50 {
+        let mut done = [false; 50]; // by a poll: the others were given to a lane, and `close` may come before it
+        for (n, done) in done.iter_mut().enumerate() {
             let mut batch = db.batch();
             for part in 0..4 {
                 batch.put(&cf, format!("{n:02} {part}"), vec![1; if n % 2 == 0 { 10 } else { 30_000 }]);
             }
             let polls = n % 3;
             let mut commit = Box::pin(batch.commit(Durability::Os));
-            let _is_done = (0..polls).any(|_| poll_once(commit.as_mut()).is_ready());
+            *done = (0..polls).any(|_| poll_once(commit.as_mut()).is_ready());
             drop(commit);
             match polls {
                 0 => assert_eq!(batch.len(), 4, "not polled, so it keeps its writes"),
@@ -68,11 +68,11 @@ fn a_batch_whose_commit_is_dropped_is_whole_or_not_there() {
         db.close().await.unwrap();
         let db = Db::open(&path).unwrap();
         let cf = db.column_family("default").unwrap();
-        for n in 0..50 {
+        for (n, done) in done.into_iter().enumerate() {
             let parts = cf.prefix(format!("{n:02} ")).count();
             assert!(parts == 0 || parts == 4, "{parts} parts of batch {n}");
             assert!(n % 3 > 0 || parts == 0, "batch {n} was never polled");
-            assert!(n % 3 == 0 || n % 2 == 1 || parts == 4 || !at_once, "batch {n} was committed when it was polled");
+            assert!(!done || parts == 4, "batch {n} was committed when it was polled");
         }
     });
 }
@@ -97,12 +97,16 @@ fn the_store_outlives_the_runtime_that_polled_it() {
 
     let second = current_thread();
     second.block_on(async {
-        let before = cf.blocking().iter().count();
-        assert!((1..=100).contains(&before));
+        // Lanes may still be at what they were given.
+        let seen: Vec<_> = cf.blocking().iter().keys().map(Result::unwrap).collect();
+        assert!((1..=100).contains(&seen.len()));
         cf.put_with("after", "1", synced()).await.unwrap();
-        assert_eq!(cf.iter().next_back().await.unwrap().unwrap().0, key(before - 1).max("after".to_owned()));
+        assert!(cf.iter().next_back().await.unwrap().unwrap().0 >= *seen.last().unwrap());
         db.close().await.unwrap();
-        assert_eq!(Db::open(&path).unwrap().column_family("default").unwrap().iter().count(), before + 1);
+        let db = Db::open(&path).unwrap();
+        let cf = db.column_family("default").unwrap();
+        assert!(cf.contains("after").unwrap());
+        assert!(seen.iter().all(|key| cf.contains(key).unwrap()), "what was visible is there");
     });
 }
 
