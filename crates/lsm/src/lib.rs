@@ -9,7 +9,7 @@
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, policy, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, order, cursor, codec, checksum, header, names, options, policy, prefetch, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -36,6 +36,7 @@ pub mod options;
 pub mod order;
 pub mod planted;
 pub mod policy;
+mod prefetch;
 pub mod read;
 pub mod record;
 #[cfg(test)]

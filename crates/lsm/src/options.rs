@@ -12,6 +12,9 @@ pub const KIB: usize = 1024;
 /// 1,024 KiB.
 pub const MIB: usize = 1024 * KIB;
 
+/// Most filter bits per key.
+const MAX_FILTER_BITS: usize = 32;
+
 /// When a commit that returned can still be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
 pub enum Durability {
@@ -46,8 +49,14 @@ impl Default for Compression {
 pub struct Settings {
     /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
     pub memtable_bytes: usize,
-    /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
+    /// Blocks kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
+    /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
+    /// half of the files that the process may have open.
+    pub open_tables: usize,
+    /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
+    /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone.
+    pub index_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
@@ -79,6 +88,8 @@ impl Default for Settings {
         Settings {
             memtable_bytes: 64 * MIB,
             cache_bytes: 256 * MIB,
+            open_tables: 0,
+            index_bytes: 1024 * MIB,
             segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,
             wal_mapped: true,
@@ -179,7 +190,8 @@ pub struct CfOptions {
     pub block_bytes: usize,
     /// Records between restart points of a block, 1 to 255. Default 16.
     pub restart_interval: usize,
-    /// Filter bits per key, 0 (no filter) to 32. Default 10: about one false positive in a hundred.
+    /// Filter bits per key in the deepest level, 0 (no filter) to 32; levels above have more. Default 10: about one false positive in a
+    /// hundred.
     pub filter_bits: usize,
     /// Makes and asks the filters of new tables in the place of the engine's own. Not kept in the store; its name is kept in each
     /// table, and a table whose name is another is read without. Default none.
@@ -232,12 +244,24 @@ impl Default for CfOptions {
 }
 
 impl CfOptions {
+    /// Filter bits per key of a table with so many levels below its own that hold tables. The deepest level, which holds nearly all
+    /// keys, has `filter_bits`; each above it as many more as make its false positives rarer by the fanout, twice at most: a
+    /// missing key asks every level, and bits cost least where keys are few. With the default fanout all levels together take a
+    /// twentieth more than with the same bits everywhere.
+    pub fn filter_bits_above(&self, levels: usize) -> usize {
+        let step = ((self.fanout as f64).ln() / std::f64::consts::LN_2.powi(2)).round() as usize;
+        match self.filter_bits {
+            0 => 0,
+            bits => (bits + levels.min(2) * step).min(MAX_FILTER_BITS),
+        }
+    }
+
     /// Every setting that cannot work, in one error.
     pub fn validate(&self) -> Result<()> {
         let checks = [
             ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
             ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
-            (self.filter_bits <= 32, "filter_bits must be at most 32"),
+            (self.filter_bits <= MAX_FILTER_BITS, "filter_bits must be at most 32"),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),
@@ -253,4 +277,21 @@ impl CfOptions {
 fn faults(checks: &[(bool, &str)]) -> Result<()> {
     let faults: Vec<&str> = checks.iter().filter(|(holds, _)| !holds).map(|(_, fault)| *fault).collect();
     if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_above_have_more_filter_bits_and_cost_little() {
+        let options = CfOptions::default();
+        let bits = [0, 1, 2, 3].map(|levels| options.filter_bits_above(levels));
+        assert_eq!(bits, [10, 15, 20, 20]);
+        // A level is a tenth of the one below.
+        let (taken, evenly) = (bits[0] * 100 + bits[1] * 10 + bits[2], 10 * 111);
+        assert!(taken * 100 <= evenly * 106, "{taken} of {evenly}");
+        assert_eq!(CfOptions { filter_bits: 0, ..CfOptions::default() }.filter_bits_above(3), 0);
+        assert_eq!(CfOptions { filter_bits: 30, ..CfOptions::default() }.filter_bits_above(3), 32);
+    }
 }

@@ -129,12 +129,26 @@ pub fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
     match rest.first_chunk::<8>() {
         Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes(),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..rest.len()].copy_from_slice(rest);
-            u64::from_le_bytes(bytes).swap_bytes()
-        }
+        None if rest.is_empty() => 0,
+        None => match key.last_chunk::<8>() {
+            // The last eight bytes, without those that are skipped: a copy of so few would be a call.
+            Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes() << (8 * (8 - rest.len())),
+            None => {
+                let mut bytes = [0; 8];
+                bytes[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(bytes).swap_bytes()
+            }
+        },
     }
+}
+
+/// `starts_with`, without a call for the few bytes it is about.
+#[inline]
+pub fn begins_with(key: &[u8], start: &[u8]) -> bool {
+    let Some(key) = key.get(..start.len()) else { return false };
+    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
+    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
 }
 
 /// The first sixteen bytes of a key as numbers, and its length: most keys are put in order without a look at their bytes,
@@ -212,6 +226,22 @@ mod tests {
                 None => prop_assert!(a.len() > 16 && b.len() > 16 && a[..16] == b[..16]),
                 Some(decided) => prop_assert_eq!(decided, a.cmp(&b)),
             }
+        }
+
+        #[test]
+        fn a_head_is_the_bytes_behind_what_is_skipped(key: Vec<u8>, skip in 0usize..24) {
+            let behind = key.iter().skip(skip).chain([&0; 8]).take(8);
+            prop_assert_eq!(head(&key, skip), behind.fold(0, |head, byte| head << 8 | u64::from(*byte)));
+        }
+
+        #[test]
+        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
+            let mut start = key[..at.min(key.len())].to_vec();
+            if flip && !start.is_empty() {
+                start[0] ^= 1;
+            }
+            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
+            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
         }
 
         #[test]

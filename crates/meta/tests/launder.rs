@@ -134,6 +134,7 @@ impl Pass {
             family: 0,
             options: &self.options,
             compression,
+            filter_bits: 10,
             base_seqno: 1,
             next_file: &|| self.numbers.fetch_add(1, Relaxed),
             cancelled: &AtomicBool::new(false),

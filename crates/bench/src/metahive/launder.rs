@@ -87,6 +87,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
         family: 0,
         options: &options,
         compression: Compression::None,
+        filter_bits: 10,
         base_seqno: 1,
         next_file: &|| numbers.fetch_add(1, Relaxed),
         cancelled: &AtomicBool::new(false),

@@ -54,6 +54,8 @@ pub struct Job<'a> {
     pub options: &'a CfOptions,
     /// How the outputs are packed.
     pub compression: Compression,
+    /// Bits per key of their filters.
+    pub filter_bits: usize,
     /// Not above any seqno of the inputs.
     pub base_seqno: Seqno,
     /// Gives numbers to new files.
@@ -431,7 +433,7 @@ impl Outputs<'_> {
             family: job.family,
             block_bytes: job.options.block_bytes,
             restart_interval: job.options.restart_interval,
-            filter_bits: job.options.filter_bits,
+            filter_bits: job.filter_bits,
             filter_policy: job.options.filter_policy.clone(),
             compression: job.compression,
             base_seqno: job.base_seqno,

@@ -272,12 +272,14 @@ impl Inner {
         (expected, summed): (Ledger, bool),
         next_file: &'a dyn Fn() -> u64,
     ) -> Job<'a> {
+        let deeper = family.view().levels.filled().filter(|filled| *filled > level).count();
         Job {
             env: &self.env,
             dir: &self.dir,
             companions: &self.companions,
             family: family.id(),
             options: family.options(),
+            filter_bits: family.options().filter_bits_above(deeper),
             compression: if level < HOT_LEVELS { Compression::None } else { family.options().compression },
             base_seqno,
             next_file,

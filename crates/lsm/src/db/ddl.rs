@@ -101,7 +101,8 @@ impl Inner {
                 return Err(Error::invalid(format!("there is a family {name:?} already")));
             }
             let seen_by = (&self.companions, &self.integrity);
-            let shelf = shelf(&self.env, &self.dir, &name, &options, &self.cache, &self.dead_files, seen_by);
+            let shared = (&self.cache, &self.dead_files, &self.open_tables);
+            let shelf = shelf((&self.env, &self.dir), &name, &options, shared, seen_by);
             let levels = Arc::new(Levels::empty(options.order.clone()));
             families.by_id.insert(id, Family::new(id, &name, options.clone(), shelf, levels));
             if options.system.is_none() {

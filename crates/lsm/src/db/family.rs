@@ -1,7 +1,8 @@
 //! Column families: a name, an order, and the view that readers load.
 //!
 //! A view is immutable: the active memtable, the frozen ones, the levels. Whoever changes it builds another and swaps the
-//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14).
+//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14). So it is when
+//! tables are put back because too many are open: the next view has fresh handles of them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ use crate::options::CfOptions;
 use crate::order::Order;
 use crate::record::Seqno;
 use crate::sst::Table;
-use crate::version::Shelf;
+use crate::version::{Holder, Shelf};
 
 /// One memtable and where its records stand in the log.
 #[derive(Debug)]
@@ -107,8 +108,10 @@ impl Family {
         let (fences, fence_ids) = Default::default();
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
-        let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
-        Family(Arc::new(inner))
+        let inner = Arc::new(Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf });
+        let holder: Arc<dyn Holder> = inner.clone();
+        inner.shelf.held_by(Arc::downgrade(&holder));
+        Family(inner)
     }
 
     /// The number under which the store knows it; never used again, even if the family is dropped.
@@ -159,9 +162,11 @@ impl Family {
     }
 
     fn change(&self, next: impl FnOnce(&View) -> View) {
+        // Goes after the lock: the last who holds a view closes the files that it held alone.
+        let before;
         let _one_at_a_time = lock(&self.0.changing);
-        let next = next(&self.0.view.load());
-        self.0.view.store(Arc::new(next));
+        before = self.0.view.load_full();
+        self.0.view.store(Arc::new(next(&before)));
     }
 
     /// Freezes the active memtable if it holds anything; `through` is the last seqno applied. Only under the apply lock.
@@ -218,6 +223,20 @@ impl Family {
             fences: Arc::default(),
             fence_ids: Arc::default(),
         });
+    }
+}
+
+impl Holder for Inner {
+    fn put_back(&self, most: usize, any: bool) -> usize {
+        // Goes after the lock, and with it files are closed.
+        let before;
+        let _one_at_a_time = lock(&self.changing);
+        before = self.view.load_full();
+        let (levels, taken) = before.levels.put_back(most, any);
+        if taken > 0 {
+            self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
+        }
+        taken
     }
 }
 

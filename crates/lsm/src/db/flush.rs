@@ -231,6 +231,7 @@ impl Level0<'_> {
             family: family.id(),
             options: family.options(),
             compression: Compression::None,
+            filter_bits: family.options().filter_bits_above(family.view().levels.filled().count()),
             base_seqno,
             next_file: self.next_file,
             cancelled: self.cancelled,

@@ -91,6 +91,10 @@ pub struct Metrics {
     pub mended: u64,
     /// Records that had no companion and were given one by them.
     pub adopted: u64,
+    /// Tables that are open.
+    pub open_tables: usize,
+    /// Bytes that their indexes and filters take.
+    pub index_bytes: u64,
     /// The log; zeros when read-only.
     pub wal: WalMetrics,
     /// The block cache.
@@ -212,7 +216,7 @@ impl Inner {
                 levels: levels.collect(),
             }
         });
-        let counters = &self.counters;
+        let (counters, open_tables) = (&self.counters, self.open_tables.now());
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Metrics {
             families: families.collect(),
@@ -229,6 +233,8 @@ impl Inner {
             manifest_rotations: get(&counters.rotations),
             mended: get(&counters.mended),
             adopted: get(&counters.adopted),
+            open_tables: open_tables.0,
+            index_bytes: open_tables.1 as u64,
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),
@@ -292,12 +298,14 @@ impl fmt::Display for Metrics {
         }
         write!(
             f,
-            "cache: {} of {} B in {} blocks, {} loads, {} evictions; manifest rotations {}",
+            "cache: {} of {} B in {} blocks, {} loads, {} evictions; {} tables open, indexes {} B; manifest rotations {}",
             self.cache.used_bytes,
             self.cache.budget_bytes,
             self.cache.blocks,
             self.cache.loads,
             self.cache.evictions,
+            self.open_tables,
+            self.index_bytes,
             self.manifest_rotations
         )
     }

@@ -89,7 +89,7 @@ use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::{Chronicle, Companions, Protection};
 use crate::sst::{Cache, Table};
-use crate::version::{DeadFiles, Manifest};
+use crate::version::{DeadFiles, Manifest, OpenTables};
 
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -192,6 +192,8 @@ pub(crate) struct Inner {
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    /// How many tables are open, and may be.
+    open_tables: Arc<OpenTables>,
     trash: trash::Trash,
     book: chronicle::Book,
     next_file: Arc<AtomicU64>,

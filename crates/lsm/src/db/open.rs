@@ -216,6 +216,7 @@ fn start(
         compactions: Running::barring(opened.barred),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        open_tables: opened.open_tables,
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         book: Book::new(parts.chronicle, opened.lines),
         halt_told: AtomicBool::new(false),

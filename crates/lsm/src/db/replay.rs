@@ -17,7 +17,7 @@ use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::version::{Change, DeadFiles, TableMeta};
+use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::Replayed;
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
@@ -33,6 +33,7 @@ pub(super) struct Replay<'a> {
     pub(super) binding: Binding,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) open_tables: Arc<OpenTables>,
 }
 
 impl Replay<'_> {

@@ -83,7 +83,7 @@ impl Inner {
     ) -> Result<Option<bool>> {
         let mut outcome = Ok(false);
         let decide = |record: &Record<'_>| outcome = self.value_of(record, visit);
-        let found = self.version_by(of, key, seqno, checks, decide, |table, key_hash, decide| {
+        let found = self.version_by(of, (key, None), seqno, checks, decide, |table, key_hash, decide| {
             let answer = match table.opened() {
                 Some(table) => table.get_resident(key, key_hash, seqno, checks, decide),
                 None => None,

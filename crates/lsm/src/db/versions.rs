@@ -19,7 +19,6 @@ use crate::merge::MergeCursor;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Source};
-use crate::version::LEVELS;
 
 /// Where a version stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl Db {
     ) -> Result<bool> {
         let inner = self.open_inner()?;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
-        inner.version_in((family, &family.view()), key, at, inner.checks(verify), visit)
+        inner.version_in((family, &family.view()), (key, None), at, inner.checks(verify), visit)
     }
 
     /// Where the version stands that decides what a read of `key` answers; none if there is no version. Every look is a search of its
@@ -136,7 +135,7 @@ impl Inner {
             }
         }
         let level0 = view.levels.newest_holding(key).map(|table| (0, table));
-        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key).map(|table| (level, table)));
+        let deeper = view.levels.filled().filter_map(|level| Some((level, view.levels.find(level, key)?)));
         for (level, table) in level0.chain(deeper) {
             let reader = table.table().map_err(|error| self.unopened(family, table, error))?;
             let mut cursor = reader.cursor(true);

@@ -261,6 +261,8 @@ impl World {
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
+            // Where no block is kept, tables are not either.
+            open_tables: if self.config.cache_bytes == 0 { 3 } else { 0 },
             ..Settings::default()
         }
     }

@@ -18,5 +18,6 @@ mod scripts;
 mod space;
 mod support;
 mod sync;
+mod tables;
 mod threads;
 mod watched;
