@@ -41,11 +41,23 @@ impl Default for Compression {
     }
 }
 
+/// In what the newest records stand until they are flushed. Nothing of it is on disk: it may be another one at each open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemtableKind {
+    /// A tree of leaves in an arena: a few misses an operation, no allocation a record.
+    #[default]
+    Arena,
+    /// A skip list with a node a record: slower, without unsafe code of ours; what the other one is held against.
+    Skiplist,
+}
+
 /// Settings of a store. `validate` names every fault at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
     pub memtable_bytes: usize,
+    /// What memtables are made of. Default `Arena`.
+    pub memtable: MemtableKind,
     /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
     pub cache_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
@@ -78,6 +90,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             memtable_bytes: 64 * MIB,
+            memtable: MemtableKind::default(),
             cache_bytes: 256 * MIB,
             segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,

@@ -83,11 +83,15 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    DividedLeafLosesItsMiddle,
+    LeafLinkForgotten,
+    MemtableFilterForgetsTombstones,
+    NewestVersionInLeafPassedOver,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 54] = [
+    pub const ALL: [Bug; 58] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -142,6 +146,10 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::DividedLeafLosesItsMiddle,
+        Bug::LeafLinkForgotten,
+        Bug::MemtableFilterForgetsTombstones,
+        Bug::NewestVersionInLeafPassedOver,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

@@ -236,10 +236,13 @@ impl Inner {
         };
         // A key is hashed once, for its companion and for filters.
         let is_hashable = order.is_hashable();
-        let mut key_hash = if checks.each && is_hashable { hash_key(key) } else { 0 };
+        let key_hash = if is_hashable { hash_key(key) } else { 0 };
         let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
         for generation in [&view.active].into_iter().chain(frozen) {
             let memtable = &generation.memtable;
+            if !memtable.may_hold(key_hash) {
+                continue;
+            }
             let mut damage = None;
             let found = memtable.get(key, seqno, &mut |stored| {
                 // What is shown is what was asked for, whatever became of the bytes of the key.
@@ -263,9 +266,6 @@ impl Inner {
             }
         }
         if view.levels.tables() > 0 {
-            if !checks.each && is_hashable {
-                key_hash = hash_key(key);
-            }
             let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
             for table in view.levels.newest_holding(key).chain(deeper) {
                 if ask(table, key_hash, &mut decide)? {
