@@ -9,6 +9,7 @@ use std::ptr;
 pub(crate) const WAXSEAL_OK: i32 = 0;
 pub(crate) const WAXSEAL_NOT_FOUND: i32 = 1;
 pub(crate) const WAXSEAL_TOO_SMALL: i32 = 2;
+pub(crate) const WAXSEAL_NOT_RESIDENT: i32 = 3;
 pub(crate) const WAXSEAL_CLOSED: i32 = -9;
 
 pub(crate) const WAXSEAL_VERDICT_NONE: i32 = 0;
@@ -67,6 +68,18 @@ impl Row {
     pub(crate) const EMPTY: Row = Row { key: Slice::EMPTY, value: Slice::EMPTY };
 }
 
+/// The calls that read a value into a buffer.
+pub(crate) type GetInto = unsafe extern "C" fn(
+    family: Handle,
+    snapshot: Handle,
+    key: *const u8,
+    key_len: usize,
+    buffer: *mut u8,
+    capacity: usize,
+    length: *mut usize,
+    error: HandlePlace,
+) -> i32;
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
@@ -89,6 +102,16 @@ unsafe extern "C" {
     pub(crate) safe fn waxseal_error_destroy(error: Handle) -> i32;
 
     pub(crate) fn waxseal_get_into(
+        family: Handle,
+        snapshot: Handle,
+        key: *const u8,
+        key_len: usize,
+        buffer: *mut u8,
+        capacity: usize,
+        length: *mut usize,
+        error: HandlePlace,
+    ) -> i32;
+    pub(crate) fn waxseal_get_resident(
         family: Handle,
         snapshot: Handle,
         key: *const u8,

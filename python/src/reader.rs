@@ -95,7 +95,11 @@ impl Reader {
         let bytes = bytes_of(key, "key")?;
         self.shared.check(py)?;
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; SHORT];
-        let (status, length, error) = py.detach(|| self.read_into(&bytes, &mut buffer));
+        // What is in memory takes less time than to let others run and wait for the turn again.
+        let (status, length, error) = match self.read_by(c::waxseal_get_resident, &bytes, &mut buffer) {
+            (c::WAXSEAL_NOT_RESIDENT, ..) => py.detach(|| self.read_into(&bytes, &mut buffer)),
+            answer => answer,
+        };
         match status {
             // SAFETY: the library has written `length` bytes, which fitted into the buffer.
             c::WAXSEAL_OK => Ok(Some(unsafe { PyBytes::from_ptr(py, buffer.as_ptr().cast(), length) })),
@@ -132,10 +136,16 @@ impl Reader {
     /// Status, length of the value, error.
     #[inline]
     fn read_into(&self, key: &[u8], buffer: &mut [MaybeUninit<u8>]) -> (i32, usize, Handle) {
+        self.read_by(c::waxseal_get_into, key, buffer)
+    }
+
+    /// The same by one of the calls that read into a buffer.
+    #[inline]
+    fn read_by(&self, call: c::GetInto, key: &[u8], buffer: &mut [MaybeUninit<u8>]) -> (i32, usize, Handle) {
         let (mut length, mut error) = (0, 0);
         // SAFETY: the key is readable, the buffer may be written for its length, and so may length and error.
         let status = unsafe {
-            c::waxseal_get_into(
+            call(
                 self.family,
                 self.snapshot,
                 key.as_ptr(),

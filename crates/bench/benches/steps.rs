@@ -26,7 +26,7 @@ use waxseal_lsm::wal::{Wal, Whole};
 
 /// Records of a block of 4 KiB.
 const BLOCK_RECORDS: u64 = 30;
-const SETTINGS: Settings = Settings { cache_bytes: 256 << 20, memtable_bytes: 64 << 20, synced: false };
+const SETTINGS: Settings = Settings::new(256 << 20, 64 << 20);
 
 /// Records of a store: enough to leave the processor's caches, or a few if nothing is measured.
 fn records() -> u64 {

@@ -3,7 +3,7 @@
  * Made from crates/ffi/src by `cargo xtask header`: do not edit.
  *
  * STATUS. Every fallible function answers one: WAXSEAL_OK (0); a positive one that is an answer and no failure
- * (WAXSEAL_NOT_FOUND, WAXSEAL_TOO_SMALL); a negative one for a failure. Its last argument may be null; if it is not,
+ * (WAXSEAL_NOT_FOUND, WAXSEAL_TOO_SMALL, WAXSEAL_NOT_RESIDENT); a negative one for a failure. Its last argument may be null; if it is not,
  * *error must be null or an error object: on failure, and only then, *error becomes a new error object, to be read with
  * waxseal_error_.. and ended with waxseal_error_destroy; an object that stood there is ended. So one variable, null at
  * first, serves any number of calls.
@@ -110,6 +110,11 @@ struct ArrowArrayStream {
  * The caller's buffer is too small; how many bytes are needed was written, nothing else. No failure: no error is made.
  */
 #define WAXSEAL_TOO_SMALL 2
+
+/**
+ * The answer is not in memory, and the call must not wait for a file. No failure: nothing was written.
+ */
+#define WAXSEAL_NOT_RESIDENT 3
 
 /**
  * Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
@@ -2571,6 +2576,22 @@ int32_t waxseal_get_into(const waxseal_family_t *family,
                          size_t capacity,
                          size_t *length,
                          waxseal_error_t **error);
+
+/**
+ * `waxseal_get_into`, if its answer is in memory: `WAXSEAL_NOT_RESIDENT` if a file would have to be read, and then nothing is written.
+ * For those who must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached
+ * `waxseal_get_into` does.
+ *
+ * Thread-safe. Errors: as of `waxseal_get`.
+ */
+int32_t waxseal_get_resident(const waxseal_family_t *family,
+                             const waxseal_snapshot_t *snapshot,
+                             const uint8_t *key,
+                             size_t key_len,
+                             uint8_t *buffer,
+                             size_t capacity,
+                             size_t *length,
+                             waxseal_error_t **error);
 
 /**
  * `WAXSEAL_OK` if the key is there, `WAXSEAL_NOT_FOUND` if not. `snapshot` null: as it is now.

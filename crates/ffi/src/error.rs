@@ -20,6 +20,8 @@ pub const WAXSEAL_OK: i32 = 0;
 pub const WAXSEAL_NOT_FOUND: i32 = 1;
 /// The caller's buffer is too small; how many bytes are needed was written, nothing else. No failure: no error is made.
 pub const WAXSEAL_TOO_SMALL: i32 = 2;
+/// The answer is not in memory, and the call must not wait for a file. No failure: nothing was written.
+pub const WAXSEAL_NOT_RESIDENT: i32 = 3;
 /// Bytes are not what was written. Repair, salvage or restore; the rest of the store goes on.
 pub const WAXSEAL_CORRUPTION: i32 = -1;
 /// The operating system refused. Free space or mend the device, then repeat.

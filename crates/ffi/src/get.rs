@@ -4,7 +4,7 @@ use face::Slice;
 
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::{answer, status_of, value_of};
-use crate::error::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_OK, WAXSEAL_TOO_SMALL, waxseal_error_t};
+use crate::error::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, end, handle, issue, with};
 use crate::lent::{buffer, lent, lent_slices, out, waxseal_slice_t};
@@ -62,6 +62,43 @@ pub unsafe extern "C" fn waxseal_get_into(
         let Some((len, fits)) = found else { return Ok(WAXSEAL_NOT_FOUND) };
         length.set(len);
         Ok(if fits { WAXSEAL_OK } else { WAXSEAL_TOO_SMALL })
+    })
+}
+
+/// `waxseal_get_into`, if its answer is in memory: `WAXSEAL_NOT_RESIDENT` if a file would have to be read, and then nothing is written.
+/// For those who must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached
+/// `waxseal_get_into` does.
+///
+/// Thread-safe. Errors: as of `waxseal_get`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_get_resident(
+    family: *const waxseal_family_t,
+    snapshot: *const waxseal_snapshot_t,
+    key: *const u8,
+    key_len: usize,
+    buffer: *mut u8,
+    capacity: usize,
+    length: *mut usize,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (key, into, length, error) =
+        unsafe { (lent(key, key_len), self::buffer(buffer, capacity), out(length), out(error)) };
+    answer(error, || {
+        let (mut into, length) = (into.checked()?, length.needed("length")?);
+        let fill = |value: &[u8]| (value.len(), into.fill(value));
+        let found = with(family, |family| match snapshot.is_null() {
+            true => Ok(family.get_resident(key.key()?, fill)?),
+            false => with(snapshot, |snapshot| Ok(snapshot.get_resident(family, key.key()?, fill)?)),
+        })?;
+        Ok(match found {
+            None => WAXSEAL_NOT_RESIDENT,
+            Some(None) => WAXSEAL_NOT_FOUND,
+            Some(Some((len, fits))) => {
+                length.set(len);
+                if fits { WAXSEAL_OK } else { WAXSEAL_TOO_SMALL }
+            }
+        })
     })
 }
 

@@ -107,7 +107,8 @@ pub mod companion {
 
     fn has_mark(companions: &[u8], mark: u64) -> bool {
         let mut reader = Reader::new(companions);
-        while let Ok(kind) = reader.u8() {
+        while !reader.is_empty() {
+            let Ok(kind) = reader.u8() else { return false };
             let length = match kind {
                 WORD8 => Ok(8),
                 WORD4 => Ok(4),

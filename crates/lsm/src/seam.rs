@@ -132,21 +132,65 @@ pub enum DropReason {
 pub struct Emitted {
     /// The family that receives it.
     pub family: u32,
-    /// Its key.
-    pub key: Vec<u8>,
     /// Its seqno, which may be old.
     pub seqno: Seqno,
-    /// Its value.
-    pub value: Vec<u8>,
-    /// Its companions.
-    pub companion: Vec<u8>,
+    /// Key, value and companions, back to back: a flush makes as many rows as it has records.
+    bytes: Vec<u8>,
+    key_end: usize,
+    value_end: usize,
 }
 
 impl Emitted {
+    /// A row without companions.
+    pub fn new(family: u32, seqno: Seqno, key: &[u8], value: &[u8]) -> Emitted {
+        let mut bytes = Vec::with_capacity(key.len() + value.len() + companion::WORD8_BYTES);
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(value);
+        Emitted::joined(family, seqno, bytes, key.len())
+    }
+
+    /// The same of a key and a value that stand back to back; the key takes `key_end` bytes, or all of them.
+    pub fn joined(family: u32, seqno: Seqno, bytes: Vec<u8>, key_end: usize) -> Emitted {
+        let value_end = bytes.len();
+        Emitted { family, seqno, bytes, key_end: key_end.min(value_end), value_end }
+    }
+
+    /// The same row with other companions.
+    #[must_use]
+    pub fn with_companion(mut self, companion: &[u8]) -> Emitted {
+        self.accompany(companion);
+        self
+    }
+
+    /// Sets its companions, in the place of those that it had.
+    pub fn accompany(&mut self, companion: &[u8]) {
+        self.bytes.truncate(self.value_end);
+        self.bytes.extend_from_slice(companion);
+    }
+
+    /// Its key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.bytes[..self.key_end]
+    }
+
+    /// Its value.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.bytes[self.key_end..self.value_end]
+    }
+
+    /// Its companions.
+    #[inline]
+    pub fn companion(&self) -> &[u8] {
+        &self.bytes[self.value_end..]
+    }
+
     /// The row as a record.
+    #[inline]
     pub fn record(&self) -> Record<'_> {
-        let Emitted { key, seqno, value, companion, .. } = self;
-        Record { key, seqno: *seqno, kind: Kind::Put, value, companion }
+        let (key, value, companion) = (self.key(), self.value(), self.companion());
+        Record { key, seqno: self.seqno, kind: Kind::Put, value, companion }
     }
 }
 

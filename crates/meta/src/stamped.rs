@@ -111,9 +111,8 @@ impl Sealer {
 
     /// Seals a row that no caller wrote, in the place of what companions it has.
     pub fn seal_row(&self, row: &mut Emitted) {
-        row.companion.clear();
-        let seal = Seal::of(&row.key, &row.value);
-        row.companion.extend_from_slice(&seal_bytes(seal.at(row.seqno)));
+        let seal = Seal::of(row.key(), row.value());
+        row.accompany(&seal_bytes(seal.at(row.seqno)));
         self.tally.add(Count::Derived);
     }
 
@@ -146,7 +145,7 @@ impl Sealer {
         }
         let first = rows.len();
         emitter.emit(family, record, &stamp, rows)?;
-        rows[first..].iter_mut().filter(|row| row.companion.is_empty()).for_each(|row| self.seal_row(row));
+        rows[first..].iter_mut().filter(|row| row.companion().is_empty()).for_each(|row| self.seal_row(row));
         Ok(())
     }
 }

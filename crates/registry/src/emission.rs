@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use waxseal_lsm::codec::put_varint;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, Record, Seqno};
@@ -15,13 +16,13 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{self, Stamp, Verb, Via};
 
 use crate::clock::Time;
-use crate::event::Event;
-use crate::key::LogKey;
+use crate::event::LEVEL;
+use crate::key::put_log_key;
 use crate::operation::Operation;
-use crate::payload::{Field, Image, Payload};
+use crate::payload::{AUTHENTICATED, Field, Image, Shown, VIA, put_field};
 use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
-use crate::target::{MAX_PATH_BYTES, Target};
+use crate::target::{MAX_PATH_BYTES, Target, family_path_bytes, put_family_path};
 
 /// The old value is wanted as it was.
 pub(crate) const OLD_VALUE: u64 = 0;
@@ -122,44 +123,59 @@ pub(crate) fn old_image(record: &Record<'_>, how: u64, time: Time) -> Image {
     }
 }
 
-/// The event of an operation that was stamped. `old`: its old value, where it was read before.
-pub(crate) fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Option<Image>) -> Event {
+/// Appends the row of an operation that was stamped, its key and right behind it its value: the bytes of `Event::encode`, without the
+/// event. Answers where the key ends. `old`: its old value, where it was read before. Errors: `Invalid` for a key that
+/// `check_key` refuses.
+pub(crate) fn put_event(
+    done: &Done<'_>,
+    stamp: &Stamp,
+    who: &Session,
+    old: Option<&Image>,
+    out: &mut Vec<u8>,
+) -> Result<usize> {
     let Done { family, key, kind, value, companion, seqno } = *done;
-    let mut payload = Payload::new();
+    let put_path = |out: &mut Vec<u8>| Target::put_key_path(family, key, out);
+    put_log_key(out, put_path, (operation_of(stamp.verb), Time(stamp.time)), who.name(), seqno)?;
+    let key_end = out.len();
+    out.push(LEVEL);
+    // In the order of their numbers, as fields of a payload stand.
     if let Some(end) = end_of(companion) {
         let left = end.saturating_sub(Time(stamp.time).micros());
-        payload.push(Field::Ttl(left.div_ceil(MICROS_IN_SECOND)));
+        Field::Ttl(left.div_ceil(MICROS_IN_SECOND)).put(out);
     }
-    let new = |image: fn(&[u8], &[u8]) -> Image| match kind {
-        Kind::Put => image(key, value),
-        _ => Image::Absent,
+    let new = match kind {
+        Kind::Put if stamp.values == stamp::Values::Hash => Shown::Seal(Seal::of(key, value)),
+        Kind::Put => Shown::of(key, value),
+        _ => Shown::Absent,
     };
     match stamp.values {
         stamp::Values::None => {}
-        stamp::Values::New => payload.push(Field::NewValue(new(Image::of))),
+        stamp::Values::New | stamp::Values::Hash => new.put_new(out),
         stamp::Values::OldNew => {
-            payload.push(Field::NewValue(new(Image::of)));
-            payload.push(old.map_or(Field::OldKept(OLD_VALUE), Field::OldValue));
-        }
-        stamp::Values::Hash => {
-            payload.push(Field::NewValue(new(|key, value| Image::Seal(Seal::of(key, value)))));
-            if stamp.history {
-                payload.push(Field::OldKept(OLD_SEAL));
+            if let Some(old) = old {
+                old.put_old(out);
             }
+            new.put_new(out);
         }
     }
     if let Some(how) = who.authenticated() {
-        payload.push(Field::Authenticated(how.to_owned()));
+        put_field(out, AUTHENTICATED, how.as_bytes());
     }
     match stamp.via {
         Via::Key => {}
-        Via::Family => payload.push(Field::Via(Target::family(family).to_path().unwrap_or_default())),
-        Via::Cluster => payload.push(Field::Via(Vec::new())),
+        Via::Family => {
+            put_varint(out, VIA);
+            put_varint(out, family_path_bytes(family) as u64);
+            put_family_path(family, out);
+        }
+        Via::Cluster => put_field(out, VIA, &[]),
     }
-    let target = Target::key(family, key);
-    let client = who.name().to_owned();
-    let key = LogKey { target, operation: operation_of(stamp.verb), time: Time(stamp.time), client, seqno };
-    Event { key, payload }
+    match (stamp.values, old) {
+        (stamp::Values::OldNew, None) => Field::OldKept(OLD_VALUE).put(out),
+        (stamp::Values::Hash, _) if stamp.history => Field::OldKept(OLD_SEAL).put(out),
+        _ => {}
+    }
+    Ok(key_end)
 }
 
 /// Refuses a key that is too long to have events. Of a shorter one every event can be encoded: a value that is too long to be
@@ -174,7 +190,54 @@ pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
+    use crate::key::LogKey;
+    use crate::payload::{MAX_IMAGE_BYTES, Payload};
+    use crate::sessions::{Identity, Sessions};
     use proptest::prelude::*;
+    use waxseal_lsm::seam::{Companions, Draft};
+    use waxseal_meta::Sealer;
+    use waxseal_meta::builtin::standard;
+
+    /// The event of an operation, field by field.
+    fn event_of(done: &Done<'_>, stamp: &Stamp, who: &Session, old: Option<Image>) -> Event {
+        let Done { family, key, kind, value, companion, seqno } = *done;
+        let mut payload = Payload::new();
+        if let Some(end) = end_of(companion) {
+            let left = end.saturating_sub(Time(stamp.time).micros());
+            payload.push(Field::Ttl(left.div_ceil(MICROS_IN_SECOND)));
+        }
+        let new = |image: fn(&[u8], &[u8]) -> Image| match kind {
+            Kind::Put => image(key, value),
+            _ => Image::Absent,
+        };
+        match stamp.values {
+            stamp::Values::None => {}
+            stamp::Values::New => payload.push(Field::NewValue(new(Image::of))),
+            stamp::Values::OldNew => {
+                payload.push(Field::NewValue(new(Image::of)));
+                payload.push(old.map_or(Field::OldKept(OLD_VALUE), Field::OldValue));
+            }
+            stamp::Values::Hash => {
+                payload.push(Field::NewValue(new(|key, value| Image::Seal(Seal::of(key, value)))));
+                if stamp.history {
+                    payload.push(Field::OldKept(OLD_SEAL));
+                }
+            }
+        }
+        if let Some(how) = who.authenticated() {
+            payload.push(Field::Authenticated(how.to_owned()));
+        }
+        match stamp.via {
+            Via::Key => {}
+            Via::Family => payload.push(Field::Via(Target::family(family).to_path().unwrap_or_default())),
+            Via::Cluster => payload.push(Field::Via(Vec::new())),
+        }
+        let target = Target::key(family, key);
+        let client = who.name().to_owned();
+        let key = LogKey { target, operation: operation_of(stamp.verb), time: Time(stamp.time), client, seqno };
+        Event { key, payload }
+    }
 
     #[test]
     fn a_key_that_may_be_watched_has_an_event() {
@@ -188,15 +251,38 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_event_can_be_encoded(family in "[a-z\0]{1,3}", key: Vec<u8>, value: Vec<u8>, values in 0..4usize, history: bool) {
+        fn the_row_of_an_operation_is_that_of_its_event(
+            (family, key, value) in ("[a-z\0]{1,3}", any::<Vec<u8>>(), any::<Vec<u8>>()),
+            (long, is_put) in (prop_oneof![8 => Just(0), 1 => Just(MAX_IMAGE_BYTES)], any::<bool>()),
+            (values, history, via) in (0..4usize, any::<bool>(), 0..3usize),
+            (old, how, ends) in (any::<Option<Vec<u8>>>(), any::<Option<bool>>(), any::<Option<u64>>()),
+        ) {
             let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
             let options = Options { values: all[values], history, ..Options::default() };
-            let registration = Registration::new(Target::family(&family), None).with(options);
-            let stamp = Stamp { time: 7, ..plan_of(&registration).stamp };
-            let record = Record { key: &key, seqno: 9, kind: Kind::Put, value: &value, companion: &[] };
-            let done = Done::of(&family, &record);
-            let event = event_of(&done, &stamp, &Session::ANONYMOUS, None);
+            let target = [Target::Cluster, Target::family(&family), Target::key(&family, key.clone())][via].clone();
+            let stamp = Stamp { time: 7 << 20, ..plan_of(&Registration::new(target, None).with(options)).stamp };
+            let value = [value, vec![3; long]].concat();
+            let mut companion = Vec::new();
+            if let Some(micros) = ends {
+                let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
+                let draft = Draft { family: 1, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &entries };
+                Sealer::new().with(standard()).on_write(&draft, &mut companion).unwrap();
+            }
+            let kind = if is_put { Kind::Put } else { Kind::Delete };
+            let done = Done { family: &family, key: &key, kind, value: &value, companion: &companion, seqno: 9 };
+            let who = match how {
+                None => Session::ANONYMOUS,
+                Some(vouched) => {
+                    let who = Identity::named("Ada");
+                    Sessions::default().open(if vouched { who.authenticated("tls") } else { who }).unwrap()
+                }
+            };
+            let old = old.map(|old| Image::of(&key, &old));
+            let event = event_of(&done, &stamp, &who, old.clone());
             let (row_key, row) = event.encode().unwrap();
+            let mut bytes = b"before".to_vec();
+            let key_end = put_event(&done, &stamp, &who, old.as_ref(), &mut bytes).unwrap();
+            prop_assert_eq!((&bytes[6..key_end], &bytes[key_end..]), (&row_key[..], &row[..]));
             prop_assert_eq!(Event::decode(&row_key, &row).unwrap(), event);
         }
     }

@@ -9,7 +9,7 @@ use crate::key::LogKey;
 use crate::payload::Payload;
 
 /// The level of a row's value.
-const LEVEL: u8 = 1;
+pub(crate) const LEVEL: u8 = 1;
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -29,11 +29,16 @@ pub(crate) const QUARANTINE_ID: u32 = system_id(2);
 pub(crate) const SCHEMA_ID: u32 = system_id(3);
 pub(crate) const SESSIONS_ID: u32 = system_id(4);
 
+/// Tables of level 0 before the log is merged: four times what it is for others. A query looks into so many more, past their filters.
+const LOG_LEVEL0_TABLES: usize = 16;
+
 /// Name and options of each, for `db::Parts::families`.
 pub fn system_families() -> Vec<(String, CfOptions)> {
     let options = |number: u8, name: &str| CfOptions {
         system: Some(number),
         key_ends_in_seqno: name == LOG,
+        // Every flush adds a table of events that nobody reads soon, between those of all flushes before.
+        level0_tables: if name == LOG { LOG_LEVEL0_TABLES } else { CfOptions::default().level0_tables },
         ..CfOptions::default()
     };
     (0u8..).zip(NAMES).map(|(number, name)| (name.to_owned(), options(number, name))).collect()

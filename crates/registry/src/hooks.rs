@@ -32,7 +32,7 @@ use waxseal_meta::stamp::{Stamp, Verb};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::clock::Time;
-use crate::emission::{Done, OLD_VALUE, Plan, check_key, event_of, expires, old_image, operation_of};
+use crate::emission::{Done, OLD_VALUE, Plan, check_key, expires, old_image, operation_of, put_event};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
 use crate::matching::{Matching, Snapshot, bit};
@@ -380,16 +380,17 @@ impl Hooks {
             return Ok(());
         }
         out.grant(SystemPass::for_layers_above());
+        let mut row = Vec::new();
         for_each(batch, found, |found, operation| {
             if found.mode != Mode::Sync {
                 return Ok(());
             }
-            let event = event(found, operation, who, 0);
-            let (mut key, value) = event.encode()?;
+            let key_end = row_of(found, operation, who, 0, &mut row)?;
+            let (key, value) = row.split_at_mut(key_end);
             let back = out.len() as u64 - found.at;
             let back = if planted::active(Bug::RowOfAnotherOperation) { back - 1 } else { back };
-            end_in(&mut key, back);
-            push_row(out, &key, &value, expires(event.key.time, found.stamp.retention), &self.sealer)
+            end_in(key, back);
+            push_row(out, key, value, expires(Time(found.stamp.time), found.stamp.retention), &self.sealer)
         })
     }
 
@@ -401,9 +402,10 @@ impl Hooks {
         let mut rows = Vec::new();
         for_each(batch, &room.found, |found, operation| {
             if found.mode == Mode::Async && found.family.is_some() {
-                let event = event(found, operation, who, first + found.at);
-                let (key, value) = event.encode()?;
-                rows.push(Waiting { key, value, expires: expires(event.key.time, found.stamp.retention) });
+                let mut key = Vec::new();
+                let key_end = row_of(found, operation, who, first + found.at, &mut key)?;
+                let value = key.split_off(key_end);
+                rows.push(Waiting { key, value, expires: expires(Time(found.stamp.time), found.stamp.retention) });
             }
             Ok(())
         })?;
@@ -543,12 +545,19 @@ fn name_of(registration: &Registration, family: u32, db: &Db) -> Result<Arc<str>
     found.map(|family| family.name().into()).ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
 }
 
-/// The event of an operation that was found.
-fn event(found: &Found, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno) -> Event {
+/// The row of an operation that was found, in the place of what `out` held; answers where its key ends.
+fn row_of(
+    found: &Found,
+    operation: &Written<'_>,
+    who: Option<&Session>,
+    seqno: Seqno,
+    out: &mut Vec<u8>,
+) -> Result<usize> {
     let family = found.family.as_deref().unwrap_or_default();
     let Written { kind, key, value, companion, .. } = *operation;
     let done = Done { family, key, kind, value, companion, seqno };
-    event_of(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.clone())
+    out.clear();
+    put_event(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.as_ref(), out)
 }
 
 /// Shows each operation that was found.

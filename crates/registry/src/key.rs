@@ -74,21 +74,9 @@ pub struct LogKey {
 impl LogKey {
     /// Its bytes. Errors: `Invalid` for what is no target, a client without a name or one too long, a seqno that cannot be.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        if self.client.is_empty() || self.client.len() > MAX_CLIENT_BYTES {
-            let rule =
-                format!("the name of a client has 1 to {MAX_CLIENT_BYTES} bytes, this one {}", self.client.len());
-            return Err(Error::invalid(rule));
-        }
-        if self.seqno > MAX_SEQNO {
-            return Err(Error::invalid("a seqno above the greatest"));
-        }
-        let mut key = vec![LOG];
-        self.target.put_path(&mut key)?;
-        key.push(END);
-        put_u16(&mut key, self.operation.number());
-        put_u64(&mut key, self.time.0);
-        put_component(&mut key, self.client.as_bytes());
-        put_u64(&mut key, self.seqno);
+        let mut key = Vec::new();
+        let put_path = |key: &mut Vec<u8>| self.target.put_path(key);
+        put_log_key(&mut key, put_path, (self.operation, self.time), &self.client, self.seqno)?;
         Ok(key)
     }
 
@@ -106,6 +94,31 @@ impl LogKey {
         let target = Target::from_path(split.path)?;
         Ok(LogKey { target, operation, time: split.time, client, seqno: split.seqno })
     }
+}
+
+/// Appends the key of an event on the target whose path `put_path` appends. Errors: those of `LogKey::encode`; then what is appended is none.
+pub(crate) fn put_log_key(
+    out: &mut Vec<u8>,
+    put_path: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    (operation, time): (Operation, Time),
+    client: &str,
+    seqno: Seqno,
+) -> Result<()> {
+    if client.is_empty() || client.len() > MAX_CLIENT_BYTES {
+        let rule = format!("the name of a client has 1 to {MAX_CLIENT_BYTES} bytes, this one {}", client.len());
+        return Err(Error::invalid(rule));
+    }
+    if seqno > MAX_SEQNO {
+        return Err(Error::invalid("a seqno above the greatest"));
+    }
+    out.push(LOG);
+    put_path(out)?;
+    out.push(END);
+    put_u16(out, operation.number());
+    put_u64(out, time.0);
+    put_component(out, client.as_bytes());
+    put_u64(out, seqno);
+    Ok(())
 }
 
 /// Sets the time and the seqno of an event's key once both are known: neither changes its length.

@@ -1,7 +1,7 @@
 //! Which registration watches an operation: asked on every write, so answered without locks and mostly without looking.
 //!
 //! ```text
-//! gate       one word per family: no registration there watches such an operation -> one relaxed load, and that is all
+//! mask       one word per family: no registration there watches such an operation, and that is all
 //! wide       per family: the registration of the family or of all that watches such operations on any of its rows
 //! rows       per family: the keys that are registered themselves, by the hash that the write has taken already; a filter of one
 //!            word a question, then a table, then the whole key
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A snapshot is built from all registrations at once, never changes, and is swapped for the next. Which version a batch was
-//! encoded under, and that it must be encoded again if another is in force when it is ordered, is the matter of the write path;
-//! a gate alone proves nothing.
+//! encoded under, and that it must be encoded again if another is in force when it is ordered, is the matter of the write path,
+//! whose one relaxed load (the word of rules) says that nothing is registered at all.
 //!
 //! Whatever matches, the operation is logged once. Of several registrations that match, the options of the one with the deepest
 //! target hold, and of two for the same target those of the one that names the operation.
@@ -18,20 +18,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::env::work::lock;
 
 use crate::emission::{Plan, plan_of};
 use crate::operation::Operation;
 use crate::registration::{Registration, Scope};
 use crate::target::Target;
 
-/// Operations that a gate tells apart, each with a bit; all others share the last one.
-const GATED: [Operation; 7] = [
+/// Operations that a mask tells apart, each with a bit; all others share the last one.
+const MASKED: [Operation; 7] = [
     Operation::ROW_INSERT,
     Operation::ROW_UPDATE,
     Operation::ROW_DELETE,
@@ -41,7 +39,7 @@ const GATED: [Operation; 7] = [
     Operation::RANGE_DELETE,
 ];
 
-/// The bit of an operation in a gate's mask.
+/// The bit of an operation in a mask.
 #[inline]
 pub const fn bit(operation: Operation) -> u32 {
     match operation {
@@ -94,55 +92,24 @@ impl<F: Fn(&str) -> Option<u32>> Places for Families<F> {
     }
 }
 
-/// Tells a family's writes whether to look at all.
-#[derive(Debug, Default)]
-pub struct Gate(AtomicU32);
-
-impl Gate {
-    /// False if nothing watches operations such as this one in the family. One relaxed load.
-    #[inline]
-    pub fn is_open(&self, bits: u32) -> bool {
-        self.0.load(Relaxed) & bits != 0
-    }
-}
-
-/// The snapshot in force, and the gates that say when to ask it.
-pub struct Matching {
-    snapshot: ArcSwap<Snapshot>,
-    gates: Mutex<BTreeMap<u32, Arc<Gate>>>,
-}
+/// The snapshot in force.
+pub struct Matching(ArcSwap<Snapshot>);
 
 impl Matching {
     /// Starts with a snapshot.
     pub fn new(snapshot: Snapshot) -> Matching {
-        Matching { snapshot: ArcSwap::from_pointee(snapshot), gates: Mutex::default() }
-    }
-
-    /// The gate of a family: taken once, kept beside the family's handle.
-    pub fn gate(&self, family: u32) -> Arc<Gate> {
-        let mut gates = lock(&self.gates);
-        let mask = self.load().mask(family);
-        gates.entry(family).or_insert_with(|| Arc::new(Gate(AtomicU32::new(mask)))).clone()
+        Matching(ArcSwap::from_pointee(snapshot))
     }
 
     /// The snapshot in force.
     #[inline]
     pub fn load(&self) -> Guard<Arc<Snapshot>> {
-        self.snapshot.load()
+        self.0.load()
     }
 
-    /// Puts another snapshot in force. While this runs a gate may be open for nothing, never shut for something that either
-    /// snapshot watches.
+    /// Puts another snapshot in force.
     pub fn replace(&self, next: Snapshot) {
-        let gates = lock(&self.gates);
-        for (family, gate) in &*gates {
-            gate.0.fetch_or(next.mask(*family), Relaxed);
-        }
-        let next = Arc::new(next);
-        self.snapshot.store(next.clone());
-        for (family, gate) in &*gates {
-            gate.0.store(next.mask(*family), Relaxed);
-        }
+        self.0.store(Arc::new(next));
     }
 }
 
@@ -176,7 +143,7 @@ pub struct Snapshot {
 struct Watched {
     mask: u32,
     /// Those that watch every row, by gated operation.
-    wide: [Option<u32>; GATED.len()],
+    wide: [Option<u32>; MASKED.len()],
     /// All of those, whatever they watch.
     wide_all: Vec<u32>,
     rows: Rows,
@@ -319,7 +286,7 @@ impl Watched {
             let registration = registrations.get(*number as usize);
             registration.is_some_and(|registration| registration.operation.is_none_or(|own| own == operation))
         };
-        for (slot, operation) in self.wide.iter_mut().zip(GATED) {
+        for (slot, operation) in self.wide.iter_mut().zip(MASKED) {
             *slot = self.wide_all.iter().find(|number| names(number, operation)).copied();
         }
     }
@@ -469,19 +436,19 @@ mod tests {
     }
 
     #[test]
-    fn gates_follow_the_snapshot() {
+    fn masks_follow_the_snapshot() {
         let matching = Matching::new(Snapshot::empty());
-        let (f, g) = (matching.gate(4), matching.gate(9));
+        let masks = || [4, 9, 77].map(|family| matching.load().mask(family));
         let update = bit(Operation::ROW_UPDATE);
-        assert!(!f.is_open(u32::MAX) && !g.is_open(u32::MAX));
+        assert_eq!(masks(), [0; 3]);
         let one = watch(Target::key("f", *b"k"), Some(Operation::ROW_UPDATE));
         matching.replace(Snapshot::build(1, vec![one.clone()], &FAMILIES));
-        assert!(f.is_open(update) && !f.is_open(!update) && !g.is_open(u32::MAX));
+        assert_eq!(masks(), [update, 0, 0]);
         assert_eq!((matching.load().version(), matching.load().registrations().len()), (1, 1));
         matching.replace(Snapshot::build(2, vec![watch(Target::Cluster, Some(Operation::ROW_UPDATE))], &FAMILIES));
-        assert!(f.is_open(update) && g.is_open(update) && matching.gate(77).is_open(update));
+        assert_eq!(masks(), [update; 3]);
         matching.replace(Snapshot::empty());
-        assert!(!f.is_open(u32::MAX) && !g.is_open(u32::MAX));
+        assert_eq!(masks(), [0; 3]);
     }
 
     #[test]

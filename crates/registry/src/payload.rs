@@ -37,6 +37,79 @@ impl Image {
     }
 }
 
+/// A value as an event shows it, where it lies.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    Absent,
+    Value(&'a [u8]),
+    Seal(Seal),
+}
+
+impl<'a> Shown<'a> {
+    /// As `Image::of`.
+    pub(crate) fn of(key: &[u8], value: &'a [u8]) -> Shown<'a> {
+        match value.len() <= MAX_IMAGE_BYTES {
+            true => Shown::Value(value),
+            false => Shown::Seal(Seal::of(key, value)),
+        }
+    }
+
+    /// Appends it as the value from now on.
+    pub(crate) fn put_new(self, out: &mut Vec<u8>) {
+        self.put_as(NEW_VALUE, out);
+    }
+
+    fn put_as(self, number: u64, out: &mut Vec<u8>) {
+        let (length, seal);
+        let bytes: (u8, &[u8]) = match self {
+            Shown::Absent => (ABSENT, &[]),
+            Shown::Value(value) => (VALUE, value),
+            Shown::Seal(of) => {
+                seal = of.to_bytes();
+                (SEAL, &seal)
+            }
+        };
+        length = 1 + bytes.1.len();
+        put_varint(out, number);
+        put_varint(out, length as u64);
+        out.push(bytes.0);
+        out.extend_from_slice(bytes.1);
+    }
+}
+
+impl Image {
+    /// Appends it as the value before.
+    pub(crate) fn put_old(&self, out: &mut Vec<u8>) {
+        self.shown().put_as(OLD_VALUE, out);
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        match self {
+            Image::Absent => Shown::Absent,
+            Image::Value(value) => Shown::Value(value),
+            Image::Seal(seal) => Shown::Seal(*seal),
+        }
+    }
+}
+
+/// Numbers of fields that are written without a `Field`.
+const OLD_VALUE: u64 = 17;
+const NEW_VALUE: u64 = 18;
+pub(crate) const AUTHENTICATED: u64 = 31;
+pub(crate) const VIA: u64 = 32;
+
+/// What an image begins with.
+const ABSENT: u8 = 0;
+const VALUE: u8 = 1;
+const SEAL: u8 = 2;
+
+/// Appends one field of a payload. Its bytes are within the limit.
+pub(crate) fn put_field(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+    debug_assert!(bytes.len() <= limit(number), "a field beyond its limit");
+    put_varint(out, number);
+    put_bytes(out, bytes);
+}
+
 /// A span of tokens and where it goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRange {
@@ -183,6 +256,15 @@ fields! {
     36 EngineKey(Vec<u8>);
     /// The old value is kept with the row, as the version before: 0 it is wanted, 1 its seal is. Queries show it in its place.
     37 OldKept(u64);
+}
+
+impl Field {
+    /// Appends a number as a field of a payload.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        put_field(out, self.number(), &bytes);
+    }
 }
 
 /// The fields of one event.
@@ -357,22 +439,22 @@ impl Encoded for (u64, u64) {
 impl Encoded for Image {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
-            Image::Absent => out.push(0),
+            Image::Absent => out.push(ABSENT),
             Image::Value(value) => {
-                out.push(1);
+                out.push(VALUE);
                 out.extend_from_slice(value);
             }
             Image::Seal(seal) => {
-                out.push(2);
+                out.push(SEAL);
                 out.extend_from_slice(&seal.to_bytes());
             }
         }
     }
     fn take(reader: &mut Reader<'_>) -> Result<Image> {
         match reader.u8()? {
-            0 => Ok(Image::Absent),
-            1 => Vec::take(reader).map(Image::Value),
-            2 => reader.array().map(|bytes| Image::Seal(Seal::from_bytes(bytes))),
+            ABSENT => Ok(Image::Absent),
+            VALUE => Vec::take(reader).map(Image::Value),
+            SEAL => reader.array().map(|bytes| Image::Seal(Seal::from_bytes(bytes))),
             _ => Err(Error::structural("an image of no known kind")),
         }
     }

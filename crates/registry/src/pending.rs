@@ -14,7 +14,7 @@ use waxseal_lsm::record::{MAX_SEQNO, Record};
 use waxseal_meta::stamp::Stamp;
 
 use crate::clock::Time;
-use crate::emission::{Done, event_of, expires};
+use crate::emission::{Done, expires, put_event};
 use crate::key::{KEY_MARK, family_keys};
 use crate::sessions::Session;
 use crate::sources::{Rows, Sorted};
@@ -40,7 +40,10 @@ fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Optio
     if expires(Time(stamp.time), stamp.retention).is_some_and(|end| end <= making.now) {
         return Ok(None);
     }
-    event_of(&Done::of(family, record), &stamp, &(making.session)(stamp.session), None).encode().map(Some)
+    let mut key = Vec::new();
+    let key_end = put_event(&Done::of(family, record), &stamp, &(making.session)(stamp.session), None, &mut key)?;
+    let value = key.split_off(key_end);
+    Ok(Some((key, value)))
 }
 
 /// All rows of one key.

@@ -24,11 +24,14 @@ use waxseal_meta::{Emitter, Sealer};
 
 use crate::chronicle::Line;
 use crate::clock::{Clock, Time};
-use crate::emission::{Done, event_of, expires};
+use crate::emission::{Done, expires, put_event};
 use crate::event::Event;
 use crate::families::{LOG_ID, QUARANTINE_ID, SESSIONS_ID};
 use crate::quarantine::Row;
 use crate::sessions::{Identity, Session, Sessions, session_key};
+
+/// Room for a row of a short key without a value.
+const USUAL_ROW_BYTES: usize = 128;
 
 /// Clock and sessions of one store, and what the engine calls.
 #[derive(Debug)]
@@ -76,23 +79,31 @@ impl Witness {
     /// The row of an event, for an edit. One that does not end gets its companion from the engine.
     pub(crate) fn row(&self, event: &Event, expires: Option<u64>) -> Result<Emitted> {
         let (key, value) = event.encode()?;
-        let (seqno, mut companion) = (event.key.seqno, Vec::new());
+        self.ending(Emitted::new(LOG_ID, event.key.seqno, &key, &value), expires)
+    }
+
+    /// A row that may end by itself.
+    fn ending(&self, mut row: Emitted, expires: Option<u64>) -> Result<Emitted> {
         if let Some(micros) = expires {
-            let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
-            let (family, kind, key_hash) = (LOG_ID, Kind::Put, None);
-            let draft = Draft { family, kind, key: &key, value: &value, key_hash, entries: &entries };
+            let (entries, mut companion) = (Expiry::at(micros), Vec::new());
+            let entries: [(u16, &[u8]); 1] = [(EXPIRY, &entries)];
+            let (key, value, kind, key_hash) = (row.key(), row.value(), Kind::Put, None);
+            let draft = Draft { family: LOG_ID, kind, key, value, key_hash, entries: &entries };
             self.sealer.on_write(&draft, &mut companion)?;
-            self.sealer.bind(&mut companion, None, seqno);
+            self.sealer.bind(&mut companion, None, row.seqno);
+            row.accompany(&companion);
         }
-        Ok(Emitted { family: LOG_ID, key, seqno, value, companion })
+        Ok(row)
     }
 }
 
 impl Emitter for Witness {
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
         let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
-        let event = event_of(&Done::of(family.name, record), stamp, &who, None);
-        rows.push(self.row(&event, expires(Time(stamp.time), stamp.retention))?);
+        let mut bytes = Vec::with_capacity(USUAL_ROW_BYTES);
+        let key_end = put_event(&Done::of(family.name, record), stamp, &who, None, &mut bytes)?;
+        let row = Emitted::joined(LOG_ID, record.seqno, bytes, key_end);
+        rows.push(self.ending(row, expires(Time(stamp.time), stamp.retention))?);
         Ok(())
     }
 
@@ -117,7 +128,7 @@ impl Chronicle for Witness {
             let Ok(line) = Line::decode(bytes) else { continue };
             for event in line.events(*number) {
                 if let Ok((key, value)) = event.encode() {
-                    rows.push(Emitted { family: LOG_ID, key, seqno: line.seqno, value, companion: Vec::new() });
+                    rows.push(Emitted::new(LOG_ID, line.seqno, &key, &value));
                 }
             }
         }
@@ -126,6 +137,6 @@ impl Chronicle for Witness {
 
     fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {
         let (key, value) = Row::of(quarantine, self.clock.now()).encode().ok()?;
-        Some(Emitted { family: QUARANTINE_ID, key, seqno: quarantine.seqno, value, companion: Vec::new() })
+        Some(Emitted::new(QUARANTINE_ID, quarantine.seqno, &key, &value))
     }
 }

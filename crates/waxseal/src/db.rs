@@ -198,7 +198,6 @@ impl Inner {
     }
 
     /// `read`, if no file has to be touched for it; none if one has.
-    #[cfg(feature = "tokio")]
     pub(crate) fn read_resident<R>(
         &self,
         cf: &ColumnFamily,

@@ -138,6 +138,28 @@ impl ColumnFamily {
         self.inner.read(self, key.as_ref(), At::Latest, |record| visit(record.value))
     }
 
+    /// `get_with`, if its answer is in memory: `None` if a file would have to be read, and then `visit` was not called. For those who
+    /// must not wait: an event loop, a thread that holds an interpreter's lock. An answer costs what a cached `get_with` does; none, the
+    /// search as far as it came. Errors: as of `get_with`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// let users = db.column_family("users")?;
+    /// users.put("1", "Ada")?;
+    /// let value = match users.get_resident("1", |value| value.to_vec())? {
+    ///     Some(answer) => answer,
+    ///     None => users.get_with("1", |value| value.to_vec())?, // on a thread that may wait
+    /// };
+    /// assert_eq!(value.unwrap(), b"Ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn get_resident<R>(&self, key: impl AsRef<[u8]>, visit: impl FnOnce(&[u8]) -> R) -> Result<Option<Option<R>>> {
+        self.inner.read_resident(self, key.as_ref(), At::Latest, |record| visit(record.value))
+    }
+
     /// The value of a key, copied, with its seal. The two are checked against each other whatever the policy; it costs a `get` and
     /// one more hash of key and value.
     ///

@@ -64,6 +64,17 @@ impl Snapshot {
         self.inner.read(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
     }
 
+    /// `get_with`, if its answer is in memory: see [`ColumnFamily::get_resident`].
+    pub fn get_resident<R>(
+        &self,
+        cf: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<Option<R>>> {
+        let at = self.of(cf)?;
+        self.inner.read_resident(cf, key.as_ref(), At::Snapshot(at), |record| visit(record.value))
+    }
+
     /// The value that a key had, copied, with its seal: see [`ColumnFamily::get_sealed`].
     pub fn get_sealed(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Sealed>> {
         let at = self.of(cf)?;

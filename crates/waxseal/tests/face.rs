@@ -182,6 +182,29 @@ fn after_close_every_call_is_closed() -> Result<()> {
 }
 
 #[test]
+fn what_is_not_in_memory_is_declined_until_it_is() -> Result<()> {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let db = Db::open(&path)?;
+    let cf = db.column_family("default")?;
+    cf.put("key", "value")?;
+    let resident = |cf: &waxseal::ColumnFamily, key: &str| cf.get_resident(key, |value| value.to_vec());
+    assert_eq!(resident(&cf, "key")?, Some(Some(b"value".to_vec())), "in the memtable");
+    assert_eq!(resident(&cf, "none")?, Some(None));
+    db.close()?;
+    assert_eq!(*resident(&cf, "key").unwrap_err().kind(), ErrorKind::Closed);
+    let db = Db::open(&path)?;
+    db.flush()?;
+    let (cf, snapshot) = (db.column_family("default")?, db.snapshot());
+    assert_eq!(resident(&cf, "key")?, None, "in a block that nobody has read");
+    assert_eq!(snapshot.get_resident(&cf, "key", |value| value.to_vec())?, None);
+    assert_eq!(cf.get("key")?.unwrap(), "value");
+    assert_eq!(resident(&cf, "key")?, Some(Some(b"value".to_vec())), "in the cache");
+    assert_eq!(snapshot.get_resident(&cf, "key", |value| value.to_vec())?, Some(Some(b"value".to_vec())));
+    db.close()
+}
+
+#[test]
 fn a_dropped_family_refuses_its_handles() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("c")?;

@@ -56,6 +56,14 @@ static void a_buffer_takes_what_fits(void) {
     CHECK_NUMBER(5, length);
     CHECK(error == NULL);
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_get_into(family, NULL, LIT("key"), NULL, 5, &length, &error));
+    memset(buffer, '.', sizeof buffer);
+    length = 77;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_get_resident(family, NULL, LIT("other"), buffer, 8, &length, &error));
+    CHECK_NUMBER(77, length);
+    CHECK_STATUS(WAXSEAL_TOO_SMALL, waxseal_get_resident(family, NULL, LIT("key"), buffer, 4, &length, &error));
+    CHECK_NUMBER(5, length);
+    CHECK_OK(waxseal_get_resident(family, NULL, LIT("key"), buffer, 8, &length, &error));
+    CHECK(memcmp(buffer, "value...", 8) == 0);
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_get_into(family, NULL, LIT("key"), buffer, 5, NULL, &error));
     end_store(db, family);
 }

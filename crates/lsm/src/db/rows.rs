@@ -5,6 +5,7 @@
 //! Alone:  a family that is dropped leaves no table behind, but the rows that its last records give rise to: they are read for
 //!         that alone, each one checked, and the ledger of the memtables closed over what was read.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::family::Family;
@@ -99,17 +100,28 @@ pub(super) fn emit_alone(level0: &Level0<'_>, family: &Family, memtables: &[Arc<
 /// Takes rows that somebody gave for an edit: those without a companion get theirs.
 pub(super) fn take_given(companions: &dyn Companions, given: &mut Given, rows: Vec<Emitted>) -> Result<()> {
     for mut row in rows {
-        if row.companion.is_empty() {
-            let Emitted { family, key, value, .. } = &row;
-            let mut companion = Vec::new();
-            let draft = Draft { family: *family, kind: Kind::Put, key, value, entries: &[], key_hash: None };
+        if row.companion().is_empty() {
+            let (key, value, mut companion) = (row.key(), row.value(), Vec::new());
+            let draft = Draft { family: row.family, kind: Kind::Put, key, value, entries: &[], key_hash: None };
             companions.on_write(&draft, &mut companion)?;
             companions.bind(&mut companion, None, row.seqno);
-            row.companion = companion;
+            row.accompany(&companion);
         }
         given.extend(companions, [row]);
     }
     Ok(())
+}
+
+/// Sorts rows that are in order but for short runs that stand backwards: rows of a flush come in the order of its records, and those of
+/// one key newest first. Others are sorted all the same.
+fn sort(rows: &mut [Emitted], compare: impl Fn(&Emitted, &Emitted) -> Ordering) {
+    let mut start = 0;
+    while start < rows.len() {
+        let falls = rows[start..].windows(2).take_while(|pair| compare(&pair[0], &pair[1]).is_gt()).count();
+        rows[start..=start + falls].reverse();
+        start += falls + 1;
+    }
+    rows.sort_by(compare);
 }
 
 /// A cursor from end to end, for one pass.
@@ -121,7 +133,7 @@ pub(super) struct RowCursor {
 
 impl RowCursor {
     pub(super) fn new(order: &Order, keeper: &dyn Companions, mut rows: Vec<Emitted>) -> RowCursor {
-        rows.sort_by(|a, b| order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)));
+        sort(&mut rows, |a, b| order.compare_internal((a.key(), a.seqno), (b.key(), b.seqno)));
         // What the keeper gives itself it must have given a companion, if it promises one for every record.
         let protection = keeper.protection();
         let at = rows.len();

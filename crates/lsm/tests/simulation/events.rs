@@ -93,7 +93,7 @@ fn number(bytes: &[u8]) -> u64 {
 /// The row that a family leaves when it is dropped.
 pub fn farewell(family: &str, seqno: Seqno) -> Vec<Emitted> {
     let key = row_key(&name_of("dropped", family.as_bytes(), b""), seqno);
-    vec![Emitted { family: system_id(LOG_NUMBER), key, seqno, value: SOMEONE.to_vec(), companion: Vec::new() }]
+    vec![Emitted::new(system_id(LOG_NUMBER), seqno, &key, SOMEONE)]
 }
 
 /// Says who it is, if the store does not know yet: before the first event, and durable.
@@ -189,7 +189,7 @@ impl Companions for Watching {
         };
         self.0.on_write(&draft, &mut companion)?;
         self.0.bind(&mut companion, None, record.seqno);
-        rows.push(Emitted { family: system_id(LOG_NUMBER), key, seqno: record.seqno, value, companion });
+        rows.push(Emitted::new(system_id(LOG_NUMBER), record.seqno, &key, &value).with_companion(&companion));
         Ok(())
     }
 }

@@ -280,10 +280,7 @@ pub fn rows_stay_when_their_family_goes() {
             store.put(family, &[b'm', n])?;
             store.put(other, &[n])?;
         }
-        store.db().drop_family_with("passing", &mut |seqno| {
-            let key = b"it is gone".to_vec();
-            vec![Emitted { family: ROWS, key, seqno, value: Vec::new(), companion: Vec::new() }]
-        })?;
+        store.db().drop_family_with("passing", &mut |seqno| vec![Emitted::new(ROWS, seqno, b"it is gone", &[])])?;
         store.put(other, b"behind it").map(drop)
     };
     let check = |store: &Store, acknowledged: bool| {

@@ -86,7 +86,7 @@ impl Companions for Tester {
             }
             let (key, value) = (format!("row of {}", record.seqno).into_bytes(), record.key.to_vec());
             let companion = stamp(Kind::Put, &key, &value);
-            rows.push(Emitted { family: ROWS, key, seqno: record.seqno, value, companion });
+            rows.push(Emitted::new(ROWS, record.seqno, &key, &value).with_companion(&companion));
         }
         Ok(())
     }

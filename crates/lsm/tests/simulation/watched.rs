@@ -40,7 +40,7 @@ impl Chronicle for Scribe {
             let text = String::from_utf8_lossy(line);
             let seqno = text.split(' ').nth(1).and_then(|seqno| seqno.parse().ok()).expect("a seqno");
             let key = format!("{number:020}").into_bytes();
-            Emitted { family: system_id(LINES.1), key, seqno, value: line.to_vec(), companion: Vec::new() }
+            Emitted::new(system_id(LINES.1), seqno, &key, line)
         };
         lines.iter().map(row).collect()
     }

@@ -67,7 +67,7 @@ impl Emitter for Teller {
         let key = [high_first(stamp.time), high_first(record.seqno)].concat();
         let value: &[u8] = if stamp.values == Values::New { record.value } else { &[] };
         let value = [&[stamp.verb as u8], value].concat();
-        rows.push(Emitted { family: system_id(1), key, seqno: record.seqno, value, companion: Vec::new() });
+        rows.push(Emitted::new(system_id(1), record.seqno, &key, &value));
         Ok(())
     }
 

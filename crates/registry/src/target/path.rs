@@ -96,6 +96,18 @@ impl Target {
         Ok(())
     }
 
+    /// Appends the path of a key of a family, which need not be a target of its own for that. Errors: as `put_path`.
+    pub(crate) fn put_key_path(family: &str, key: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let length = 2 + component_bytes(family.as_bytes()) + component_bytes(key);
+        if family.is_empty() || family.len() > MAX_NAME_BYTES || length > MAX_PATH_BYTES {
+            return Target::key(family, key).put_path(out); // which says why not
+        }
+        put_family_path(family, out);
+        out.push(KEY);
+        put_component(out, key);
+        Ok(())
+    }
+
     /// Its path.
     pub fn to_path(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
@@ -158,6 +170,17 @@ impl Target {
     }
 }
 
+/// Appends the path of a family whose name is one.
+pub(crate) fn put_family_path(family: &str, out: &mut Vec<u8>) {
+    out.push(FAMILY);
+    put_component(out, family.as_bytes());
+}
+
+/// The bytes that `put_family_path` takes.
+pub(crate) fn family_path_bytes(family: &str) -> usize {
+    1 + component_bytes(family.as_bytes())
+}
+
 /// Moves past a path and its end and returns the path, which may still be none that a target has.
 pub fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let (rest, start) = (reader.rest(), reader.position());
@@ -202,6 +225,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_key_has_the_path_of_its_target(family in "[a-z\0]{0,3}", key: Vec<u8>, long in prop_oneof![Just(0usize), 64_490..64_520usize]) {
+            let key = [key, vec![1; long]].concat();
+            let mut out = Vec::new();
+            let outcome = Target::put_key_path(&family, &key, &mut out).map(|()| out);
+            prop_assert_eq!(outcome.map_err(|error| error.to_string()), Target::key(&family, key).to_path().map_err(|error| error.to_string()));
+        }
+
         #[test]
         fn paths_come_back_and_sort_as_their_components(a in target(), b in target()) {
             let (one, other) = (a.to_path().unwrap(), b.to_path().unwrap());
