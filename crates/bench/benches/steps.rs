@@ -121,12 +121,12 @@ fn memtable(criterion: &mut Criterion) {
                 table = Arc::new(Memtable::new(Order::bytewise()));
             }
             seqno += 1;
-            table.insert(&record(keys.written(random.word()), seqno, values.value()), 0);
+            table.insert(&record(keys.written(random.word()), seqno, values.value()), 0).expect("room");
         });
     });
     let table = Arc::new(Memtable::new(Order::bytewise()));
     for n in 0..records() {
-        table.insert(&record(keys.written(n), 1 + n, values.value()), 0);
+        table.insert(&record(keys.written(n), 1 + n, values.value()), 0).expect("room");
     }
     criterion.bench_function("get_from_a_memtable_of_100000_records", |bencher| {
         bencher.iter(|| {

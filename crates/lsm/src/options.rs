@@ -44,11 +44,23 @@ impl Default for Compression {
     }
 }
 
+/// In what the newest records stand until they are flushed. Nothing of it is on disk: it may be another one at each open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemtableKind {
+    /// A tree of leaves in an arena: a few misses an operation, no allocation a record.
+    #[default]
+    Arena,
+    /// A skip list with a node a record: slower, without unsafe code of ours; what the other one is held against.
+    Skiplist,
+}
+
 /// Settings of a store. `validate` names every fault at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
     pub memtable_bytes: usize,
+    /// What memtables are made of. Default `Arena`.
+    pub memtable: MemtableKind,
     /// Blocks kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
     /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
@@ -87,6 +99,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             memtable_bytes: 64 * MIB,
+            memtable: MemtableKind::default(),
             cache_bytes: 256 * MIB,
             open_tables: 0,
             index_bytes: 1024 * MIB,

@@ -119,7 +119,8 @@ impl fmt::Debug for Order {
 /// How many bytes two keys share at their start.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y).count() * 8;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(x, y)| x == y).count()
 }
 
 /// Eight bytes of a key after its first `skip`, as a number that orders like the bytes; short keys are padded with zeros,
@@ -127,18 +128,14 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[inline]
 pub fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
-    match rest.first_chunk::<8>() {
-        Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes(),
-        None if rest.is_empty() => 0,
-        None => match key.last_chunk::<8>() {
-            // The last eight bytes, without those that are skipped: a copy of so few would be a call.
-            Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes() << (8 * (8 - rest.len())),
-            None => {
-                let mut bytes = [0; 8];
-                bytes[..rest.len()].copy_from_slice(rest);
-                u64::from_le_bytes(bytes).swap_bytes()
-            }
-        },
+    match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(bytes), _) => u64::from_le_bytes(*bytes).swap_bytes(),
+        // The last eight bytes of the key, without those in front of the rest.
+        (None, Some(_)) if rest.is_empty() => 0,
+        (None, Some(bytes)) => u64::from_le_bytes(*bytes).swap_bytes() << (8 * (8 - rest.len())),
+        (None, None) => {
+            rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << 1 << (8 * (8 - rest.len()) - 1)
+        }
     }
 }
 

@@ -85,11 +85,15 @@ pub enum Bug {
     LinesGoneBeforeRows,
     TablePutBackForgetsItsLife,
     LevelBoundLeftOut,
+    DividedLeafLosesItsMiddle,
+    LeafLinkForgotten,
+    MemtableFilterForgetsTombstones,
+    NewestVersionInLeafPassedOver,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 56] = [
+    pub const ALL: [Bug; 60] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -146,6 +150,10 @@ impl Bug {
         Bug::LinesGoneBeforeRows,
         Bug::TablePutBackForgetsItsLife,
         Bug::LevelBoundLeftOut,
+        Bug::DividedLeafLosesItsMiddle,
+        Bug::LeafLinkForgotten,
+        Bug::MemtableFilterForgetsTombstones,
+        Bug::NewestVersionInLeafPassedOver,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

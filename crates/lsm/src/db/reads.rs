@@ -268,16 +268,16 @@ impl Inner {
         };
         // A key is hashed once, for its companion and for filters.
         let is_hashable = order.is_hashable();
-        let mut key_hash = match known_hash {
+        let key_hash = match known_hash {
             Some(hash) => hash,
-            None if checks.each && is_hashable => hash_key(key),
+            None if is_hashable => hash_key(key),
             None => 0,
         };
         let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
         for generation in [&view.active].into_iter().chain(frozen) {
             let memtable = &generation.memtable;
             // A record counts before its seqno is shown, and the seqno was read before.
-            if memtable.is_empty() {
+            if !memtable.may_hold(key_hash) {
                 continue;
             }
             let mut damage = None;
@@ -303,9 +303,6 @@ impl Inner {
             }
         }
         if view.levels.tables() > 0 {
-            if !checks.each && is_hashable && known_hash.is_none() {
-                key_hash = hash_key(key);
-            }
             let mut holding = view.levels.holding(key);
             let mut before: Option<&Arc<TableHandle>> = None;
             loop {

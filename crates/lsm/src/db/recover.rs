@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Log;
 use super::compact::is_of_the_pass;
-use super::family::Family;
+use super::family::{Family, Shape};
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
@@ -341,7 +341,8 @@ impl Opening<'_> {
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
-            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), levels.clone());
+            let shape = Shape::of(self.settings);
+            let family = Family::new(stored.id, &stored.name, options, shape, shelf.clone(), levels.clone());
             if !stored.fences.is_empty() && !planted::active(Bug::FenceForgottenAfterReopen) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);

@@ -52,7 +52,7 @@ impl Replay<'_> {
                 let record = Record { seqno, ..record };
                 let view = family.view();
                 view.active.touch(frame.offset);
-                view.active.memtable.insert(&record, companions.term(&record));
+                view.active.memtable.insert(&record, companions.term(&record))?;
             }
             seqno += 1;
         }
@@ -60,7 +60,7 @@ impl Replay<'_> {
         if self.new_number.is_some() {
             let limit = self.opening.settings.memtable_bytes;
             let full: Vec<Family> = (self.families.by_id.values())
-                .filter(|family| family.view().active.memtable.bytes() > limit)
+                .filter(|family| family.view().active.memtable.is_full(limit))
                 .cloned()
                 .collect();
             full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MemtableKind, SealLayout, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -49,6 +49,7 @@ pub struct Config {
     pub filter_bits: usize,
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
+    pub memtable: MemtableKind,
     pub seals: Seals,
     /// Some values are watched, and a log tells of them.
     pub events: bool,
@@ -74,12 +75,18 @@ pub const CONFIGS: [Config; 10] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, ..MAPPED },
-    Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, memtable: MemtableKind::Skiplist, ..MAPPED },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, memtable: MemtableKind::Arena, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
     Config { name: "mapped, events", events: true, ..MAPPED },
-    Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
+    Config {
+        name: "plain, sealed, events",
+        events: true,
+        seals: Seals::Following,
+        memtable: MemtableKind::Arena,
+        ..PLAIN
+    },
 ];
 
 const MAPPED: Config = Config {
@@ -91,6 +98,7 @@ const MAPPED: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -104,6 +112,7 @@ const PLAIN: Config = Config {
     filter_bits: 0,
     cache_bytes: 0,
     memtable_bytes: 4096,
+    memtable: MemtableKind::Skiplist,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -117,6 +126,7 @@ const NO_BOOT_ID: Config = Config {
     filter_bits: 4,
     cache_bytes: 2048,
     memtable_bytes: 8192,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -130,6 +140,7 @@ const LARGE_MEMTABLE: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -254,6 +265,7 @@ impl World {
     pub fn settings(&self) -> Settings {
         Settings {
             memtable_bytes: self.config.memtable_bytes,
+            memtable: self.config.memtable,
             cache_bytes: self.config.cache_bytes,
             segment_bytes: 32 * 1024,
             ring_bytes: 16 * 1024,
