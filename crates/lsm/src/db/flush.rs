@@ -151,7 +151,7 @@ impl Inner {
     }
 
     /// What a flush needs to know of this store.
-    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a dyn Fn() -> u64) -> Level0<'a> {
+    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a (dyn Fn() -> u64 + Sync)) -> Level0<'a> {
         Level0 {
             env: &self.env,
             dir: &self.dir,
@@ -178,7 +178,7 @@ pub(super) struct Level0<'a> {
     pub(super) companions: &'a Arc<dyn Companions>,
     /// Those that may receive rows.
     pub(super) families: &'a Families,
-    pub(super) next_file: &'a dyn Fn() -> u64,
+    pub(super) next_file: &'a (dyn Fn() -> u64 + Sync),
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
 }

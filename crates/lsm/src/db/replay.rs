@@ -24,7 +24,7 @@ use crate::wal::Replayed;
 pub(super) struct Replay<'a> {
     pub(super) opening: &'a Opening<'a>,
     /// None: nothing may be written.
-    pub(super) new_number: Option<&'a dyn Fn() -> u64>,
+    pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Tables of level 0, oldest first.

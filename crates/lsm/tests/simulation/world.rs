@@ -261,6 +261,7 @@ impl World {
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
+            subcompactions: 3,
             ..Settings::default()
         }
     }
