@@ -63,6 +63,9 @@ pub struct Settings {
     /// Threads that one compaction may be divided among, 1 to 64: large ones only, one for each `table_bytes` of their inputs.
     /// Default 2.
     pub subcompactions: usize,
+    /// Bytes that flushes and compactions together may write in a second. Default 0: as many as they can. Less than what is written
+    /// to the store, times its write amplification, ends in writers that wait.
+    pub background_bytes_per_second: u64,
     /// Durability of a commit that does not say. Default `Os`.
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
@@ -89,6 +92,7 @@ impl Default for Settings {
             manifest_bytes: 4 * MIB as u64,
             background_threads: 1,
             subcompactions: 2,
+            background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
             error_if_exists: false,

@@ -5,17 +5,20 @@
 //! ```text
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
+//! pace    how fast they may be written
 //! output  records in, tables out                  parts   one pass over several threads
 //! ```
 
 pub mod debt;
 pub mod output;
+pub mod pace;
 pub mod parts;
 pub mod pick;
 pub mod rules;
 pub mod split;
 
 pub use debt::{Debt, Limits, Stall};
+pub use pace::{Pace, Turn};
 pub use pick::{Action, Picture, Plan, Reason, Shape, Span, TableFacts};
 pub use rules::{Decision, Rules};
 pub use split::Splitter;

@@ -29,15 +29,22 @@ use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
-use crate::options::{CfOptions, Compression};
+use crate::options::{CfOptions, Compression, KIB};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::version::TableMeta;
 
+use super::pace::{Pace, Turn};
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
+
+/// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
+const CHECKED_BYTES: usize = 64 * KIB;
+
+/// What a record counts there beside its value.
+const CHECKED_RECORD_BYTES: usize = 64;
 
 /// What the pass needs to know; facts, not the store.
 pub struct Job<'a> {
@@ -63,6 +70,8 @@ pub struct Job<'a> {
     pub expected: Ledger,
     /// Whether they have sums of all companions; tables that a plain node wrote have counts only.
     pub summed: bool,
+    /// How fast it may write, and whose turn it takes; none: as fast as it can.
+    pub pace: Option<(&'a Pace, Turn)>,
 }
 
 /// How a pass is done, where it is not the usual way.
@@ -216,6 +225,7 @@ pub(super) fn write_span(
         derived: Ledger::default(),
         dropped: Ledger::default(),
         is_fresh: true,
+        paced: 0,
     };
     let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     let Outputs { written, numbers, derived, dropped, .. } = outputs;
@@ -291,6 +301,8 @@ struct Outputs<'a> {
     dropped: Ledger,
     /// Nothing of the key under the cursor has been written: a table may end here.
     is_fresh: bool,
+    /// Bytes that the pace was told of.
+    paced: u64,
 }
 
 /// A record that is left out unless an older version of its key stays.
@@ -333,7 +345,7 @@ impl Outputs<'_> {
         splitter: &mut Splitter,
     ) -> Result<()> {
         let companions = self.job.companions.clone();
-        let mut since_check = 0;
+        let mut since_check = 0usize;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
         let mut held = Held::default();
         match self.span.from {
@@ -403,9 +415,10 @@ impl Outputs<'_> {
                 }
                 Decision::Keep => self.put(&record, source.protection, splitter)?,
             }
-            since_check += 1;
-            if since_check == 1024 {
+            since_check += record.value.len() + CHECKED_RECORD_BYTES;
+            if since_check >= CHECKED_BYTES {
                 since_check = 0;
+                self.keep_pace();
                 let stop = [Some(self.job.cancelled), self.span.stop];
                 if stop.iter().flatten().any(|stop| stop.load(Ordering::Relaxed)) {
                     return Err(Error::of(ErrorKind::Closed, "the store is closing"));
@@ -416,7 +429,25 @@ impl Outputs<'_> {
         self.let_go(&mut held);
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
-        self.finish_table()
+        self.finish_table()?;
+        if let (Some((pace, _)), news) = (self.job.pace, self.unpaced()) {
+            pace.owe(news); // the next one waits for it: what is done is not held up
+        }
+        Ok(())
+    }
+
+    /// Bytes that were written since the pace was told.
+    fn unpaced(&mut self) -> u64 {
+        let finished: u64 = self.written.tables.iter().map(|table| table.size).sum();
+        let written = finished + self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+        written.saturating_sub(std::mem::replace(&mut self.paced, written))
+    }
+
+    /// Writes no faster than it may.
+    fn keep_pace(&mut self) {
+        if let (Some((pace, turn)), news) = (self.job.pace, self.unpaced()) {
+            pace.keep(news, turn, self.job.env, || self.job.cancelled.load(Ordering::Relaxed));
+        }
     }
 
     /// True if a key is no longer this part's.

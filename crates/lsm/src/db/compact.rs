@@ -16,7 +16,7 @@ use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, debt, split};
+use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, Turn, debt, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
@@ -296,6 +296,7 @@ impl Inner {
             cancelled: &self.background.stopping,
             expected,
             summed,
+            pace: Some((&self.pace, Turn::Compaction)),
         }
     }
 

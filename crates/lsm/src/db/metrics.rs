@@ -89,6 +89,8 @@ pub struct Metrics {
     pub compacted_written: u64,
     /// Parts of compactions that were done beside the first.
     pub subcompactions: u64,
+    /// Time that flushes and compactions waited since more bytes a second were not allowed.
+    pub paced_nanos: u64,
     /// Times a writer was held back for compaction debt.
     pub stalls: u64,
     /// Time that writers were held back.
@@ -244,6 +246,7 @@ impl Inner {
             compacted_read: get(&counters.compacted_read),
             compacted_written: get(&counters.compacted_written),
             subcompactions: get(&counters.parts),
+            paced_nanos: self.pace.waited_nanos(),
             stalls: get(&counters.stalls),
             stall_nanos: get(&counters.stall_nanos),
             manifest_rotations: get(&counters.rotations),
@@ -276,7 +279,12 @@ impl fmt::Display for Metrics {
             "compactions {} ({} B read, {} B written, {} parts beside others), moves {}",
             self.compactions, self.compacted_read, self.compacted_written, self.subcompactions, self.moves
         )?;
-        writeln!(f, "write amplification {:.2} (tables)", self.write_amplification())?;
+        writeln!(
+            f,
+            "write amplification {:.2} (tables), jobs waited {} ms for their rate",
+            self.write_amplification(),
+            self.paced_nanos / 1_000_000
+        )?;
         writeln!(f, "stalls {} ({} ms)", self.stalls, self.stall_nanos / 1_000_000)?;
         writeln!(
             f,

@@ -89,6 +89,7 @@ impl Replay<'_> {
             next_file: new_number,
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
+            pace: None,
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;

@@ -1,4 +1,4 @@
-//! How jobs are done: divided among threads.
+//! How jobs are done: divided among threads, held to a rate.
 
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::env::Env;
@@ -31,4 +31,22 @@ fn parts_of_a_compaction_give_what_one_pass_gives() {
     assert_eq!(one.0, many.0);
     assert_eq!(one.1, many.1);
     assert_eq!(one.0.len(), 1500 - 1500usize.div_ceil(7));
+}
+
+#[test]
+fn jobs_wait_for_their_rate() {
+    let unlimited = Settings::default().background_bytes_per_second;
+    for rate in [unlimited, 256 * 1024] {
+        let home = tempfile::tempdir().unwrap();
+        let settings = Settings { memtable_bytes: 1 << 20, background_bytes_per_second: rate, ..settings() };
+        let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
+        let family = default(&db);
+        for n in 0..200u32 {
+            put(&db, &family, &n.to_be_bytes(), &[7; 2048], waxseal_lsm::options::Durability::Os).unwrap();
+        }
+        db.flush().unwrap();
+        // More was written than the rate allows at once: then the rest came later.
+        assert_eq!(db.metrics().paced_nanos > 0, rate != unlimited);
+        assert!(db.metrics().flushed_bytes > 256 * 1024);
+    }
 }
