@@ -81,6 +81,12 @@ pub struct Settings {
     pub manifest_bytes: u64,
     /// Threads that compact, next to the one that keeps the log and the one that flushes. Default 1.
     pub background_threads: usize,
+    /// Threads that one compaction may be divided among, 1 to 64: large ones only, one for each `table_bytes` of their inputs.
+    /// Default 2.
+    pub subcompactions: usize,
+    /// Bytes that flushes and compactions together may write in a second. Default 0: as many as they can. Less than what is written
+    /// to the store, times its write amplification, ends in writers that wait.
+    pub background_bytes_per_second: u64,
     /// Durability of a commit that does not say. Default `Os`.
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
@@ -109,6 +115,8 @@ impl Default for Settings {
             drain_bytes: 256 * KIB,
             manifest_bytes: 4 * MIB as u64,
             background_threads: 1,
+            subcompactions: 2,
+            background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
             error_if_exists: false,
@@ -129,6 +137,7 @@ impl Settings {
             (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
             (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
             ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
+            ((1..=64).contains(&self.subcompactions), "subcompactions must lie between 1 and 64"),
         ];
         faults(&checks)
     }

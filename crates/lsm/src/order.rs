@@ -119,8 +119,15 @@ impl fmt::Debug for Order {
 /// How many bytes two keys share at their start.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y).count() * 8;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(x, y)| x == y).count()
+    let (most, mut at) = (a.len().min(b.len()), 0);
+    while let (Some(x), Some(y)) = (a[at..].first_chunk::<8>(), b[at..].first_chunk::<8>()) {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return at + differ.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + a[at..most].iter().zip(&b[at..most]).take_while(|(x, y)| x == y).count()
 }
 
 /// Eight bytes of a key after its first `skip`, as a number that orders like the bytes; short keys are padded with zeros,
@@ -214,6 +221,14 @@ mod tests {
         #[test]
         fn a_successor_is_not_less(a in small_keys()) {
             prop_assert!(Order::bytewise().successor(&a) >= a);
+        }
+
+        #[test]
+        fn a_common_prefix_is_as_long_as_it_is(start: Vec<u8>, a in small_keys(), b in small_keys()) {
+            let (a, b) = ([&start[..], &a[..]].concat(), [&start[..], &b[..]].concat());
+            let common = common_prefix(&a, &b);
+            prop_assert_eq!(&a[..common], &b[..common]);
+            prop_assert!(common == a.len() || common == b.len() || a[common] != b[common]);
         }
 
         #[test]

@@ -89,11 +89,12 @@ pub enum Bug {
     LeafLinkForgotten,
     MemtableFilterForgetsTombstones,
     NewestVersionInLeafPassedOver,
+    PartsShareAKey,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 60] = [
+    pub const ALL: [Bug; 61] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -154,6 +155,7 @@ impl Bug {
         Bug::LeafLinkForgotten,
         Bug::MemtableFilterForgetsTombstones,
         Bug::NewestVersionInLeafPassedOver,
+        Bug::PartsShareAKey,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

@@ -140,6 +140,7 @@ impl Pass {
             cancelled: &AtomicBool::new(false),
             expected,
             summed: self.summed,
+            pace: None,
         };
         let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
         let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());

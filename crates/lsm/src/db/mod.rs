@@ -65,6 +65,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use crate::compaction::Pace;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
@@ -189,6 +190,7 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    pace: Pace,
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,

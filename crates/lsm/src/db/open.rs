@@ -20,6 +20,7 @@ use super::snapshot::Snapshots;
 use super::trash::Trash;
 use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
+use crate::compaction::Pace;
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -214,6 +215,7 @@ fn start(
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::barring(opened.barred),
+        pace: Pace::new(settings.background_bytes_per_second),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         open_tables: opened.open_tables,

@@ -249,7 +249,7 @@ impl Opening<'_> {
         &self,
         end: Option<&LogEnd>,
         commits: u64,
-        new_number: &dyn Fn() -> u64,
+        new_number: &(dyn Fn() -> u64 + Sync),
         edit: &mut Edit,
     ) -> Result<RecoveryReport> {
         let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
@@ -352,7 +352,7 @@ impl Opening<'_> {
         Ok(families)
     }
 
-    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
+    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
         let own = || Arc::new(Cache::new(self.settings.cache_bytes));
         let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());

@@ -24,7 +24,7 @@ use crate::wal::Replayed;
 pub(super) struct Replay<'a> {
     pub(super) opening: &'a Opening<'a>,
     /// None: nothing may be written.
-    pub(super) new_number: Option<&'a dyn Fn() -> u64>,
+    pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Tables of level 0, oldest first.
@@ -90,6 +90,7 @@ impl Replay<'_> {
             next_file: new_number,
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
+            pace: None,
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;

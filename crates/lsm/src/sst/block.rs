@@ -11,8 +11,9 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::entry::{Entry, Keys, walk};
+use super::entry::Entry;
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
+use super::steps::{Keys, walk};
 use crate::error::{Error, Result};
 use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::prefetch;
@@ -89,7 +90,7 @@ impl Block {
             Ok(())
         })?;
         offsets.push(shape.entries_end);
-        let has_versions = keys.repeated;
+        let has_versions = keys.repeats > 0;
         let first = Entry::read(body, 0)?;
         let has_heads = searched && order.is_bytewise();
         let first_key = &body[first.suffix_at..first.value_at];

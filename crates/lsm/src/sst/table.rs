@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
-use super::entry::{Keys, walk};
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
 use super::heal::{TRIES, Unwatched, Watch, Wounds};
@@ -23,6 +22,8 @@ use super::index::Index;
 use super::policed::{self, Policed};
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
+use super::steps::{Keys, walk};
+use super::stream::TableStream;
 use super::writer::checked_term;
 use crate::checksum::{Role, Uid, hash, hash_key};
 use crate::env::{File, read_exact};
@@ -329,6 +330,12 @@ impl Table {
     /// (compaction, backup) blocks in the cache are checked and used, others are read in large pieces and not kept.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), fill_cache)
+    }
+
+    /// A cursor for a job, which goes front to back once: blocks are read in large pieces past the cache and not made ready to be
+    /// searched. Otherwise as `cursor(false)`.
+    pub fn stream(self: &Arc<Self>) -> TableStream {
+        TableStream::new(self.clone())
     }
 
     /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`

@@ -275,6 +275,7 @@ impl World {
             chronicle_lines: 12,
             // Where no block is kept, tables are not either.
             open_tables: if self.config.cache_bytes == 0 { 3 } else { 0 },
+            subcompactions: 3,
             ..Settings::default()
         }
     }

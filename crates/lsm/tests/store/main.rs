@@ -5,6 +5,7 @@ mod at_once;
 mod damage;
 mod gate;
 mod integrity;
+mod jobs;
 mod keeper;
 mod limits;
 mod opening;
