@@ -226,6 +226,11 @@ impl Batch {
         Ok(())
     }
 
+    /// The hash of each operation's key, in order; 0 where it was not at hand.
+    pub(crate) fn key_hashes(&self) -> &[u64] {
+        &self.key_hashes
+    }
+
     /// The ids of the families that the operations name.
     pub fn families(&self) -> &[u32] {
         &self.families

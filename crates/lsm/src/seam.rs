@@ -364,6 +364,10 @@ pub trait Companions: Send + Sync {
     fn protection(&self) -> Protection {
         self.beneath().map_or(Protection::None, |beneath| beneath.protection())
     }
+    /// What it promises of operations that stand in a batch: less than of records, where it makes their companions later.
+    fn written(&self) -> Protection {
+        self.beneath().map_or_else(|| self.protection(), |beneath| beneath.written())
+    }
     /// The algorithm by which it checks, for property 14 of tables; 0: none.
     fn algorithm(&self) -> u64 {
         self.beneath().map_or(0, |beneath| beneath.algorithm())

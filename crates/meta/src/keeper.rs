@@ -450,6 +450,13 @@ impl Companions for Sealer {
         Protection::Complete
     }
 
+    fn written(&self) -> Protection {
+        match self.point {
+            SealPoint::Put => Protection::Complete,
+            SealPoint::Flush => Protection::Partial,
+        }
+    }
+
     fn algorithm(&self) -> u64 {
         ALGORITHM
     }
