@@ -4,13 +4,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::{Fs, Open, RealFs};
-use waxseal_lsm::options::{Compression, Verify};
+use waxseal_lsm::memtable::Memtable;
+use waxseal_lsm::options::{Compression, MemtableKind, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, companion};
-use waxseal_lsm::seam::{Build, Check, Companions, Protection};
+use waxseal_lsm::seam::{Build, Check, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 
 /// The system's allocator, counting for each thread.
@@ -161,4 +163,53 @@ fn walks_without_allocating(table: &Arc<Table>, keys: &[Vec<u8>], verify: Verify
     walk();
     assert_eq!(allocations(walk), 0);
     assert_eq!(steps, 40_000);
+}
+
+/// A piece of the arena, of the leaves or of the filter is allocated once in a while; a record, a get, a step never are.
+#[test]
+fn a_memtable_allocates_its_pieces_and_nothing_else() {
+    let table = Arc::new(Memtable::of_kind(MemtableKind::Arena, Order::bytewise(), 64 << 20));
+    let keys: Vec<Vec<u8>> =
+        (0..20_000u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_le_bytes().to_vec()).collect();
+    let fill = || {
+        for (key, seqno) in keys.iter().zip(1..) {
+            let record = Record { key, seqno, kind: Kind::Put, value: &[7; 100], companion: &[8; 9] };
+            table.insert(&record, seqno).unwrap();
+        }
+    };
+    let pieces = allocations(fill);
+    assert!(pieces < 600, "{pieces} for 20,000 records");
+    let mut cursor = table.cursor();
+    let mut seen = 0;
+    let read = || {
+        for key in &keys {
+            seen += u64::from(table.get(key, MAX_SEQNO, &mut |record| assert_eq!(record.value.len(), 100)));
+            cursor.seek(key, MAX_SEQNO).unwrap();
+            cursor.seek_for_prev(key, 0).unwrap();
+        }
+        cursor.first().unwrap();
+        while cursor.valid() {
+            cursor.next().unwrap();
+            seen += 1;
+        }
+        cursor.last().unwrap();
+        while cursor.valid() {
+            cursor.prev().unwrap();
+            seen += 1;
+        }
+    };
+    assert_eq!(allocations(read), 0);
+    assert_eq!(seen, 60_000);
+}
+
+#[test]
+fn a_batch_of_one_is_made_and_sealed_without_an_allocation() {
+    let mut batch = Batch::new();
+    let mut put = |n: u32| {
+        batch.clear();
+        batch.push(0, Kind::Put, &n.to_le_bytes(), &[7; 100], &Plain).unwrap();
+        assert_eq!(batch.seal().count, 1);
+    };
+    put(0);
+    assert_eq!(allocations(|| (1..100).for_each(put)), 0);
 }

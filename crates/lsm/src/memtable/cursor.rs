@@ -28,6 +28,7 @@ pub struct MemtableCursor {
 }
 
 /// Where it stands, in the list of its memtable.
+#[expect(clippy::large_enum_variant, reason = "the usual one is the large one, and cursors are boxed")]
 enum Stand {
     Leaves(Walk),
     Nodes(Runs),

@@ -54,7 +54,7 @@ impl Filter {
     #[inline]
     fn place(&self, hash: u64) -> (usize, usize) {
         let words = (self.pages.len() << self.log2) as u64;
-        let word = ((hash >> 32) * words >> 32) as usize;
+        let word = (((hash >> 32) * words) >> 32) as usize;
         (word >> self.log2, word & ((1 << self.log2) - 1))
     }
 }

@@ -17,6 +17,8 @@ mod cursor;
 mod filter;
 mod growing;
 mod node;
+#[cfg(test)]
+mod node_tests;
 mod runs;
 #[cfg(test)]
 mod scripts;

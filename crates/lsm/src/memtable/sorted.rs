@@ -9,15 +9,14 @@ use super::tree::{Probe, Tree};
 /// Heads and places in internal order, with room for one more than a leaf has.
 #[derive(Debug)]
 pub(super) struct Sorted {
-    heads: [u64; LEAF + 1],
-    places: [u32; LEAF + 1],
+    slots: [(u64, u32); LEAF + 1],
     len: usize,
 }
 
 impl Sorted {
     /// None.
     pub(super) fn new() -> Sorted {
-        Sorted { heads: [0; LEAF + 1], places: [0; LEAF + 1], len: 0 }
+        Sorted { slots: [(0, 0); LEAF + 1], len: 0 }
     }
 
     /// What a leaf holds now.
@@ -27,11 +26,18 @@ impl Sorted {
         sorted
     }
 
-    /// The same, in the place of what was there. A leaf begins sorted, so that most slots stay where they are.
+    /// The same, in the place of what was there.
     pub(super) fn set(&mut self, tree: &Tree, leaf: &Leaf) {
         self.len = 0;
-        for (head, place) in leaf.slots(leaf.len()) {
-            self.insert(tree, head, place);
+        for (to, slot) in self.slots.iter_mut().zip(leaf.slots(leaf.len())) {
+            *to = slot;
+            self.len += 1;
+        }
+        let slots = &mut self.slots[..self.len];
+        // By their heads alone, which costs no look at a record; then those whose heads are the same.
+        slots.sort_unstable_by_key(|(head, _)| *head);
+        for same in slots.chunk_by_mut(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
+            same.sort_unstable_by(|(_, a), (_, b)| tree.compare_places(*a, *b));
         }
     }
 
@@ -47,19 +53,19 @@ impl Sorted {
         }
         let mut at = self.len;
         while at > 0 {
-            let (head_before, before) = (self.heads[at - 1], self.places[at - 1]);
-            let is_before = match head_before.cmp(&head) {
+            let before = self.slots[at - 1];
+            let is_before = match before.0.cmp(&head) {
                 Ordering::Less => true,
-                Ordering::Equal => tree.compare_places(before, place) == Ordering::Less,
+                Ordering::Equal => tree.compare_places(before.1, place) == Ordering::Less,
                 Ordering::Greater => false,
             };
             if is_before {
                 break;
             }
-            (self.heads[at], self.places[at]) = (head_before, before);
+            self.slots[at] = before;
             at -= 1;
         }
-        (self.heads[at], self.places[at]) = (head, place);
+        self.slots[at] = (head, place);
         self.len += 1;
         at
     }
@@ -71,20 +77,20 @@ impl Sorted {
 
     #[inline]
     pub(super) fn head(&self, at: usize) -> u64 {
-        self.heads[at]
+        self.slots[at].0
     }
 
     #[inline]
     pub(super) fn place(&self, at: usize) -> u32 {
-        self.places[at]
+        self.slots[at].1
     }
 
     /// How many stand before a probe; with `and_at`, or at it.
     pub(super) fn before(&self, tree: &Tree, probe: &Probe<'_>, head: u64, and_at: bool) -> usize {
-        let is_before = |at: usize| match self.heads[at].cmp(&head) {
+        let is_before = |at: usize| match self.slots[at].0.cmp(&head) {
             Ordering::Less => true,
             Ordering::Greater => false,
-            Ordering::Equal => match tree.compare(probe, self.places[at]) {
+            Ordering::Equal => match tree.compare(probe, self.slots[at].1) {
                 Ordering::Greater => true,
                 Ordering::Equal => and_at,
                 Ordering::Less => false,

@@ -115,13 +115,13 @@ impl Tree {
         if self.root.load(Relaxed) == EMPTY {
             return self.plant(writer, probe, place).map(|more| bytes + more);
         }
-        let (id, leaf, path) = self.way(&probe)?;
+        let (id, leaf) = self.descend(&probe)?;
         writer.stays = writer.finger == id;
         writer.finger = id;
         if leaf.append(self.head(probe.key, leaf.skip()), place) {
             return Some(bytes);
         }
-        self.divide(writer, leaf, &path, probe, place).map(|more| bytes + more)
+        self.divide(writer, leaf, probe, place).map(|more| bytes + more)
     }
 
     /// The leaf in which a place lies.
@@ -254,8 +254,8 @@ impl Tree {
 
 /// The writer's part.
 impl Tree {
-    /// The leaf in which a place lies, and the way there.
-    fn way(&self, probe: &Probe<'_>) -> Option<(u32, &Leaf, Path)> {
+    /// The way to the leaf in which a place lies.
+    fn way(&self, probe: &Probe<'_>) -> Option<Path> {
         let root = self.root.load(Relaxed);
         let (mut id, mut path) = (root as u32, Path { steps: [(0, 0); MOST_FLOORS], floors: 0 });
         for floor in (1..=root >> 32).rev() {
@@ -265,7 +265,7 @@ impl Tree {
             path.floors += 1;
             id = child(node.word(at));
         }
-        Some((id, self.leaves.get(id)?, path))
+        Some(path)
     }
 
     /// The first leaf, with the first record.
@@ -292,8 +292,9 @@ impl Tree {
     }
 
     /// Two leaves take over from a full one, with one record more. Answers how much memory that took.
-    fn divide(&self, writer: &mut Writer, full: &Leaf, path: &Path, probe: Probe<'_>, place: u32) -> Option<usize> {
-        let inners = writer.inners;
+    #[inline(never)]
+    fn divide(&self, writer: &mut Writer, full: &Leaf, probe: Probe<'_>, place: u32) -> Option<usize> {
+        let (inners, path) = (writer.inners, self.way(&probe)?);
         let (Range { low, high, skip }, prev, next) = (full.range(), full.prev.load(Relaxed), full.next.load(Relaxed));
         let mut all = Sorted::of(self, full);
         let rank = all.insert(self, self.head(probe.key, skip as usize), place);
@@ -319,7 +320,7 @@ impl Tree {
             Some(prev) => prev.next.store(left_id, Release),
             None => self.first.store(left_id, Release),
         }
-        let done = self.install(writer, path, path.floors, (left_id, right_id), middle);
+        let done = self.install(writer, &path, path.floors, (left_id, right_id), middle);
         self.turns.store(turn + 2, Release);
         writer.finger = if rank < cut { left_id } else { right_id };
         done?;
@@ -371,10 +372,10 @@ impl Tree {
             node.redirect(at, left);
             return Some(());
         }
-        let mut children = [0; INNER + 1];
-        let (count, before) = (node.len() + 1, 0..=at);
-        for to in 0..count {
-            children[to] = child(node.word(if before.contains(&to) { to } else { to - 1 }));
+        let (mut children, mut count) = ([0; INNER + 1], 0);
+        for (to, from) in children.iter_mut().zip((0..=at).chain(at..node.len())) {
+            *to = child(node.word(from));
+            count += 1;
         }
         (children[at], children[at + 1]) = (left, right);
         let Range { low, high, skip } = node.range();

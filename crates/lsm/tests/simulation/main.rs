@@ -12,6 +12,7 @@ mod forged;
 mod history;
 mod hurt;
 mod kept;
+mod memory;
 mod model;
 mod oracle;
 #[cfg(feature = "planted")]

@@ -1,0 +1,177 @@
+//! The protocol of the memtable's leaves, in every order in which its loads and stores can take effect.
+//!
+//! The engine's own files are compiled once more here, with loom's words in the place of the processor's and nodes of two and four, so that a few records
+//! divide leaves and inner nodes. loom then runs writer and reader in all their interleavings (with so many preemptions), and lets every relaxed load give
+//! every value that the memory model allows it.
+//!
+//! Held: whoever has seen a seqno published finds every record up to it, by a search, forwards and backwards, each once and in order.
+
+#![allow(dead_code, unused_imports, reason = "the engine's files, of which the model needs a part")]
+
+use std::sync::Arc;
+
+use waxseal_lsm::record::{Kind, Record};
+
+// What the engine's files import.
+mod order {
+    pub(crate) use waxseal_lsm::order::*;
+}
+mod record {
+    pub(crate) use waxseal_lsm::record::*;
+}
+mod planted {
+    pub(crate) use waxseal_lsm::planted::*;
+}
+mod sync {
+    pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+    pub(super) const LEAF: usize = 2;
+    pub(super) const INNER: usize = 4;
+
+    pub(super) fn look_again() {
+        loom::thread::yield_now();
+    }
+}
+#[path = "../../src/memtable/growing.rs"]
+mod growing;
+#[path = "../../src/memtable/node.rs"]
+mod node;
+#[path = "../../src/memtable/sorted.rs"]
+mod sorted;
+#[path = "../../src/memtable/tree.rs"]
+mod tree;
+#[path = "../../src/memtable/walk.rs"]
+mod walk;
+
+/// Records in a list behind a lock, in the place of the arena: their bytes are not what is looked at here.
+mod arena {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use waxseal_lsm::record::{Kind, Record, Seqno};
+
+    #[derive(Debug, Default)]
+    pub(super) struct Arena {
+        keys: Mutex<Vec<(&'static [u8], Seqno)>>,
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Appender(Arc<Arena>);
+
+    impl Arena {
+        pub(super) fn new(_: usize) -> (Arc<Arena>, Appender) {
+            let arena: Arc<Arena> = Arc::default();
+            (arena.clone(), Appender(arena))
+        }
+
+        pub(super) fn placed(&self, place: u32) -> Option<(&[u8], Seqno)> {
+            self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(place as usize).copied()
+        }
+
+        pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
+            let (key, seqno) = self.placed(place)?;
+            Some(Record { key, seqno, kind: Kind::Put, value: &[], companion: &[] })
+        }
+    }
+
+    impl Appender {
+        pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
+            let mut keys = self.0.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = super::KEYS.iter().find(|key| key.as_bytes() == record.key)?;
+            keys.push((known.as_bytes(), record.seqno));
+            Some((keys.len() as u32 - 1, 0))
+        }
+    }
+}
+
+const KEYS: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
+
+/// Writer and reader: `before` is there already, `after` comes in beside a reader that looks for all it has been told of.
+fn model(before: &'static [&'static str], after: &'static [&'static str], read: fn(&tree::Tree, &[&str])) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 100_000;
+    builder.check(move || {
+        let tree = Arc::new(tree::Tree::new(order::Order::bytewise(), 0));
+        let published = Arc::new(loom::sync::atomic::AtomicU64::new(0));
+        let insert = |tree: &tree::Tree, key: &str, seqno: u64| {
+            let record = Record { key: key.as_bytes(), seqno, kind: Kind::Put, value: &[], companion: &[] };
+            tree.insert(&record).unwrap();
+        };
+        for (key, seqno) in before.iter().zip(1..) {
+            insert(&tree, key, seqno);
+        }
+        published.store(before.len() as u64, sync::Ordering::Release);
+        let writer = {
+            let (tree, published) = (tree.clone(), published.clone());
+            loom::thread::spawn(move || {
+                for (key, seqno) in after.iter().zip(before.len() as u64 + 1..) {
+                    insert(&tree, key, seqno);
+                    published.store(seqno, sync::Ordering::Release);
+                }
+            })
+        };
+        let seen = published.load(sync::Ordering::Acquire) as usize;
+        let told: Vec<&str> = before.iter().chain(after).take(seen).copied().collect();
+        read(&tree, &told);
+        writer.join().unwrap();
+        let all: Vec<&str> = before.iter().chain(after).copied().collect();
+        read(&tree, &all);
+    });
+}
+
+fn finds(tree: &tree::Tree, told: &[&str]) {
+    for key in told.iter().rev().take(2).chain(told.first()) {
+        find(tree, key);
+    }
+}
+
+fn find(tree: &tree::Tree, key: &str) {
+    let probe = tree::Probe { key: key.as_bytes(), seqno: 99 };
+    assert!(tree.get(&probe, &mut |record| assert_eq!(record.key, key.as_bytes())), "{key} is lost");
+}
+
+fn walks(tree: &tree::Tree, told: &[&str], forward: bool) {
+    let mut walk = walk::Walk::new();
+    let mut met: Vec<Vec<u8>> = Vec::new();
+    walk.end(tree, !forward);
+    while let Some(record) = walk.record(tree) {
+        met.push(record.key.to_vec());
+        if forward { walk.next(tree) } else { walk.prev(tree) }
+    }
+    if !forward {
+        met.reverse();
+    }
+    assert!(met.is_sorted_by(|a, b| a < b), "{met:?}");
+    assert!(told.iter().all(|key| met.iter().any(|met| met == key.as_bytes())), "{told:?} of {met:?}");
+}
+
+#[test]
+fn a_search_beside_a_division_finds_what_was_published() {
+    model(&["b", "d"], &["c"], finds);
+}
+
+/// The leaf of `a` and `c` is divided under an inner node that stays: whoever looked at the node before, and at its child's word behind, comes to
+/// the left half.
+#[test]
+fn a_search_that_a_division_leads_astray_looks_again() {
+    model(&["a", "c", "e", "g", "i", "k"], &["b"], |tree, _| find(tree, "c"));
+    model(&["a", "c", "e", "g", "i", "k"], &["f"], |tree, _| find(tree, "k"));
+}
+
+/// The inner node is full, and two others take over.
+#[test]
+fn a_search_beside_a_division_of_an_inner_node_finds_what_was_published() {
+    model(&["a", "c", "e", "g", "i", "k", "l", "n"], &["b", "j"], |tree, _| {
+        ["c", "k"].iter().for_each(|key| find(tree, key));
+    });
+}
+
+#[test]
+fn a_walk_beside_a_division_meets_what_was_published_forwards() {
+    model(&["b", "d"], &["c", "a"], |tree, told| walks(tree, told, true));
+}
+
+#[test]
+fn a_walk_beside_a_division_meets_what_was_published_backwards() {
+    model(&["b", "d"], &["c", "a"], |tree, told| walks(tree, told, false));
+}
