@@ -24,9 +24,11 @@ pub struct Shelf<T> {
     family: String,
     open: Box<Opener<T>>,
     dead: Arc<DeadFiles>,
-    /// The bound on open tables that these count for, and what one takes in memory.
-    bound: Option<(Arc<OpenTables>, fn(&T) -> usize)>,
+    bound: Option<Bound<T>>,
 }
+
+/// The bound on open tables that those of a shelf count for, and what one takes in memory.
+pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
 
 /// Opens one table.
 pub type Opener<T> = dyn Fn(&TableMeta) -> Result<T> + Send + Sync;
@@ -41,14 +43,14 @@ impl<T> Shelf<T> {
         Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None })
     }
 
-    /// The same, for tables that are put back where there are too many. `weigh` says what an open one takes in memory.
+    /// The same, for tables that are put back where there are too many. `bound` says how many, and what an open one takes.
     pub fn bounded(
         family: impl Into<String>,
         dead: Arc<DeadFiles>,
-        (tables, weigh): (Arc<OpenTables>, fn(&T) -> usize),
+        bound: Bound<T>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: Some((tables, weigh)) })
+        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: Some(bound) })
     }
 
     /// Names who can put tables of this shelf back.
