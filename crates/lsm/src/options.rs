@@ -48,6 +48,10 @@ pub struct Settings {
     pub memtable_bytes: usize,
     /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
     pub cache_bytes: usize,
+    /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
+    /// jobs, and blocks, which give way first; then memtables are frozen before they are full, then writers wait. Default 0: none.
+    /// What callers hold (snapshots, cursors, values) is not in it. Memtables are left 256 KiB, or one of them, whatever it is.
+    pub memory_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
@@ -85,6 +89,7 @@ impl Default for Settings {
         Settings {
             memtable_bytes: 64 * MIB,
             cache_bytes: 256 * MIB,
+            memory_bytes: 0,
             segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,
             wal_mapped: true,

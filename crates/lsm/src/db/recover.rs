@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::commit::Log;
 use super::compact::is_of_the_pass;
 use super::family::Family;
+use super::memory::cache_of;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
@@ -348,7 +349,7 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
-        let own = || Arc::new(Cache::new(self.settings.cache_bytes));
+        let own = || Arc::new(cache_of(self.settings));
         let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
         let families = self.families(state, &cache, &dead_files)?;

@@ -49,6 +49,8 @@ pub struct Config {
     pub filter_bits: usize,
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
+    /// One budget for everything; 0: none.
+    pub memory_bytes: usize,
     pub seals: Seals,
     /// Some values are watched, and a log tells of them.
     pub events: bool,
@@ -91,6 +93,7 @@ const MAPPED: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -104,6 +107,7 @@ const PLAIN: Config = Config {
     filter_bits: 0,
     cache_bytes: 0,
     memtable_bytes: 4096,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -117,6 +121,7 @@ const NO_BOOT_ID: Config = Config {
     filter_bits: 4,
     cache_bytes: 2048,
     memtable_bytes: 8192,
+    memory_bytes: 48 * 1024,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -130,6 +135,7 @@ const LARGE_MEMTABLE: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -262,6 +268,7 @@ impl World {
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
             subcompactions: 3,
+            memory_bytes: self.config.memory_bytes,
             ..Settings::default()
         }
     }
