@@ -69,6 +69,10 @@ pub struct Settings {
     /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
     /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone.
     pub index_bytes: usize,
+    /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
+    /// jobs, and blocks, which give way first; then memtables are frozen before they are full, then writers wait. Default 0: none.
+    /// What callers hold (snapshots, cursors, values) is not in it. Memtables are left 256 KiB, or one of them, whatever it is.
+    pub memory_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
@@ -109,6 +113,7 @@ impl Default for Settings {
             cache_bytes: 256 * MIB,
             open_tables: 0,
             index_bytes: 1024 * MIB,
+            memory_bytes: 0,
             segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,
             wal_mapped: true,

@@ -105,9 +105,11 @@ impl Builder {
         self
     }
 
-    /// One budget for the cache and two memtables together (one filling, one being flushed), in bytes: what of the two is not
-    /// said follows from it, and if both are said they must fit. Default: no budget. Families that are written at the same
-    /// time have memtables of their own and may exceed it; indexes and filters of open tables are not counted.
+    /// One budget for everything the store keeps in memory, in bytes: memtables of all families, the log's ring, indexes and filters of
+    /// open tables, the room of flushes and compactions, and blocks, which give way first. Then memtables are flushed before they
+    /// are full, and then writers wait. The sizes of cache and memtable that are not said follow from it; if both are
+    /// said, the cache and two memtables must fit. Default: no budget. What snapshots, cursors and values hold is not in it and shown in
+    /// [`Db::metrics`]; with a [shared cache](Builder::cache), which has a budget of its own, only memtables are held to it.
     pub fn memory_bytes(mut self, bytes: usize) -> Builder {
         self.memory_bytes = Some(bytes);
         self
@@ -388,6 +390,7 @@ impl Builder {
             (self.memtable_bytes, settings.memtable_bytes),
         )?;
         settings.cache_bytes = cache;
+        settings.memory_bytes = self.memory_bytes.unwrap_or(settings.memory_bytes);
         settings.memtable_bytes = memtable;
         let mut parts = self.parts;
         parts.families.iter().try_for_each(|(name, _)| refuse_system(name))?;

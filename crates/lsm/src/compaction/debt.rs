@@ -17,6 +17,8 @@ pub struct Debt {
     pub frozen: usize,
     /// How full the active memtable is, in thousandths.
     pub active: u64,
+    /// How much of their part of a memory budget the memtables of all families take, in thousandths.
+    pub memory: u64,
 }
 
 /// Where waiting begins, and where it ends.
@@ -74,18 +76,19 @@ pub fn debt(picture: &Picture<'_>, frozen: usize, active: u64) -> Debt {
         bytes = bytes.saturating_add(over).saturating_add((over as u128 * under as u128 / 1000) as u64);
         carried = over;
     }
-    Debt { bytes, level0, frozen, active }
+    Debt { bytes, level0, frozen, active, memory: 0 }
 }
 
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     let is_full = debt.frozen > limits.frozen || (debt.frozen == limits.frozen && debt.active >= 1000);
-    if is_full || debt.level0 >= limits.level0.1 {
+    if is_full || debt.memory >= 1000 || debt.level0 >= limits.level0.1 {
         return Stall::Stop;
     }
     // With all memtables but the active one frozen, its last half is what is left to breathe.
     let memory = if debt.frozen == limits.frozen { ramp(debt.active, (500, 1000)) } else { 0 };
     let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
+    let memory = memory.max(ramp(debt.memory, (750, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
         0 => Stall::Go,
         pressure => Stall::Delay(price(pressure)),
@@ -125,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_store_that_keeps_up_costs_nothing() {
-        let debt = Debt { bytes: 1000, level0: 12, frozen: 1, active: 999 };
+        let debt = Debt { bytes: 1000, level0: 12, frozen: 1, active: 999, memory: 750 };
         assert_eq!(stall(&debt, &LIMITS), Stall::Go);
     }
 
@@ -135,7 +138,8 @@ mod tests {
         assert!(stops(Debt { level0: 36, ..Debt::default() }));
         assert!(stops(Debt { frozen: 2, active: 1000, ..Debt::default() }));
         assert!(stops(Debt { frozen: 3, ..Debt::default() }));
-        assert!(!stops(Debt { bytes: u64::MAX, level0: 35, frozen: 2, active: 999 }));
+        assert!(stops(Debt { memory: 1000, ..Debt::default() }));
+        assert!(!stops(Debt { bytes: u64::MAX, level0: 35, frozen: 2, active: 999, memory: 999 }));
     }
 
     #[test]
@@ -155,9 +159,11 @@ mod tests {
         }
 
         #[test]
-        fn any_debt_has_an_answer(bytes: u64, level0 in 0usize..100, frozen in 0usize..5, active in 0u64..3000, limits: (u64, u64)) {
+        fn any_debt_has_an_answer(
+            bytes: u64, level0 in 0usize..100, frozen in 0usize..5, active in 0u64..3000, memory: u64, limits: (u64, u64)
+        ) {
             let limits = Limits { bytes: limits, ..LIMITS };
-            let _ = stall(&Debt { bytes, level0, frozen, active }, &limits).nanos(bytes);
+            let _ = stall(&Debt { bytes, level0, frozen, active, memory }, &limits).nanos(bytes);
         }
     }
 }

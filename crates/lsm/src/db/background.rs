@@ -223,6 +223,7 @@ impl Inner {
 
     /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
     pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
+        self.grows_by(bytes);
         let stall = self.background.stall();
         if stall == Stall::Go {
             return Ok(());
@@ -234,6 +235,8 @@ impl Inner {
                 Ok(())
             }
             None => {
+                self.revise_memory(); // what stops writers may be flushed
+                self.revise_stall();
                 let lane = if self.flush_is_due() { Lane::Flush } else { Lane::Compact };
                 self.wait_until(lane, || self.background.stall() != Stall::Stop)
             }

@@ -16,7 +16,7 @@ use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Limits, Plan, Rules, Splitter, Stall, Turn, debt, split};
+use crate::compaction::{Action, Debt, Limits, Plan, Rules, Splitter, Stall, Turn, debt, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
@@ -250,6 +250,9 @@ impl Inner {
             })
         };
         let cuts = self.cuts(family, inputs)?;
+        // Each part holds the hashes of one table at a time.
+        let records = expected.count().min(family.options().table_bytes / LEAST_RECORD_BYTES * (cuts.len() as u64 + 1));
+        let _room = self.job_room(inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
         let written = write_parts(&job, &pass, &cuts, part)?;
         self.counters.divided(cuts.len());
         self.sync_dir_before_edit()?;
@@ -324,14 +327,14 @@ impl Inner {
     }
 
     fn stall_due(&self) -> Stall {
-        let families = self.families();
+        let (families, memory) = (self.families(), self.memory_pressure());
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let options = family.options();
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
             let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
-            let mut debt = debt::debt(&picture, view.frozen.len(), active);
+            let mut debt = Debt { memory, ..debt::debt(&picture, view.frozen.len(), active) };
             // Behind a barred table, there or in the level below, level 0 grows whatever writers do: to hold them back would end
             // in waiting for ever.
             let tables = view.levels.iter().flat_map(|level| level.tables());
@@ -344,6 +347,9 @@ impl Inner {
         worst.max_by_key(price).unwrap_or(Stall::Go)
     }
 }
+
+/// What a record takes in a table at least, as far as the room of a job is concerned.
+const LEAST_RECORD_BYTES: u64 = 16;
 
 /// Keys of a table that tell where a compaction may be cut.
 const SAMPLES: usize = 64;

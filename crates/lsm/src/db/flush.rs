@@ -104,6 +104,8 @@ impl Inner {
         let (families, next_file) = (self.families(), || self.new_file_number());
         let level0 = self.level0(&families, &next_file);
         let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
+        let records = memtables.iter().map(|memtable| memtable.ledger().count()).sum();
+        let room = self.job_room(0, 1, records);
         let mut flushed = match write_level0(&level0, family, &memtables) {
             Err(error) if error.is_corruption() && !planted::active(Bug::FlushNotRedone) => {
                 self.flush_from_log(&level0, family, &memtables, (through, moment), error)?
@@ -134,6 +136,9 @@ impl Inner {
         }
         self.retire_log(retirable);
         self.counters.flushed(bytes);
+        drop(room);
+        self.memory.let_go(memtables.iter());
+        self.revise_memory();
         self.revise_stall();
         self.background.kick(Lane::Compact);
         self.listener.on_event(&Event::Flushed { family: family.name().to_owned(), table, bytes });

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compact::shape;
+use super::memory::MemoryMetrics;
 use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
@@ -107,6 +108,8 @@ pub struct Metrics {
     pub index_bytes: u64,
     /// The log; zeros when read-only.
     pub wal: WalMetrics,
+    /// What the store keeps in memory.
+    pub memory: MemoryMetrics,
     /// The block cache.
     pub cache: crate::sst::CacheMetrics,
     /// What reads have come by that was not right.
@@ -259,6 +262,7 @@ impl Inner {
             open_tables: open_tables.0,
             index_bytes: open_tables.1 as u64,
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
+            memory: self.memory_metrics(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),
         }
@@ -309,6 +313,15 @@ impl fmt::Display for Metrics {
             self.wal.waits_for_room,
             self.wal.waits_for_segment,
             self.wal.live_bytes
+        )?;
+        writeln!(
+            f,
+            "memory: {} B in memtables, {} B in blocks, {} B else, of {} B; callers hold {} B more",
+            self.memory.memtable_bytes,
+            self.memory.block_bytes,
+            self.memory.other_bytes,
+            self.memory.budget_bytes,
+            self.memory.held_by_callers_bytes
         )?;
         let seen = &self.integrity;
         if *seen != IntegrityMetrics::default() {

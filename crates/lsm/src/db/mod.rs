@@ -40,6 +40,7 @@ pub mod fuzzing;
 mod ingest;
 mod install;
 mod lookup;
+mod memory;
 mod mend;
 mod metrics;
 mod open;
@@ -72,6 +73,7 @@ pub use events::{Event, Listener, Silent};
 pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
+pub use memory::MemoryMetrics;
 pub use mend::ListCursor;
 pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
 pub use open::RecoveryReport;
@@ -191,6 +193,7 @@ pub(crate) struct Inner {
     background: background::Background,
     compactions: running::Running,
     pace: Pace,
+    memory: memory::Memory,
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use super::background::Background;
 use super::chronicle::Book;
 use super::ddl::check_name;
+use super::memory::Memory;
 use super::recover::{Opened, Opening};
 use super::running::Running;
 use super::snapshot::Snapshots;
@@ -202,6 +203,7 @@ fn start(
         companions: parts.companions,
         integrity,
         listener: parts.listener,
+        memory: Memory::new(&opened.cache, if access == Access::Write { settings.ring_bytes } else { 0 }),
         cache: opened.cache,
         snapshots: Arc::new(Snapshots::default()),
         access,

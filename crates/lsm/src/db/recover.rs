@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::commit::Log;
 use super::compact::is_of_the_pass;
 use super::family::{Family, Shape};
+use super::memory::cache_of;
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
@@ -353,7 +354,7 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
-        let own = || Arc::new(Cache::new(self.settings.cache_bytes));
+        let own = || Arc::new(cache_of(self.settings));
         let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
         let open_tables = Arc::new(self.most_open(new_number.is_some()));

@@ -7,11 +7,12 @@
 //! queue and leaves the rest alone. A block that comes back soon after it was evicted goes to the main queue at once.
 //!
 //! Budget: the bytes of all blocks in slots never exceed it. Where nothing can be evicted the loaded block is used once and
-//! forgotten. Blocks that a cursor still holds after their eviction are not counted.
+//! forgotten. Blocks that a cursor still holds after their eviction are not counted. A cache may stand within a budget for everything
+//! (`within`): then what others charge to it, memtables and indexes and filters and the room of jobs, takes blocks their place.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwapOption;
 
@@ -29,7 +30,10 @@ const MOST_CHANCES: usize = 64;
 #[derive(Debug)]
 pub struct Cache {
     budget: usize,
+    /// What blocks and charges together may take; `usize::MAX`: charges are counted and take no place.
+    total: usize,
     used: AtomicUsize,
+    charged: AtomicUsize,
     blocks: AtomicUsize,
     shards: Vec<Mutex<Shard>>,
     loads: AtomicU64,
@@ -54,6 +58,44 @@ pub struct CacheMetrics {
     pub evictions: u64,
     /// Blocks that found no room and were used once.
     pub refused: u64,
+    /// Bytes that others have charged: memtables, the ring, indexes and filters of open tables, the room of jobs.
+    pub charged_bytes: u64,
+}
+
+/// Bytes that stand outside of the cache and count in its budget, until this is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    cache: Arc<Cache>,
+    bytes: AtomicUsize,
+}
+
+impl Charge {
+    /// A charge of so many bytes.
+    pub fn new(cache: Arc<Cache>, bytes: usize) -> Charge {
+        let charge = Charge { cache, bytes: AtomicUsize::new(0) };
+        charge.set(bytes);
+        charge
+    }
+
+    /// It is so many bytes now. Blocks go at once where they stand in the way.
+    pub fn set(&self, bytes: usize) {
+        let before = self.bytes.swap(bytes, Relaxed);
+        self.cache.charged.fetch_add(bytes.wrapping_sub(before), Relaxed);
+        if bytes > before {
+            self.cache.shrink();
+        }
+    }
+
+    /// How many bytes it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 /// The blocks of one table that are in memory.
@@ -63,6 +105,8 @@ pub(super) struct Slots {
     /// When each block was evicted last, by the cache's clock; 0: never.
     evicted: Box<[AtomicU32]>,
     cache: Arc<Cache>,
+    /// What the table keeps in memory beside its blocks.
+    pinned: OnceLock<Charge>,
 }
 
 /// A block in a queue.
@@ -85,9 +129,16 @@ struct Shard {
 impl Cache {
     /// A cache of so many bytes. 0: no block is kept.
     pub fn new(bytes: usize) -> Cache {
+        Cache::within(bytes, usize::MAX)
+    }
+
+    /// The same within a budget for everything that is charged to it: blocks take what charges leave of that, and never more than `bytes`.
+    pub fn within(bytes: usize, total: usize) -> Cache {
         Cache {
             budget: bytes,
+            total,
             used: AtomicUsize::new(0),
+            charged: AtomicUsize::new(0),
             blocks: AtomicUsize::new(0),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             loads: AtomicU64::new(0),
@@ -106,6 +157,7 @@ impl Cache {
             loads: self.loads.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            charged_bytes: self.charged.load(Relaxed) as u64,
         }
     }
 
@@ -136,12 +188,12 @@ impl Cache {
 
     /// Takes bytes of the budget, evicting until they fit. False if they cannot.
     fn reserve(&self, bytes: usize, home: usize) -> bool {
-        if bytes > self.budget {
-            return false;
-        }
         loop {
-            let used = self.used.load(Relaxed);
-            if used + bytes > self.budget {
+            let (used, room) = (self.used.load(Relaxed), self.room());
+            if bytes > room {
+                return false;
+            }
+            if used + bytes > room {
                 if !self.evict_one(home) {
                     return false;
                 }
@@ -151,11 +203,21 @@ impl Cache {
         }
     }
 
+    /// What blocks may take now.
+    fn room(&self) -> usize {
+        self.budget.min(self.total.saturating_sub(self.charged.load(Relaxed)))
+    }
+
+    /// Evicts what is too much since more was charged.
+    fn shrink(&self) {
+        while self.used.load(Relaxed) > self.room() && self.evict_one(0) {}
+    }
+
     /// Evicts one block, from the home shard if it has one.
     fn evict_one(&self, home: usize) -> bool {
         for step in 0..SHARDS {
             let shard = &self.shards[(home + step) % SHARDS];
-            let victim = lock(shard).evict(self.budget / 10 / SHARDS, &self.clock);
+            let victim = lock(shard).evict(self.room() / 10 / SHARDS, &self.clock);
             // The block itself is freed here, outside of the lock.
             if let Some(victim) = victim {
                 self.used.fetch_sub(victim.bytes, Relaxed);
@@ -230,7 +292,13 @@ impl Slots {
             blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
             evicted: (0..count).map(|_| AtomicU32::new(0)).collect(),
             cache,
+            pinned: OnceLock::new(),
         }
+    }
+
+    /// Charges what the table keeps in memory beside its blocks, once.
+    pub(super) fn pin(&self, bytes: usize) {
+        self.pinned.get_or_init(|| Charge::new(self.cache.clone(), bytes));
     }
 
     /// The slot of a block that the index names.

@@ -40,7 +40,7 @@ mod tests;
 mod wreck;
 mod writer;
 
-pub use cache::{Cache, CacheMetrics};
+pub use cache::{Cache, CacheMetrics, Charge};
 pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
 pub use examine::Found;

@@ -157,7 +157,7 @@ impl Table {
         let protection = promised(&properties, &*keeper);
         let is_judged =
             keeper.protection() != Protection::None && matches!(protection, Protection::Partial | Protection::Complete);
-        Arc::new(Table {
+        let table = Table {
             name,
             file,
             slots,
@@ -174,7 +174,9 @@ impl Table {
             spare: OnceLock::new(),
             wounds: Wounds::default(),
             watch,
-        })
+        };
+        table.slots.pin(table.pinned_bytes());
+        Arc::new(table)
     }
 
     /// The same table, opened anew, after `change` has gone over its index and filter.

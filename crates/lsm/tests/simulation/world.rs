@@ -50,6 +50,8 @@ pub struct Config {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
     pub memtable: MemtableKind,
+    /// One budget for everything; 0: none.
+    pub memory_bytes: usize,
     pub seals: Seals,
     /// Some values are watched, and a log tells of them.
     pub events: bool,
@@ -99,6 +101,7 @@ const MAPPED: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
     memtable: MemtableKind::Arena,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -113,6 +116,7 @@ const PLAIN: Config = Config {
     cache_bytes: 0,
     memtable_bytes: 4096,
     memtable: MemtableKind::Skiplist,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -127,6 +131,7 @@ const NO_BOOT_ID: Config = Config {
     cache_bytes: 2048,
     memtable_bytes: 8192,
     memtable: MemtableKind::Arena,
+    memory_bytes: 48 * 1024,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -141,6 +146,7 @@ const LARGE_MEMTABLE: Config = Config {
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
     memtable: MemtableKind::Arena,
+    memory_bytes: 0,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -276,6 +282,7 @@ impl World {
             // Where no block is kept, tables are not either.
             open_tables: if self.config.cache_bytes == 0 { 3 } else { 0 },
             subcompactions: 3,
+            memory_bytes: self.config.memory_bytes,
             ..Settings::default()
         }
     }

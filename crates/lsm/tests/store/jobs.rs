@@ -42,7 +42,7 @@ fn jobs_wait_for_their_rate() {
         let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
         let family = default(&db);
         for n in 0..200u32 {
-            put(&db, &family, &n.to_be_bytes(), &[7; 2048], waxseal_lsm::options::Durability::Os).unwrap();
+            put(&db, &family, &n.to_le_bytes(), &[7; 2048], waxseal_lsm::options::Durability::Os).unwrap();
         }
         db.flush().unwrap();
         // More was written than the rate allows at once: then the rest came later.

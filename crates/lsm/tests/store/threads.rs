@@ -204,7 +204,7 @@ fn everything_at_once_in_memory_and_without_a_ring() {
         Ok(true) => tempfile::tempdir_in(shm).unwrap(),
         _ => tempfile::tempdir().unwrap(),
     };
-    everything_at_once(home.path(), Settings { wal_mapped: false, ..settings() }, 400);
+    everything_at_once(home.path(), Settings { wal_mapped: false, memory_bytes: 128 * 1024, ..settings() }, 400);
 }
 
 #[test]

@@ -55,6 +55,35 @@ fn the_budget_holds() {
 }
 
 #[test]
+fn what_others_charge_takes_blocks_their_place() {
+    let cache = Arc::new(Cache::within(100_000, 150_000));
+    let table = table(200, &cache);
+    let pinned = cache.metrics().charged_bytes;
+    assert_eq!(pinned, table.pinned_bytes() as u64);
+    scan(&table);
+    let full = cache.metrics().used_bytes;
+    assert!((90_000..=100_000).contains(&full));
+    let charge = Charge::new(cache.clone(), 100_000);
+    let within = |most: u64| {
+        let metrics = cache.metrics();
+        assert!(metrics.used_bytes <= most && metrics.used_bytes + metrics.charged_bytes <= 150_000, "{metrics:?}");
+        metrics.used_bytes
+    };
+    assert!(within(50_000) > 30_000);
+    charge.set(1_000_000);
+    assert_eq!(cache.metrics().blocks, 0);
+    read(&table, 7);
+    assert_eq!((cache.metrics().blocks, charge.bytes()), (0, 1_000_000));
+    charge.set(20_000);
+    scan(&table);
+    assert!(within(100_000) > 90_000);
+    drop(charge);
+    assert_eq!(cache.metrics().charged_bytes, pinned);
+    drop(table);
+    assert_eq!((cache.metrics().charged_bytes, cache.metrics().used_bytes), (0, 0));
+}
+
+#[test]
 fn a_scan_leaves_hot_blocks_alone() {
     let cache = Arc::new(Cache::new(200 << 10));
     let hot = table(100, &cache);

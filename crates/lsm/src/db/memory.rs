@@ -1,0 +1,232 @@
+//! The budget: everything the store keeps in memory, held to `Settings::memory_bytes`.
+//!
+//! In:     what is charged (`sst::Charge`): memtables as they are, the ring, indexes and filters of open tables, the room of jobs.
+//! Out:    blocks give way at once, since they take what charges leave. Beyond half of what is left for memtables the largest one is
+//!         frozen; near all of it writers slow down, and with all of it taken they wait for a flush.
+//! Looks:  whoever has written a piece of the budget, every flush, and a writer before it waits: where memtables take all of their
+//!         room, one of them is frozen, or waits for its flush already; so nobody waits for what nobody does.
+//! Beside: what callers hold on to (memtables that were flushed while a snapshot or cursor sees them) is counted and shown, and not
+//!         in the budget: the store cannot take it back.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::background::Lane;
+use super::{Family, Inner};
+use crate::env::work::lock;
+use crate::memtable::Memtable;
+use crate::options::{KIB, Settings};
+use crate::sst::{Cache, Charge};
+
+/// What memtables may take whatever else there is, or one memtable if that is less: without it nothing could be written.
+const LEAST_ROOM_BYTES: usize = 256 * KIB;
+
+/// Bytes that are written between two looks, at most; and at most this part of the budget.
+const LOOK_BYTES: usize = 256 * KIB;
+const LOOK_PART: usize = 64;
+
+/// What one input of a compaction keeps in memory: what it reads at once, a block, and what it unpacks to.
+const INPUT_BYTES: usize = 384 * KIB;
+
+/// What an output keeps: what it writes at once, twice while it is written.
+const OUTPUT_BYTES: usize = 1024 * KIB;
+
+/// What a record costs while its table is written: a hash for the filter, twice while the filter is made.
+const RECORD_BYTES: u64 = 16;
+
+/// The blocks' cache that the settings ask for.
+pub(super) fn cache_of(settings: &Settings) -> Cache {
+    match settings.memory_bytes {
+        0 => Cache::new(settings.cache_bytes),
+        total => Cache::within(settings.cache_bytes, total),
+    }
+}
+
+/// What the store charges, and who else holds memory of it.
+#[derive(Debug)]
+pub(super) struct Memory {
+    memtables: Charge,
+    _ring: Charge,
+    /// Bytes written since the last look.
+    unseen: AtomicUsize,
+    /// Memtables that were flushed and may still be held.
+    flushed: Mutex<Vec<Weak<Memtable>>>,
+}
+
+/// What the store keeps in memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryMetrics {
+    /// The budget; 0: none.
+    pub budget_bytes: u64,
+    /// Memtables, those that wait for their flush among them.
+    pub memtable_bytes: u64,
+    /// Blocks of tables.
+    pub block_bytes: u64,
+    /// The ring, indexes and filters of open tables, the room of jobs that run.
+    pub other_bytes: u64,
+    /// Not in the budget: memtables that were flushed, and that snapshots or cursors still hold.
+    pub held_by_callers_bytes: u64,
+}
+
+/// How much of the budget memtables take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    /// What is left of the budget without memtables and blocks.
+    left: usize,
+    /// What memtables may take in any case.
+    least: usize,
+    active: usize,
+    frozen: usize,
+}
+
+impl Share {
+    /// What memtables may take: blocks keep the other half, which is what a reader needs least.
+    fn room(&self) -> usize {
+        (self.left / 2).max(self.least)
+    }
+
+    /// True if a memtable is to be frozen although it is not full. One that waits already comes first.
+    fn freezes(&self) -> bool {
+        self.active > 0 && self.frozen == 0 && self.active > self.room() / 2
+    }
+
+    /// How much of their room memtables take, in thousandths. Those that are empty cannot be flushed, whatever they take.
+    fn pressure(&self) -> u64 {
+        let taken = self.active.saturating_add(self.frozen) as u128;
+        u64::try_from(taken * 1000 / self.room() as u128).unwrap_or(u64::MAX)
+    }
+}
+
+impl Memory {
+    pub(super) fn new(cache: &Arc<Cache>, ring_bytes: usize) -> Memory {
+        Memory {
+            memtables: Charge::new(cache.clone(), 0),
+            _ring: Charge::new(cache.clone(), ring_bytes),
+            unseen: AtomicUsize::new(0),
+            flushed: Mutex::default(),
+        }
+    }
+
+    /// These are in tables now; somebody may still read them.
+    pub(super) fn let_go<'a>(&self, memtables: impl Iterator<Item = &'a Arc<Memtable>>) {
+        let mut flushed = lock(&self.flushed);
+        flushed.retain(|held| held.strong_count() > 0);
+        flushed.extend(memtables.map(Arc::downgrade));
+    }
+
+    fn held_by_callers(&self) -> usize {
+        lock(&self.flushed).iter().filter_map(Weak::upgrade).map(|memtable| memtable.bytes()).sum()
+    }
+}
+
+impl Inner {
+    /// A writer comes with so many bytes: looks at the budget now and then.
+    #[inline]
+    pub(super) fn grows_by(&self, bytes: usize) {
+        if self.settings.memory_bytes > 0
+            && self.memory.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
+                >= LOOK_BYTES.min(self.settings.memory_bytes / LOOK_PART)
+        {
+            self.memory.unseen.store(0, Ordering::Relaxed);
+            self.revise_memory();
+            self.revise_stall();
+        }
+    }
+
+    /// Charges what memtables take now, and freezes the largest where that is too much.
+    pub(super) fn revise_memory(&self) {
+        let Some(share) = self.memory_share() else { return };
+        self.memory.memtables.set(share.active + share.frozen);
+        if !share.freezes() {
+            return;
+        }
+        let families = self.families();
+        let size = |family: &&Family| family.view().active.memtable.bytes();
+        if let Some(largest) =
+            families.by_id.values().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
+        {
+            // A failed log says so to whoever writes next.
+            let _ = self.freeze(&|family| family == largest);
+            self.background.kick(Lane::Flush);
+        }
+    }
+
+    /// How much of its room what can be flushed takes, in thousandths; 0 without a budget.
+    pub(super) fn memory_pressure(&self) -> u64 {
+        self.memory_share().map_or(0, |share| share.pressure())
+    }
+
+    fn memory_share(&self) -> Option<Share> {
+        let total = Some(self.settings.memory_bytes).filter(|total| *total > 0)?;
+        let (active, frozen) = self.memtable_bytes();
+        let charged = self.cache.metrics().charged_bytes as usize;
+        let others = charged.saturating_sub(self.memory.memtables.bytes());
+        let least = self.settings.memtable_bytes.min(LEAST_ROOM_BYTES);
+        Some(Share { left: total.saturating_sub(others), least, active, frozen })
+    }
+
+    /// Bytes of the memtables that are written to, and of those that wait for their flush. An empty one is none.
+    fn memtable_bytes(&self) -> (usize, usize) {
+        let (mut active, mut frozen) = (0, 0);
+        for family in self.families().by_id.values() {
+            let view = family.view();
+            if !view.active.memtable.is_empty() {
+                active += view.active.memtable.bytes();
+            }
+            frozen += view.frozen.iter().map(|generation| generation.memtable.bytes()).sum::<usize>();
+        }
+        (active, frozen)
+    }
+
+    /// The room of a job over so many inputs, into so many tables at once, of so many records in all: charged until it is dropped.
+    pub(super) fn job_room(&self, inputs: usize, outputs: usize, records: u64) -> Charge {
+        let per_record = usize::try_from(records.saturating_mul(RECORD_BYTES)).unwrap_or(usize::MAX);
+        let bytes = (inputs * INPUT_BYTES).saturating_add(outputs * OUTPUT_BYTES).saturating_add(per_record);
+        Charge::new(self.cache.clone(), bytes)
+    }
+
+    pub(super) fn memory_metrics(&self) -> MemoryMetrics {
+        let cache = self.cache.metrics();
+        let (active, frozen) = self.memtable_bytes();
+        MemoryMetrics {
+            budget_bytes: self.settings.memory_bytes as u64,
+            memtable_bytes: (active + frozen) as u64,
+            block_bytes: cache.used_bytes,
+            other_bytes: cache.charged_bytes.saturating_sub(self.memory.memtables.bytes() as u64),
+            held_by_callers_bytes: self.memory.held_by_callers() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_memtable_goes_at_half_of_their_room_unless_one_waits() {
+        let share = |active, frozen| Share { left: 8 * LEAST_ROOM_BYTES, least: 1, active, frozen };
+        let half = 2 * LEAST_ROOM_BYTES;
+        assert!(!share(half, 0).freezes() && share(half + 1, 0).freezes());
+        assert!(!share(2 * half, 1).freezes());
+        let little = |active| Share { left: 0, least: LEAST_ROOM_BYTES, active, frozen: 0 }.freezes();
+        assert!(!little(0) && !little(LEAST_ROOM_BYTES / 2) && little(LEAST_ROOM_BYTES));
+    }
+
+    #[test]
+    fn who_waits_for_memory_waits_for_a_flush() {
+        for (left, least, active) in [(0, 1, 1), (0, 8192, 8192), (1 << 20, 1, 1 << 19), (3, 1, 1)] {
+            let share = Share { left, least, active, frozen: 0 };
+            assert!(share.pressure() < 1000 || share.freezes(), "{share:?}");
+        }
+    }
+
+    #[test]
+    fn pressure_is_whole_when_the_room_is_taken() {
+        let pressure = |left, active, frozen| Share { left, least: LEAST_ROOM_BYTES, active, frozen }.pressure();
+        let room = LEAST_ROOM_BYTES;
+        assert_eq!(pressure(4 * room, room / 2, room / 2), 500);
+        assert_eq!(pressure(4 * room, room, room), 1000);
+        assert_eq!((pressure(0, 0, 0), pressure(0, room / 4, 0)), (0, 250));
+        assert!(pressure(0, usize::MAX, usize::MAX) >= 1000);
+    }
+}
