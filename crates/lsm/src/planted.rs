@@ -83,11 +83,13 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    ScanOverrunsItsReach,
+    ScanStepIgnoresItsSeqno,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 54] = [
+    pub const ALL: [Bug; 56] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -142,6 +144,8 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::ScanOverrunsItsReach,
+        Bug::ScanStepIgnoresItsSeqno,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

@@ -85,7 +85,7 @@ pub struct Family(Arc<Inner>);
 
 struct Inner {
     id: u32,
-    name: String,
+    name: Arc<str>,
     options: CfOptions,
     view: ArcSwap<View>,
     /// Held while one view is made from another; never over I/O.
@@ -107,7 +107,7 @@ impl Family {
         let (fences, fence_ids) = Default::default();
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
-        let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
+        let inner = Inner { id, name: name.into(), options, view, changing, dropped, shelf };
         Family(Arc::new(inner))
     }
 
@@ -119,6 +119,11 @@ impl Family {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Its name, for those who keep it.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.0.name.clone()
     }
 
     /// Its settings.
