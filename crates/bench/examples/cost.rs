@@ -1,7 +1,8 @@
 //! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
 //!
-//! `cost OPERATION COUNT DIR [plain]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads everything
-//! once, then does the operation COUNT times. `nothing` only makes keys and values, `idle` not even these: the difference to them
+//! `cost OPERATION COUNT DIR [plain] [layers]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for `memory`), reads
+//! everything once, then does the operation COUNT times. With `layers`, a tenth of the records is written again above the settled
+//! ones and flushed, a tenth of that after it, and again a tenth stays in the memtable. `nothing` only makes keys and values, `idle` not even these: the difference to them
 //! is what the store costs. `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the
 //! engine's own commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
 //! `scripts/gate_cost.sh`).
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|cursor|engine|registrar|watched COUNT DIR [plain]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|short|cursor|engine|registrar|watched COUNT DIR [plain] [layers]"
         );
         return ExitCode::from(2);
     };
@@ -44,8 +45,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    let is_plain = kind.first().is_some_and(|kind| kind == "plain");
-    match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir, is_plain)) {
+    match count.parse().map_err(Into::into).and_then(|count| run(operation, count, dir, kind)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cost: {error}");
@@ -54,9 +54,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(operation: &str, count: u64, dir: &str, is_plain: bool) -> Outcome {
+fn run(operation: &str, count: u64, dir: &str, kind: &[String]) -> Outcome {
+    let is = |wanted: &str| kind.iter().any(|kind| kind == wanted);
     let builder = Db::builder(dir).compression(Compression::None);
-    let db = if is_plain { builder.plain() } else { builder }.open()?;
+    let db = if is("plain") { builder.plain() } else { builder }.open()?;
     let records = db.column_family("default")?;
     let mut keys = Keys::new(RECORDS, 16, 0).ok_or("sixteen digits are enough")?;
     let mut values = Values::new(100, 1, 1);
@@ -65,6 +66,17 @@ fn run(operation: &str, count: u64, dir: &str, is_plain: bool) -> Outcome {
     }
     if !operation.starts_with("memory") {
         db.settle()?;
+    }
+    if is("layers") {
+        let mut random = Random::new(3);
+        for share in [10, 100, 1000] {
+            for _ in 0..RECORDS / share {
+                records.put(keys.written(random.below(RECORDS)), values.value())?;
+            }
+            if share < 1000 {
+                db.flush()?;
+            }
+        }
     }
     // From here on everything is warm, and the threads behind are asleep.
     let mut at = records.cursor();
@@ -224,6 +236,16 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
             for _ in 0..count {
                 at.seek(keys.written(random.below(RECORDS)))?;
                 black_box(at.key());
+            }
+        }
+        "short" => {
+            for _ in 0..count {
+                let mut at = records.cursor();
+                at.seek(keys.written(random.below(RECORDS)))?;
+                for _ in 0..10 {
+                    black_box((at.key(), at.value()));
+                    at.next()?;
+                }
             }
         }
         "cursor" => {

@@ -90,11 +90,13 @@ pub enum Bug {
     MemtableFilterForgetsTombstones,
     NewestVersionInLeafPassedOver,
     PartsShareAKey,
+    ScanOverrunsItsReach,
+    ScanStepIgnoresItsSeqno,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 61] = [
+    pub const ALL: [Bug; 63] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -156,6 +158,8 @@ impl Bug {
         Bug::MemtableFilterForgetsTombstones,
         Bug::NewestVersionInLeafPassedOver,
         Bug::PartsShareAKey,
+        Bug::ScanOverrunsItsReach,
+        Bug::ScanStepIgnoresItsSeqno,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

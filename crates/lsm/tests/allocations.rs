@@ -1,19 +1,22 @@
-//! A cached read and a cached cursor step allocate nothing.
+//! A cached read, a cached cursor step and a cached seek allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open, RealFs};
 use waxseal_lsm::memtable::Memtable;
-use waxseal_lsm::options::{Compression, MemtableKind, Verify};
+use waxseal_lsm::options::{Compression, Durability, MemtableKind, Settings, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, companion};
 use waxseal_lsm::seam::{Build, Check, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
+use waxseal_meta::Sealer;
 
 /// The system's allocator, counting for each thread.
 struct Counting;
@@ -212,4 +215,58 @@ fn a_batch_of_one_is_made_and_sealed_without_an_allocation() {
     };
     put(0);
     assert_eq!(allocations(|| (1..100).for_each(put)), 0);
+}
+
+/// A store of a settled level, two tables above it and a memtable, in which keys were written again, and how many keys it has.
+fn layers(dir: &std::path::Path) -> (Db, Family, usize) {
+    let parts = Parts { companions: Arc::new(Sealer::new()), ..Parts::real() };
+    let db = Db::open(dir, Settings::default(), parts).unwrap();
+    let family = db.family("default").unwrap();
+    for (every, settles) in [(1, true), (10, false), (100, false), (1000, false)] {
+        for n in (0..10_000).step_by(every) {
+            let mut batch = Batch::new();
+            let (key, value) = (format!("{n:016}").into_bytes(), vec![every as u8; 100]);
+            batch.push(family.id(), Kind::Put, &key, &value, db.companions()).unwrap();
+            db.commit(&mut batch, Durability::Buffered).unwrap();
+        }
+        match (settles, every) {
+            (true, _) => db.settle().unwrap(),
+            (false, 1000) => {}
+            (false, _) => db.flush().unwrap(),
+        }
+    }
+    (db, family, 10_000)
+}
+
+#[test]
+fn a_kept_cursor_over_a_store_allocates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, family, keys) = layers(dir.path());
+    let seeks: Vec<Vec<u8>> = (0..10_500u32).step_by(7).map(|n| format!("{n:016}").into_bytes()).collect();
+    for verify in [Verify::Never, Verify::Sampled(64), Verify::Always] {
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        let mut cursor = db.cursor_checked(&family, At::Latest, everything, verify).unwrap();
+        let mut shown = 0;
+        let mut walk = || {
+            cursor.first().unwrap();
+            while cursor.valid() {
+                shown += usize::from(cursor.value().len() == 100);
+                cursor.next().unwrap();
+            }
+            cursor.last().unwrap();
+            while cursor.valid() {
+                shown += usize::from(cursor.key().len() == 16);
+                cursor.prev().unwrap();
+            }
+            for key in &seeks {
+                cursor.seek(key).unwrap();
+                (0..10).for_each(|_| cursor.next().unwrap());
+                cursor.seek_for_prev(key).unwrap();
+                (0..10).for_each(|_| cursor.prev().unwrap());
+            }
+        };
+        walk();
+        assert_eq!(allocations(&mut walk), 0, "{verify:?}");
+        assert_eq!(shown, 4 * keys);
+    }
 }

@@ -136,13 +136,13 @@ impl Cursor {
     /// The key under the cursor; empty if it stands nowhere.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.standing().map_or(&[], UserCursor::key)
+        self.at.as_ref().map_or(&[], UserCursor::key)
     }
 
     /// The value under the cursor; empty if it stands nowhere.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.standing().map_or(&[], UserCursor::value)
+        self.at.as_ref().map_or(&[], UserCursor::value)
     }
 
     /// All of the record under the cursor; none if it stands nowhere. Errors: `Corruption` if what stands beside the value cannot be

@@ -383,8 +383,8 @@ impl merge::Part for Streamed {
         &self.0.meta().largest
     }
 
-    fn open(&self) -> Result<Box<dyn Cursor>> {
-        Ok(Box::new(self.0.table()?.stream()))
+    fn open(&self) -> Result<merge::Opened> {
+        Ok(merge::Opened::Other(Box::new(self.0.table()?.stream())))
     }
 }
 

@@ -104,7 +104,7 @@ pub struct Family(Arc<Inner>);
 
 struct Inner {
     id: u32,
-    name: String,
+    name: Arc<str>,
     options: CfOptions,
     shape: Shape,
     view: ArcSwap<View>,
@@ -130,7 +130,7 @@ impl Family {
         let (fences, fence_ids) = Default::default();
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
         let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
-        let name = name.to_owned();
+        let name = name.into();
         let inner = Arc::new(Inner { id, name, options, shape, view, turn, changing, dropped, shelf });
         let holder: Arc<dyn Holder> = inner.clone();
         inner.shelf.held_by(Arc::downgrade(&holder));
@@ -145,6 +145,11 @@ impl Family {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Its name, for those who keep it.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.0.name.clone()
     }
 
     /// Its settings.

@@ -15,17 +15,17 @@ use super::versions::unread;
 use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
-use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
-use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Part};
+use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
 use crate::options::{Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::UserCursor;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection, is_over};
-use crate::sst::{Checks, Table};
+use crate::sst::{Checks, Table, TableCursor};
+use crate::version::LEVELS;
 
 pub use crate::read::Bounds;
 
@@ -86,7 +86,7 @@ impl Db {
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
         let internal = inner.internal_cursor(family, &view, reading.into())?;
-        let cursor = UserCursor::new(family.order().clone(), internal, seqno, bounds).of_family(family.name());
+        let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
         Ok(cursor.expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
 
@@ -356,6 +356,9 @@ impl Inner {
     }
 }
 
+/// Most stores have no more memtables and levels than this, and a few tables of level 0.
+const USUAL_SOURCES: usize = 8;
+
 /// A key, and its hash if somebody has taken it already.
 pub(super) type Hashed<'a> = (&'a [u8], Option<u64>);
 
@@ -407,60 +410,85 @@ fn is_turn(of: u32) -> bool {
 }
 
 impl Inner {
-    /// All records of a view in internal order, and where some may be lost.
-    fn internal_cursor(&self, family: &Family, view: &Arc<View>, reading: Reading) -> Result<Box<dyn Cursor>> {
+    /// All records of a view in internal order, and where some may be lost. Nothing is opened before a move needs it.
+    fn internal_cursor(&self, family: &Family, view: &Arc<View>, reading: Reading) -> Result<MergeCursor> {
         let order = family.order();
-        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+        let mut sources = Vec::with_capacity(USUAL_SOURCES);
         for generation in [&view.active].into_iter().chain(&view.frozen) {
             if !generation.memtable.is_empty() {
-                sources.push(Box::new(generation.memtable.cursor_checked(&self.companions, reading.verify)));
+                sources
+                    .push(Walk::Other(Box::new(generation.memtable.cursor_checked(&self.companions, reading.verify))));
             }
         }
         if !view.fences.is_empty() {
-            sources.push(Box::new(FenceCursor::new(order.clone(), view.fences.clone())));
+            sources.push(Walk::Other(Box::new(FenceCursor::new(order.clone(), view.fences.clone()))));
         }
-        let part = |table: &Arc<TableHandle>| {
-            let (table, integrity) = (table.clone(), self.integrity.clone());
-            UserPart { table, reading, order: order.clone(), integrity }
-        };
-        for table in view.levels.level(0).tables() {
-            sources.push(part(table).open()?);
+        let tables =
+            ViewTables { view: view.clone(), reading, order: order.clone(), integrity: self.integrity.clone() };
+        let tables: Arc<dyn Tiers> = Arc::new(tables);
+        let level0 = view.levels.level(0).tables().len();
+        let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
+        for tier in (0..level0).chain(deeper.map(|level| level0 + level - 1)) {
+            sources.push(Walk::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
         }
-        for level in view.levels.iter().skip(1).filter(|level| !level.tables().is_empty()) {
-            let parts = level.tables().iter().map(part);
-            sources.push(Box::new(ConcatCursor::new(order.clone(), parts.collect())));
-        }
-        Ok(match sources.len() {
-            1 => sources.remove(0),
-            _ => Box::new(MergeCursor::new(order.clone(), sources)),
-        })
+        Ok(MergeCursor::of(order.clone(), sources))
     }
 }
 
-/// A table as a part of its level for a user's cursor, opened when that gets there. One that cannot be opened is a fence.
-struct UserPart {
-    table: Arc<TableHandle>,
+/// The tables of a view for a user's cursor. Each of level 0 is a tier of its own, newest first, then come the levels below. One that
+/// cannot be opened is a fence.
+struct ViewTables {
+    view: Arc<View>,
     reading: Reading,
     order: Order,
     integrity: Arc<Integrity>,
 }
 
-impl Part for UserPart {
-    fn smallest(&self) -> &[u8] {
-        &self.table.meta().smallest
+impl ViewTables {
+    /// The level of a tier, and its tables.
+    fn tier(&self, tier: usize) -> (usize, &[Arc<TableHandle>]) {
+        let level0 = self.view.levels.level(0).tables();
+        match level0.get(tier..=tier) {
+            Some(table) => (0, table),
+            None => {
+                let level = tier + 1 - level0.len();
+                (level, self.view.levels.level(level).tables())
+            }
+        }
+    }
+}
+
+impl Tiers for ViewTables {
+    fn parts(&self, tier: usize) -> usize {
+        self.tier(tier).1.len()
     }
 
-    fn largest(&self) -> &[u8] {
-        &self.table.meta().largest
+    fn smallest(&self, tier: usize, part: usize) -> &[u8] {
+        &self.tier(tier).1[part].meta().smallest
     }
 
-    fn open(&self) -> Result<Box<dyn Cursor>> {
-        match self.table.table() {
-            Ok(table) => Ok(Box::new(table.cursor_checked(self.reading))),
+    fn largest(&self, tier: usize, part: usize) -> &[u8] {
+        &self.tier(tier).1[part].meta().largest
+    }
+
+    fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
+        match self.tier(tier) {
+            (0, tables) => tables.iter().take_while(|table| order.compare(&table.meta().largest, key).is_lt()).count(),
+            (level, _) => self.view.levels.seek(level, key),
+        }
+    }
+
+    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened> {
+        let handle = &self.tier(tier).1[part];
+        match handle.table() {
+            Ok(table) => Ok(Opened::Table(match spare {
+                Some(spare) => spare.moved_to(table),
+                None => Box::new(table.cursor_checked(self.reading)),
+            })),
             Err(error) => match error.damage() {
                 None => Err(error),
                 Some(damage) => {
-                    let meta = self.table.meta();
+                    let meta = handle.meta();
                     self.integrity.tell(Place::Table(meta.number), &error);
                     let fence = Fence {
                         from: (meta.smallest.clone(), MAX_SEQNO),
@@ -470,7 +498,7 @@ impl Part for UserPart {
                         offset: damage.offset,
                         verdict: damage.verdict,
                     };
-                    Ok(Box::new(FenceCursor::new(self.order.clone(), Arc::new(vec![fence]))))
+                    Ok(Opened::Other(Box::new(FenceCursor::new(self.order.clone(), Arc::new(vec![fence])))))
                 }
             },
         }
@@ -492,7 +520,7 @@ impl Part for LevelPart {
         &self.table.meta().largest
     }
 
-    fn open(&self) -> Result<Box<dyn Cursor>> {
-        Ok(Box::new(self.table.table()?.cursor(self.fill_cache)))
+    fn open(&self) -> Result<Opened> {
+        Ok(Opened::Table(Box::new(self.table.table()?.cursor(self.fill_cache))))
     }
 }

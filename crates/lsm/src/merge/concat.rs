@@ -1,73 +1,146 @@
-//! Disjoint parts, one after the other: the tables of a level below 0.
+//! Disjoint parts, one after the other: the tables of a level below 0, or a single one of level 0.
 //!
 //! In:     parts sorted by their keys, no user key in two of them (I05).
-//! Out:    one cursor over all their records. A part is opened when a move first needs it, and one is open at a time.
+//! Out:    one cursor over all their records. A part is opened when a move first needs it, and one is open at a time; the cursor of a
+//!         table serves the next one.
 //! Errors: an error of opening or of the open part surfaces and leaves the cursor invalid until the next seek.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::walk::Opened;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
+use crate::sst::TableCursor;
 
 /// Something with records between two user keys, opened on demand.
-pub trait Part: Send + Sync {
+pub trait Part: Send + Sync + 'static {
     /// Its least user key.
     fn smallest(&self) -> &[u8];
     /// Its greatest user key.
     fn largest(&self) -> &[u8];
     /// A cursor over its records.
-    fn open(&self) -> Result<Box<dyn Cursor>>;
+    fn open(&self) -> Result<Opened>;
+}
+
+/// Tiers of parts, shared by the cursors over each of them. Within a tier parts stand in the order of their keys and do not overlap.
+pub trait Tiers: Send + Sync {
+    /// How many parts a tier has.
+    fn parts(&self, tier: usize) -> usize;
+    /// The least user key of a part.
+    fn smallest(&self, tier: usize, part: usize) -> &[u8];
+    /// The greatest user key of a part.
+    fn largest(&self, tier: usize, part: usize) -> &[u8];
+    /// A cursor over the records of a part; `spare` is one of another part that is no longer needed.
+    fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<Opened>;
+
+    /// The first part of a tier that does not end before a key; the number of parts if there is none.
+    fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
+        partition(self.parts(tier), |part| order.compare(self.largest(tier, part), key) == Ordering::Less)
+    }
+}
+
+/// Parts in a slice are one tier.
+impl<P: Part> Tiers for Arc<[P]> {
+    fn parts(&self, _: usize) -> usize {
+        self.len()
+    }
+
+    fn smallest(&self, _: usize, part: usize) -> &[u8] {
+        self[part].smallest()
+    }
+
+    fn largest(&self, _: usize, part: usize) -> &[u8] {
+        self[part].largest()
+    }
+
+    fn open(&self, _: usize, part: usize, _: Option<Box<TableCursor>>) -> Result<Opened> {
+        self[part].open()
+    }
 }
 
 /// One cursor over the records of disjoint parts.
-pub struct ConcatCursor<P> {
+pub struct ConcatCursor {
     order: Order,
-    parts: Arc<[P]>,
+    tiers: Arc<dyn Tiers>,
+    tier: usize,
+    /// How many parts the tier has.
+    parts: usize,
     /// The part opened last and its cursor, kept for the next seek when a move has led past the last record.
-    open: Option<(usize, Box<dyn Cursor>)>,
+    open: Option<(usize, Opened)>,
     /// True if the open part's cursor stands on the current record.
     standing: bool,
 }
 
-impl<P: Part> ConcatCursor<P> {
+impl ConcatCursor {
     /// A cursor over `parts`, which stand in the order of their keys and do not overlap. Starts invalid, opens nothing.
-    pub fn new(order: Order, parts: Arc<[P]>) -> ConcatCursor<P> {
+    pub fn new<P: Part>(order: Order, parts: Arc<[P]>) -> ConcatCursor {
+        ConcatCursor::over(order, Arc::new(parts), 0)
+    }
+
+    /// A cursor over one tier. Starts invalid, opens nothing.
+    pub fn over(order: Order, tiers: Arc<dyn Tiers>, tier: usize) -> ConcatCursor {
         debug_assert!(
-            parts.windows(2).all(|two| order.compare(two[0].largest(), two[1].smallest()) == Ordering::Less),
+            (1..tiers.parts(tier)).all(|part| {
+                order.compare(tiers.largest(tier, part - 1), tiers.smallest(tier, part)) == Ordering::Less
+            }),
             "I05: parts overlap"
         );
-        ConcatCursor { order, parts, open: None, standing: false }
+        let parts = tiers.parts(tier);
+        ConcatCursor { order, tiers, tier, parts, open: None, standing: false }
+    }
+
+    /// The table's cursor on the current record, if it is one.
+    #[inline]
+    pub(super) fn table(&self) -> Option<&TableCursor> {
+        match &self.open {
+            Some((_, Opened::Table(table))) if self.standing => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Hands that cursor out; until it comes back no other move is to be made.
+    pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
+        let (_, opened) = self.open.as_mut().filter(|_| self.standing)?;
+        match std::mem::replace(opened, Opened::Lent) {
+            Opened::Table(table) => Some(table),
+            other => {
+                *opened = other;
+                None
+            }
+        }
+    }
+
+    /// Takes it back. It stands on a record of the same part.
+    pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
+        if let Some((_, opened)) = &mut self.open {
+            *opened = Opened::Table(table);
+        }
     }
 
     /// Moves within one part, opened if it is not, then on to the nearest record in the direction if it has none there.
     /// An index that names no part leads nowhere.
-    fn enter(
-        &mut self,
-        index: Option<usize>,
-        forward: bool,
-        to: impl FnOnce(&mut dyn Cursor) -> Result<()>,
-    ) -> Result<()> {
+    fn enter(&mut self, part: Option<usize>, forward: bool, to: impl FnOnce(&mut Opened) -> Result<()>) -> Result<()> {
         self.standing = false;
-        let Some((index, part)) = index.and_then(|index| Some((index, self.parts.get(index)?))) else { return Ok(()) };
+        let Some(part) = part.filter(|part| *part < self.parts) else { return Ok(()) };
         let mut cursor = match self.open.take() {
-            Some((open, cursor)) if open == index => cursor,
-            _ => part.open()?,
+            Some((open, cursor)) if open == part => cursor,
+            other => self.tiers.open(self.tier, part, other.and_then(|(_, cursor)| cursor.into_spare()))?,
         };
-        to(&mut *cursor)?;
-        self.rest_on(index, cursor, forward)
+        to(&mut cursor)?;
+        self.rest_on(part, cursor, forward)
     }
 
     /// Stays on a cursor that stands on a record; from one that has run out goes on to the next part that has any.
-    fn rest_on(&mut self, mut index: usize, mut cursor: Box<dyn Cursor>, forward: bool) -> Result<()> {
+    fn rest_on(&mut self, mut part: usize, mut cursor: Opened, forward: bool) -> Result<()> {
         self.standing = cursor.valid();
         while !self.standing {
-            let next = if forward { index.checked_add(1) } else { index.checked_sub(1) };
-            let Some((next, part)) = next.and_then(|next| Some((next, self.parts.get(next)?))) else { break };
-            (index, cursor) = (next, part.open()?);
+            let next = if forward { part.checked_add(1) } else { part.checked_sub(1) };
+            let Some(next) = next.filter(|next| *next < self.parts) else { break };
+            (part, cursor) = (next, self.tiers.open(self.tier, next, cursor.into_spare())?);
             if forward {
                 cursor.first()?
             } else {
@@ -75,7 +148,7 @@ impl<P: Part> ConcatCursor<P> {
             }
             self.standing = cursor.valid();
         }
-        self.open = Some((index, cursor));
+        self.open = Some((part, cursor));
         Ok(())
     }
 
@@ -87,22 +160,29 @@ impl<P: Part> ConcatCursor<P> {
         if moved.is_ok() && cursor.valid() {
             return Ok(());
         }
+        self.step_out(moved, forward)
+    }
+
+    #[cold]
+    fn step_out(&mut self, moved: Result<()>, forward: bool) -> Result<()> {
         self.standing = false;
         match (moved, self.open.take()) {
-            (Ok(()), Some((index, cursor))) => self.rest_on(index, cursor, forward),
+            (Ok(()), Some((part, cursor))) => self.rest_on(part, cursor, forward),
             (moved, _) => moved,
         }
     }
 }
 
-impl<P: Part> Cursor for ConcatCursor<P> {
+impl Cursor for ConcatCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let before = self.parts.partition_point(|part| self.order.compare(part.largest(), key) == Ordering::Less);
-        self.enter(Some(before), true, |cursor| cursor.seek(key, seqno))
+        // The only part knows itself where it ends.
+        let part = if self.parts == 1 { 0 } else { self.tiers.find(self.tier, key, &self.order) };
+        self.enter(Some(part), true, |cursor| cursor.seek(key, seqno))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let begun = self.parts.partition_point(|part| self.order.compare(part.smallest(), key) != Ordering::Greater);
+        let begins = |part| self.order.compare(self.tiers.smallest(self.tier, part), key) != Ordering::Greater;
+        let begun = if self.parts == 1 { 1 } else { partition(self.parts, begins) };
         self.enter(begun.checked_sub(1), false, |cursor| cursor.seek_for_prev(key, seqno))
     }
 
@@ -111,7 +191,7 @@ impl<P: Part> Cursor for ConcatCursor<P> {
     }
 
     fn last(&mut self) -> Result<()> {
-        self.enter(self.parts.len().checked_sub(1), false, |cursor| cursor.last())
+        self.enter(self.parts.checked_sub(1), false, |cursor| cursor.last())
     }
 
     #[inline]
@@ -143,4 +223,14 @@ impl<P: Part> Cursor for ConcatCursor<P> {
     fn source(&self) -> Source<'_> {
         self.open.as_ref().map_or(Source::default(), |(_, cursor)| cursor.source())
     }
+}
+
+/// The first of so many that `is_before` does not hold for; it holds for all before that.
+fn partition(count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }

@@ -9,32 +9,41 @@
 //!
 //! One source is passed through. Several stand in a heap whose entries hold the lead of each source's key and its seqno,
 //! so that most comparisons touch nothing else. A fence (a span in which a source has lost something, shown where the walk comes
-//! to it) may stand at the place of a record, and then comes before it in both directions. When the source that won wins again, that costs one comparison: the better
-//! of the root's two children is remembered while nobody moves them.
+//! to it) may stand at the place of a record, and then comes before it in both directions. When the source that won wins again,
+//! that costs one comparison: the better of the root's two children is remembered while nobody moves them. If that source is a
+//! table, it can be lent: one search in its block says how far it goes before the next source's key, and up to there
+//! whoever reads steps it himself, without a comparison.
 
 mod concat;
 mod fences;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::cmp::Ordering;
 
-pub use self::concat::{ConcatCursor, Part};
+pub use self::concat::{ConcatCursor, Part, Tiers};
 pub use self::fences::FenceCursor;
+pub use self::walk::{Opened, Walk};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
+use crate::sst::TableCursor;
 
 /// One cursor over the records of many.
 pub struct MergeCursor {
     order: Order,
-    sources: Vec<Box<dyn Cursor>>,
+    sources: Vec<Walk>,
     /// The sources that stand on a record, as a binary heap: least first while walking forward, greatest first back.
     heap: Vec<Contender>,
     /// Which child of the root comes first, if that is known; 0 if not.
     runner_up: usize,
+    /// The source on the current record was that on the one before.
+    won_again: bool,
+    /// The source whose cursor is lent.
+    lent: usize,
     forward: bool,
 }
 
@@ -60,18 +69,58 @@ struct Contender {
 impl MergeCursor {
     /// A cursor over all records of `sources`, which stand newest first. Starts invalid.
     pub fn new(order: Order, sources: Vec<Box<dyn Cursor>>) -> MergeCursor {
-        let heap = Vec::with_capacity(sources.len());
-        MergeCursor { order, sources, heap, runner_up: 0, forward: true }
+        MergeCursor::of(order, sources.into_iter().map(Walk::Other).collect())
+    }
+
+    /// The same over sources of which it knows what they are.
+    pub fn of(order: Order, sources: Vec<Walk>) -> MergeCursor {
+        let heap = Vec::with_capacity(if sources.len() > 1 { sources.len() } else { 0 });
+        MergeCursor { order, sources, heap, runner_up: 0, won_again: false, lent: 0, forward: true }
+    }
+
+    /// Hands out the table's cursor on the current record, and the last place in its block to which the walk in this direction is its
+    /// own: it comes to no other source before that, nor to `bound`. None if another source's turn is due, or it is no table. Until
+    /// the cursor is given back no other call is allowed.
+    pub(crate) fn lend(&mut self, forward: bool, bound: Option<&[u8]>) -> Option<(Box<TableCursor>, usize)> {
+        let (source, rival) = match self.heap.len() {
+            _ if self.sources.len() == 1 => (0, None),
+            0 => return None,
+            _ if self.forward != forward => return None,
+            1 => (self.heap[0].source, None),
+            // A search is not worth its price before the same source has won twice.
+            _ if !self.won_again => return None,
+            _ => {
+                let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
+                (self.heap[0].source, Some(self.heap[rival].source))
+            }
+        };
+        let table = self.sources[source].table()?;
+        let rival = rival.map(|rival| self.sources[rival].place().0);
+        let mut reach = table.reach(forward, rival)?;
+        if bound.is_some() {
+            let within = table.reach(forward, bound)?;
+            reach = if forward { reach.min(within) } else { reach.max(within) };
+        }
+        if forward && reach == table.place_in_block() {
+            return None;
+        }
+        self.lent = source;
+        Some((self.sources[source].lend()?, reach))
+    }
+
+    /// Takes back what was lent.
+    pub(crate) fn take_back(&mut self, table: Box<TableCursor>) {
+        self.sources[self.lent].take_back(table);
     }
 
     /// Moves every source and stands on the first of them in the direction.
-    fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut dyn Cursor) -> Result<()>) -> Result<()> {
+    fn gather(&mut self, forward: bool, mut to: impl FnMut(&mut Walk) -> Result<()>) -> Result<()> {
         if let [only] = &mut self.sources[..] {
-            return to(&mut **only);
+            return to(only);
         }
         self.heap.clear();
         for source in &mut self.sources {
-            to(&mut **source)?;
+            to(source)?;
         }
         self.build(forward);
         Ok(())
@@ -86,16 +135,16 @@ impl MergeCursor {
         for index in 0..self.sources.len() {
             let Ok([standing, other]) = self.sources.get_disjoint_mut([current, index]) else { continue };
             match (other.valid(), forward) {
-                (true, _) => step(&mut **other, forward)?,
+                (true, _) => step(other, forward)?,
                 (false, true) => other.first()?,
                 (false, false) => other.last()?,
             }
             // A memtable may have gained records since, on the far side too. No reader sees them yet, but order holds for all.
             while other.valid() && compare_records(&self.order, &other.record(), &standing.record()) == away {
-                step(&mut **other, forward)?;
+                step(other, forward)?;
             }
         }
-        step(&mut *self.sources[current], forward)?;
+        step(&mut self.sources[current], forward)?;
         self.build(forward);
         Ok(())
     }
@@ -105,18 +154,18 @@ impl MergeCursor {
     fn advance(&mut self) -> Result<()> {
         let Some(top) = self.heap.first_mut() else { return Ok(()) };
         let source = &mut self.sources[top.source];
-        if let Err(error) = step(&mut **source, self.forward) {
+        if let Err(error) = step(source, self.forward) {
             self.heap.clear();
             return Err(error);
         }
         if source.valid() {
-            let record = source.record();
-            (top.lead, top.seqno) = (self.order.lead(record.key), record.seqno);
+            let (key, seqno) = source.place();
+            (top.lead, top.seqno) = (self.order.lead(key), seqno);
             self.settle_top();
         } else {
             self.heap.swap_remove(0);
             self.sift_down(0);
-            self.runner_up = 0;
+            (self.runner_up, self.won_again) = (0, false);
         }
         Ok(())
     }
@@ -127,14 +176,14 @@ impl MergeCursor {
         self.heap.clear();
         for (source, cursor) in self.sources.iter().enumerate() {
             if cursor.valid() {
-                let record = cursor.record();
-                self.heap.push(Contender { lead: self.order.lead(record.key), seqno: record.seqno, source });
+                let (key, seqno) = cursor.place();
+                self.heap.push(Contender { lead: self.order.lead(key), seqno, source });
             }
         }
         for at in (0..self.heap.len() / 2).rev() {
             self.sift_down(at);
         }
-        self.runner_up = 0;
+        (self.runner_up, self.won_again) = (0, false);
     }
 
     /// Restores the heap after its root changed.
@@ -146,7 +195,8 @@ impl MergeCursor {
         if self.runner_up == 0 {
             self.runner_up = self.first_child(0);
         }
-        if self.comes_first(0, self.runner_up) {
+        self.won_again = self.comes_first(0, self.runner_up);
+        if self.won_again {
             return;
         }
         self.heap.swap(0, self.runner_up);
@@ -176,9 +226,10 @@ impl MergeCursor {
     #[inline]
     fn comes_first(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.heap[a], &self.heap[b]);
-        let by_key = a.lead.compare(&b.lead).unwrap_or_else(|| {
-            self.order.compare(self.sources[a.source].record().key, self.sources[b.source].record().key)
-        });
+        let by_key = a
+            .lead
+            .compare(&b.lead)
+            .unwrap_or_else(|| self.order.compare(self.sources[a.source].place().0, self.sources[b.source].place().0));
         let internal = by_key.then_with(|| b.seqno.cmp(&a.seqno));
         if internal.is_eq() {
             return self.is_fence_first(a.source, b.source);
@@ -196,7 +247,7 @@ impl MergeCursor {
 }
 
 #[inline]
-fn step(cursor: &mut dyn Cursor, forward: bool) -> Result<()> {
+fn step(cursor: &mut Walk, forward: bool) -> Result<()> {
     if forward { cursor.next() } else { cursor.prev() }
 }
 

@@ -98,12 +98,12 @@ impl Part for VecPart {
     fn largest(&self) -> &[u8] {
         &self.records[self.records.len() - 1].key
     }
-    fn open(&self) -> Result<Box<dyn Cursor>> {
+    fn open(&self) -> Result<Opened> {
         self.opened.fetch_add(1, Relaxed);
         if self.broken {
             return Err(Error::structural("told to fail"));
         }
-        Ok(Box::new(VecCursor::new(&self.order, &self.records)))
+        Ok(Opened::Other(Box::new(VecCursor::new(&self.order, &self.records))))
     }
 }
 

@@ -14,16 +14,21 @@
 //! is copied but keys too long for their lead. Backward, versions come oldest first, so each is saved until the key is left
 //! and the last one saved decides; the cursor below then stands before the key. After `LONG_RUN` records of one key a seek
 //! takes over, so that a key written a thousand times costs one search, not a thousand steps.
+//!
+//! Most steps do none of this. Where the source below is a table's block in which no key has two versions, and no other source and
+//! no bound comes before the block's next keys, the table's cursor is lent for these, and a step is a step of its own (`run`).
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::run::Run;
 use super::saved::{SavedRecord, SeenKey};
 use crate::codec::Reader;
 use crate::cursor::Cursor;
 use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
+use crate::merge::{MergeCursor, Walk};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -38,11 +43,14 @@ const LONG_RUN: usize = 16;
 /// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
 pub struct UserCursor {
     order: Order,
-    inner: Box<dyn Cursor>,
-    seqno: Seqno,
+    inner: MergeCursor,
+    /// A stretch of one block where each record is shown as it stands; while there is one, the place is `Inner`, and the inner cursor
+    /// has lent what stands there.
+    pub(super) run: Option<Run>,
+    pub(super) seqno: Seqno,
     bounds: Bounds,
     place: Place,
-    /// Forward: the key whose other versions are passed over.
+    /// Forward: the key that was left last, whose other versions are passed over.
     seen: SeenKey,
     /// Backward: the newest version met of the key that is being left.
     saved: SavedRecord,
@@ -53,7 +61,7 @@ pub struct UserCursor {
     fences: Vec<Fence>,
     pending: usize,
     /// The family's name, for errors.
-    family: Box<str>,
+    family: Arc<str>,
     /// Who says whether the time of a record is over, and what time it is.
     expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
 }
@@ -67,7 +75,7 @@ enum Place {
     Fence,
     /// As `Saved`, but the record is not shown: the caller has heard of a fence in its place.
     Told,
-    /// On the record under the inner cursor, whose key is the seen one.
+    /// On the record under the inner cursor, or under what it has lent.
     Inner,
     /// On the saved record; the inner cursor has left its versions behind on the way back, or run out.
     Saved,
@@ -76,9 +84,16 @@ enum Place {
 impl UserCursor {
     /// A view of `inner` at `seqno`, within `bounds`. Starts invalid and moves nothing.
     pub fn new(order: Order, inner: Box<dyn Cursor>, seqno: Seqno, bounds: Bounds) -> UserCursor {
+        let inner = MergeCursor::of(order.clone(), vec![Walk::Other(inner)]);
+        UserCursor::over(order, inner, seqno, bounds)
+    }
+
+    /// The same over a merge, which is asked for runs.
+    pub fn over(order: Order, inner: MergeCursor, seqno: Seqno, bounds: Bounds) -> UserCursor {
         UserCursor {
             order,
             inner,
+            run: None,
             seqno,
             bounds,
             place: Place::Nowhere,
@@ -87,21 +102,23 @@ impl UserCursor {
             target: Vec::new(),
             fences: Vec::new(),
             pending: 0,
-            family: Box::default(),
+            family: Arc::default(),
             expiry: None,
         }
     }
 
     /// The same, with the name of its family for errors.
     #[must_use]
-    pub fn of_family(self, name: &str) -> UserCursor {
-        UserCursor { family: name.into(), ..self }
+    pub fn of_family(mut self, name: impl Into<Arc<str>>) -> UserCursor {
+        self.family = name.into();
+        self
     }
 
     /// The same, but a record whose time is over is passed over like a tombstone.
     #[must_use]
-    pub fn expiring(self, keeper: Arc<dyn Companions>, clock: Arc<dyn Clock>) -> UserCursor {
-        UserCursor { expiry: Some((keeper, clock)), ..self }
+    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<dyn Clock>) -> UserCursor {
+        self.expiry = Some((keeper, clock));
+        self
     }
 
     /// To the first key at or after `key` within the bounds.
@@ -167,9 +184,36 @@ impl UserCursor {
     #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
+        if let Some(run) = &mut self.run
+            && run.next(self.seqno)
+        {
+            return Ok(());
+        }
+        self.next_of_all()
+    }
+
+    /// One key back; from a fence that was answered as an error, to what is before it.
+    #[inline]
+    pub fn prev(&mut self) -> Result<()> {
+        if let Some(run) = &mut self.run
+            && run.prev(self.seqno)
+        {
+            return Ok(());
+        }
+        self.prev_of_all()
+    }
+
+    /// `next`, with a look at every source.
+    fn next_of_all(&mut self) -> Result<()> {
+        self.end_run();
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
-            Place::Inner | Place::Fence => self.inner.next()?,
+            Place::Inner => {
+                let key = self.inner.record().key;
+                self.seen.set(self.order.lead(key), key);
+                self.inner.next()?
+            }
+            Place::Fence => self.inner.next()?,
             // Turns round: the inner cursor stands before all versions of the key, or there is nothing before them.
             Place::Saved | Place::Told => {
                 self.tell_pending()?;
@@ -178,11 +222,17 @@ impl UserCursor {
                 if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
             }
         }
-        self.find_forward()
+        self.find_forward()?;
+        if self.place == Place::Inner {
+            self.begin_run(true);
+        }
+        Ok(())
     }
 
-    /// One key back; from a fence that was answered as an error, to what is before it.
-    pub fn prev(&mut self) -> Result<()> {
+    /// `prev`, with a look at every source.
+    fn prev_of_all(&mut self) -> Result<()> {
+        self.end_run();
+        self.seen.clear();
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             // What lies before the newest visible version is above the seqno or another key.
@@ -201,20 +251,29 @@ impl UserCursor {
     /// The key under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.record().key
+        match &self.run {
+            Some(run) => run.key(),
+            None => self.record().key,
+        }
     }
 
     /// The value under the cursor, borrowed until the next move; empty if the cursor stands nowhere.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.record().value
+        match &self.run {
+            Some(run) => run.value(),
+            None => self.record().value,
+        }
     }
 
     /// The whole record under the cursor, borrowed until the next move; an empty tombstone if the cursor stands nowhere.
     #[inline]
     pub fn record(&self) -> Record<'_> {
         match self.place {
-            Place::Inner => self.inner.record(),
+            Place::Inner => match &self.run {
+                Some(run) => run.record(),
+                None => self.inner.record(),
+            },
             Place::Saved => self.saved.record(),
             Place::Nowhere | Place::Fence | Place::Told => {
                 Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] }
@@ -223,7 +282,6 @@ impl UserCursor {
     }
 
     /// From where the inner cursor stands, on to the next record to show, other versions of the seen key passed over.
-    #[inline]
     fn find_forward(&mut self) -> Result<()> {
         let mut passed = 0;
         while self.inner.valid() {
@@ -249,7 +307,6 @@ impl UserCursor {
                     passed = 0;
                 }
                 None if record.kind == Kind::Put && !self.is_expired(&record) => {
-                    self.seen.set(lead, record.key);
                     self.place = Place::Inner;
                     break;
                 }
@@ -286,6 +343,10 @@ impl UserCursor {
                 self.inner.prev()?;
                 continue;
             }
+            if self.begin_run(false) {
+                break;
+            }
+            let record = self.inner.record();
             if record.seqno > self.seqno {
                 if passed >= LONG_RUN && record.seqno < MAX_SEQNO {
                     // Newer versions of this key are above the seqno too: to what precedes them.
@@ -308,9 +369,6 @@ impl UserCursor {
             }
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
             if newest.kind == Kind::Put && !self.is_expired(&newest) {
-                if place == Place::Inner {
-                    self.seen.set(self.order.lead(newest.key), newest.key);
-                }
                 self.place = place;
                 break;
             }
@@ -365,8 +423,39 @@ impl UserCursor {
         Ok(Place::Saved)
     }
 
+    /// Begins a run at the record under the inner cursor, if there is one to be had. Backwards this record was not shown yet, and the
+    /// run shows it.
+    #[inline]
+    fn begin_run(&mut self, forward: bool) -> bool {
+        if !self.fences.is_empty() {
+            return false;
+        }
+        let bound = match if forward { &self.bounds.1 } else { &self.bounds.0 } {
+            Bound::Unbounded => None,
+            // A step to the bound itself is left to those that look.
+            Bound::Included(bound) | Bound::Excluded(bound) => Some(&bound[..]),
+        };
+        let Some((table, reach)) = self.inner.lend(forward, bound) else { return false };
+        if !forward && !table.is_plain(self.seqno) {
+            self.inner.take_back(table);
+            return false;
+        }
+        self.run = Some(Run::new(table, reach));
+        self.place = Place::Inner;
+        true
+    }
+
+    /// Gives back what was lent.
+    #[inline]
+    fn end_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.inner.take_back(run.into_table());
+        }
+    }
+
     /// Forgets where the cursor stood.
     fn leave(&mut self) {
+        self.end_run();
         self.place = Place::Nowhere;
         self.seen.clear();
         self.fences.clear();

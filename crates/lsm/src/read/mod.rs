@@ -1,6 +1,7 @@
 //! The user's view: one value per key, as of a seqno, over records in internal order.
 
 mod cursor;
+mod run;
 mod saved;
 #[cfg(test)]
 mod tests;

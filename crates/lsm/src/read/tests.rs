@@ -1,3 +1,5 @@
+mod run;
+
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -391,4 +393,23 @@ fn a_key_written_a_thousand_times_costs_a_search_not_a_thousand_steps() {
         let steps = steps.load(std::sync::atomic::Ordering::Relaxed);
         assert!(steps < 150, "{steps} steps at {seqno}");
     }
+}
+
+#[test]
+fn who_turns_round_at_a_fence_comes_back_to_what_was_shown() {
+    let order = Order::bytewise();
+    let records = [record("a", 1, Kind::Put), record("c", 2, Kind::Put)];
+    let place = |key: &str| (key.as_bytes().to_vec(), 9);
+    let (file, offset, verdict) = ("lost".to_owned(), 0, Verdict::Seal);
+    let fence = Fence { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
+    let sources: Vec<Box<dyn Cursor>> = vec![
+        Box::new(FenceCursor::new(order.clone(), Arc::new(vec![fence]))),
+        Box::new(VecCursor::new(&order, &records)),
+    ];
+    let inner = MergeCursor::new(order.clone(), sources);
+    let mut cursor = UserCursor::over(order, inner, MAX_SEQNO, (Bound::Unbounded, Bound::Unbounded));
+    cursor.seek(b"c").unwrap();
+    assert!(cursor.prev().unwrap_err().is_corruption());
+    cursor.next().unwrap();
+    assert_eq!(cursor.key(), b"c");
 }

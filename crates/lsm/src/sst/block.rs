@@ -17,7 +17,7 @@ use super::steps::{Keys, walk};
 use crate::error::{Error, Result};
 use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::prefetch;
-use crate::record::{Record, Seqno};
+use crate::record::{Record, Seqno, companion};
 
 /// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
 const COUNTED_HEADS: usize = 64;
@@ -58,6 +58,37 @@ pub(super) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() == 512, "eight lines");
+
+/// A restart: its entry holds its key whole, and those up to the next one begin theirs with a part of it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Restart {
+    /// Its place, and that of the next one.
+    first: usize,
+    next: usize,
+    /// Where its key stands in the block's bytes.
+    pub(super) key_at: usize,
+    key_end: usize,
+}
+
+impl Restart {
+    /// True if the entry at a place goes by this restart.
+    #[inline]
+    pub(super) fn spans(&self, at: usize) -> bool {
+        self.first <= at && at < self.next
+    }
+
+    /// True if its key has so many bytes.
+    #[inline]
+    pub(super) fn has(&self, bytes: usize) -> bool {
+        bytes <= self.key_end - self.key_at
+    }
+
+    /// The first bytes of its key.
+    #[inline]
+    pub(super) fn start<'a>(&self, block: &'a Block, bytes: usize) -> Result<&'a [u8]> {
+        block.bytes.get(self.key_at..self.key_end).and_then(|key| key.get(..bytes)).ok_or_else(shares_too_much)
+    }
+}
 
 /// The place of a search, and its entry if that has the key that was searched.
 #[derive(Clone, Copy, Debug)]
@@ -177,17 +208,41 @@ impl Block {
         &self.bytes[entry.suffix_at..entry.value_at]
     }
 
+    /// The restart by which the entry at a place goes.
+    pub(super) fn restart_of(&self, at: usize) -> Result<Restart> {
+        let interval = self.interval as usize;
+        let first = at - at % interval;
+        let entry = self.entry(first)?;
+        Ok(Restart { first, next: first + interval, key_at: entry.suffix_at, key_end: entry.value_at })
+    }
+
     /// The start of its key that the entry at a place shares with its restart.
     #[inline]
     pub(super) fn shared_key(&self, at: usize, entry: &Entry) -> Result<&[u8]> {
-        let restart = self.entry(at - at % self.interval as usize)?;
-        self.suffix(&restart).get(..entry.shared).ok_or_else(shares_too_much)
+        self.restart_of(at)?.start(self, entry.shared)
+    }
+
+    /// The value of an entry.
+    #[inline]
+    pub(super) fn value(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.value_at..entry.value_end]
+    }
+
+    /// True if there is nothing beside a record but a word, or nothing at all; `end` is where the next entry begins.
+    #[inline]
+    pub(super) fn is_bare(&self, entry: &Entry, end: usize) -> bool {
+        self.column_at != 0
+            || match end.wrapping_sub(entry.value_end) {
+                0 => true,
+                companion::WORD8_BYTES => self.bytes.get(entry.value_end) == Some(&companion::WORD8),
+                _ => false,
+            }
     }
 
     /// The record at a place, under a key that the caller knows it has.
     #[inline]
     pub(super) fn record<'a>(&'a self, at: usize, entry: &Entry, key: &'a [u8]) -> Record<'a> {
-        let value = &self.bytes[entry.value_at..entry.value_end];
+        let value = self.value(entry);
         let companion = match self.column_at {
             // An entry that was hit may reach over the next: then all of it stands here, which is no companion.
             0 => match self.bytes.get(entry.value_end..self.offset(at + 1)) {
@@ -234,6 +289,34 @@ impl Block {
         Ok((key, self.seqno(&self.entry(at)?)))
     }
 
+    /// True if a key is greater than the first of the block and less than the last, as far as heads can tell.
+    #[inline]
+    pub(super) fn surrounds(&self, key: &[u8]) -> bool {
+        match self.heads_beside(key) {
+            Some(([first, .., last], Ok(wanted))) => *first < wanted && wanted < *last,
+            _ => false,
+        }
+    }
+
+    /// The heads of all entries, and that of another key as they are taken; or, if it does not begin as all keys here, on which side of
+    /// them it stands. None if there are no heads.
+    #[inline]
+    pub(super) fn heads_beside(&self, key: &[u8]) -> Option<(&[u64], std::result::Result<u64, Ordering>)> {
+        if !self.has_heads {
+            return None;
+        }
+        let skip = self.skip as usize;
+        let prefix = &self.bytes[self.first_key_at as usize..][..skip];
+        let wanted = if begins_with(key, prefix) { Ok(head(key, skip)) } else { Err(key.cmp(prefix)) };
+        Some((self.heads(), wanted))
+    }
+
+    /// The heads of all entries, if there are heads.
+    #[inline]
+    fn heads(&self) -> &[u64] {
+        if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] }
+    }
+
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
@@ -245,7 +328,7 @@ impl Block {
         if !begins_with(key, prefix) {
             return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: None });
         }
-        let heads = if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] };
+        let heads = self.heads();
         let wanted = head(key, skip);
         let from = first_not_below(heads, wanted);
         match heads.get(from) {
@@ -342,6 +425,12 @@ impl Block {
         Ok(order.compare(&[start, suffix].concat(), key))
     }
 
+    /// Everything, the column included.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The body, without the column.
     pub(super) fn body(&self) -> &[u8] {
         let end = if self.column_at == 0 { self.bytes.len() } else { self.column_at as usize };
@@ -380,6 +469,17 @@ impl Block {
         let heads = if self.has_heads { self.len() } else { 0 };
         let word = self.far[heads + at / 2];
         (word >> (at % 2 * 32)) as u32 as usize
+    }
+}
+
+impl Block {
+    /// Where the entry at a place below `len` begins, and where the next one does.
+    #[inline]
+    pub(super) fn span(&self, at: usize) -> (usize, usize) {
+        match self.near_offsets.get(at..at + 2) {
+            Some(&[from, to]) if self.is_near => (from as usize, to as usize),
+            _ => (self.offset(at), self.offset(at + 1)),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! A cursor over one table, in both directions.
 //!
-//! It holds the block it stands in and the whole key under it; a step within cached blocks copies the bytes by which the key
-//! differs and allocates nothing. Keys share bytes with their restart's only, so any entry is reached from any other.
+//! It holds the block it stands in and the whole key under it; a step within cached blocks puts a key together and allocates
+//! nothing. Keys share bytes with their restart's only, so any entry is reached from any other. A seek that ends within the block
+//! that is held asks no index.
 //!
 //! A user's cursor checks records where they lie, as often as its policy says, and goes on where a block is damaged: what can be
 //! believed is shown, and what is lost as a record of kind `Fence`, at the end of the span by which the cursor comes. One that
@@ -14,6 +15,7 @@ use super::block::Block;
 use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
+use super::key::WholeKey;
 use super::prove::{Checks, Side};
 use super::remains::Remains;
 use super::table::{Table, read_error};
@@ -34,7 +36,7 @@ const CHUNK_BYTES: u64 = 256 * KIB as u64;
 const ADVISED_BYTES: u64 = 512 * KIB as u64;
 
 /// Blocks read one after the other before a walk counts as a scan.
-const SCAN_BLOCKS: u32 = 2;
+const SCAN_BLOCKS: i32 = 2;
 
 /// See `Table::cursor`.
 pub struct TableCursor {
@@ -43,26 +45,28 @@ pub struct TableCursor {
     /// Gaps are shown, not answered as errors.
     shows_gaps: bool,
     /// The block the cursor stood in last, kept for a seek that stays near.
-    block: Option<Arc<Block>>,
+    pub(super) block: Option<Arc<Block>>,
     pub(super) number: usize,
-    at: usize,
+    pub(super) at: usize,
     /// The entry under the cursor; none: not valid, or among what is left of a block.
     pub(super) entry: Option<Entry>,
-    key: Vec<u8>,
-    /// Bytes that `key` shares with its restart.
-    shared: usize,
+    /// The key of that entry.
+    pub(super) key: WholeKey,
     /// Records until the next one is checked; 0: none is.
-    left: u32,
+    pub(super) left: u32,
     /// One in so many is checked; 0: none.
-    every: u32,
+    pub(super) every: u32,
+    /// The same as it was asked for: a table whose records have no companions has nothing to check.
+    asked: u32,
     /// How a block is loaded from the file.
     loads: Checks,
     /// The table's index was hit in memory; its spare leads the cursor.
     distrusts: bool,
     /// What is left of the block, if it is damaged.
     pub(super) wreck: Option<Wreck>,
-    /// Blocks read from the file in a row.
-    streak: u32,
+    /// Blocks read from the file in a row: upwards counted up from 0, downwards down.
+    streak: i32,
+    /// How far the operating system was told to read in this direction.
     advised: u64,
     /// Bytes of the file read ahead, and their offset.
     chunk: Vec<u8>,
@@ -73,8 +77,8 @@ pub struct TableCursor {
 #[derive(Clone, Copy)]
 struct Spot {
     at: usize,
-    /// A version of the key stands there.
-    is_found: bool,
+    /// The entry there, if it is a version of the key.
+    found: Option<Entry>,
     /// It is the one of the seqno that was sought.
     is_exact: bool,
     /// The block ends with versions of the key, which may go on in the next.
@@ -111,10 +115,10 @@ impl TableCursor {
             number: 0,
             at: 0,
             entry: None,
-            key: Vec::new(),
-            shared: 0,
+            key: WholeKey::new(),
             left: 0,
             every: 0,
+            asked: 0,
             loads: Checks::NONE,
             distrusts: false,
             wreck: None,
@@ -127,15 +131,29 @@ impl TableCursor {
 
     /// A user's cursor, which checks what it passes and shows gaps.
     pub(super) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
-        let every = match reading.verify {
-            _ if !table.is_judged => 0,
+        let asked = match reading.verify {
             Verify::Never | Verify::OnFill => 0,
             Verify::Sampled(of) => of.max(1),
             Verify::Always => 1,
         };
+        let every = if table.is_judged { asked } else { 0 };
         let loaded = matches!(reading.verify, Verify::OnFill | Verify::Sampled(_));
         let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
-        TableCursor { shows_gaps: true, left: every, every, loads, ..TableCursor::new(table, true) }
+        TableCursor { shows_gaps: true, left: every, every, asked, loads, ..TableCursor::new(table, true) }
+    }
+
+    /// The same cursor over another table, standing nowhere. It reads and checks as it did, and keeps its room.
+    pub(crate) fn moved_to(mut self: Box<Self>, table: &Arc<Table>) -> Box<TableCursor> {
+        if !Arc::ptr_eq(&self.table, table) {
+            let every = if table.is_judged { self.asked } else { 0 };
+            self.table = table.clone();
+            (self.left, self.every) = (every, every);
+            (self.block, self.wreck, self.entry) = (None, None, None);
+            (self.number, self.at, self.distrusts) = (0, 0, false);
+            (self.streak, self.advised) = (0, 0);
+            (self.chunk, self.chunk_at) = (Vec::new(), 0);
+        }
+        self
     }
 
     /// Makes `number` the current block.
@@ -148,22 +166,40 @@ impl TableCursor {
         if let Some(block) = self.table.slots.slot(number).load_full() {
             if self.fill_cache {
                 block.touch();
-                self.block = Some(block);
+                self.hold(block);
             } else {
                 self.block = None;
-                self.block = Some(self.trusted(number, block)?);
+                let block = self.trusted(number, block)?;
+                self.hold(block);
             }
         } else {
-            let follows = number == 0 || (self.block.is_some() && number == self.number + 1);
-            self.streak = if follows { self.streak + 1 } else { 0 };
+            self.streak = self.streak_to(number);
             self.block = None; // freed before the next one is read
             match self.fetch(number)? {
-                Fetched::Whole(block) => self.block = Some(block),
+                Fetched::Whole(block) => self.hold(block),
                 Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
             }
         }
         self.number = number;
         Ok(())
+    }
+
+    /// The streak with another block read.
+    fn streak_to(&self, number: usize) -> i32 {
+        let beside = self.block.is_some();
+        match number {
+            0 if self.streak >= 0 => self.streak.saturating_add(1),
+            _ if beside && number == self.number + 1 => self.streak.max(0).saturating_add(1),
+            _ if beside && number + 1 == self.number => self.streak.min(0).saturating_sub(1),
+            _ => 0,
+        }
+    }
+
+    /// Another block is the current one.
+    #[inline]
+    fn hold(&mut self, block: Arc<Block>) {
+        self.block = Some(block);
+        self.key.forget();
     }
 
     #[cold]
@@ -175,7 +211,7 @@ impl TableCursor {
                 fetched => Ok(fetched),
             };
         }
-        let read = if self.streak == 0 { self.table.read_block(number, false) } else { self.fetch_chunked(number) };
+        let read = if self.streak <= 0 { self.table.read_block(number, false) } else { self.fetch_chunked(number) };
         let block = match read {
             Err(error) if error.is_corruption() => self.whole_again(number, error)?,
             read => Arc::new(read?),
@@ -210,9 +246,15 @@ impl TableCursor {
     /// Tells the operating system what a scan will read next.
     fn advise(&mut self, number: usize) {
         let Some(handle) = self.table.index.handle(number) else { return };
+        if self.streak == SCAN_BLOCKS || self.streak == -SCAN_BLOCKS {
+            self.advised = handle.offset;
+        }
         if self.streak >= SCAN_BLOCKS && handle.end() > self.advised {
             self.table.file.advise(handle.offset, ADVISED_BYTES, true);
             self.advised = handle.offset + ADVISED_BYTES;
+        } else if self.streak <= -SCAN_BLOCKS && handle.offset <= self.advised {
+            self.advised = handle.end().saturating_sub(ADVISED_BYTES);
+            self.table.file.advise(self.advised, handle.end() - self.advised, true);
         }
     }
 
@@ -234,10 +276,16 @@ impl TableCursor {
         table.load(self.chunk[from..from + handle.bytes()].to_vec(), handle, false)
     }
 
-    /// Stands on an entry of the current block, unless it is checked and found wanting. `fresh`: the key held is of another block.
+    /// Stands on an entry of the current block, unless it is checked and found wanting.
     #[inline]
-    fn stand(&mut self, at: usize, fresh: bool, arrival: Arrival<'_>) -> Result<()> {
-        let stood = self.place(at, fresh);
+    fn stand(&mut self, at: usize, arrival: Arrival<'_>) -> Result<()> {
+        let placed = self.place(at);
+        self.arrive(placed, arrival)
+    }
+
+    /// Stays where it was placed, unless that failed, or it is checked and found wanting.
+    #[inline]
+    fn arrive(&mut self, stood: Result<()>, arrival: Arrival<'_>) -> Result<()> {
         self.left = self.left.wrapping_sub(1);
         if stood.is_ok() && (self.left != 0 || self.is_right()) {
             return Ok(());
@@ -247,30 +295,38 @@ impl TableCursor {
 
     /// Stands on an entry of the current block.
     #[inline]
-    fn place(&mut self, at: usize, fresh: bool) -> Result<()> {
+    pub(super) fn place(&mut self, at: usize) -> Result<()> {
+        match self.block.as_deref().and_then(|block| Entry::short(block.bytes(), block.offset(at))) {
+            Some(entry) => self.place_on(at, entry),
+            None => self.place_longer(at),
+        }
+    }
+
+    #[inline(never)]
+    fn place_longer(&mut self, at: usize) -> Result<()> {
         self.entry = None;
         let Some(block) = self.block.as_deref() else { return Ok(()) };
         let entry = block.entry(at)?;
-        // Of the key held, the bytes that both entries share with their common restart stay. A step to or from another restart's
-        // entries goes over the restart itself, which shares nothing.
-        let kept = if fresh { 0 } else { entry.shared.min(self.shared) };
-        self.key.truncate(kept);
-        if entry.shared > kept {
-            let start = block.shared_key(at, &entry)?;
-            self.key.extend_from_slice(&start[kept..]);
-        }
-        self.key.extend_from_slice(block.suffix(&entry));
-        (self.at, self.shared) = (at, entry.shared);
+        self.place_on(at, entry)
+    }
+
+    #[inline(always)]
+    fn place_on(&mut self, at: usize, entry: Entry) -> Result<()> {
+        self.entry = None;
+        let Some(block) = self.block.as_deref() else { return Ok(()) };
+        self.key.put(block, at, &entry)?;
+        self.at = at;
         self.entry = Some(entry);
         Ok(())
     }
 
     /// True if the record under the cursor is what was written.
     #[inline]
-    fn is_right(&mut self) -> bool {
+    pub(super) fn is_right(&mut self) -> bool {
         self.left = self.every;
         let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
-        self.table.judge().serves(&block.record(self.at, entry, &self.key), hash_key(&self.key))
+        let key = self.key.get();
+        self.table.judge().serves(&block.record(self.at, entry, key), hash_key(key))
     }
 
     /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.
@@ -288,13 +344,13 @@ impl TableCursor {
         let old = self.block.take();
         match self.table.restore(number)? {
             Fetched::Whole(block) => {
-                self.block = Some(block);
+                self.hold(block);
                 let last = self.block_len() - 1;
                 match arrival {
-                    Arrival::First => self.place(0, true),
-                    Arrival::Last => self.place(last, true),
-                    Arrival::Next(from) => self.place((from + 1).min(last), true),
-                    Arrival::Prev(from) => self.place(from.saturating_sub(1), true),
+                    Arrival::First => self.place(0),
+                    Arrival::Last => self.place(last),
+                    Arrival::Next(from) => self.place((from + 1).min(last)),
+                    Arrival::Prev(from) => self.place(from.saturating_sub(1)),
                     // What the search met may have misled it.
                     Arrival::Seek(key, seqno) => return self.seek_in(key, seqno, true),
                     Arrival::SeekForPrev(key, seqno) => return self.seek_back_in(key, seqno, true),
@@ -339,7 +395,7 @@ impl TableCursor {
         if self.wreck.is_some() {
             return self.stand_among(0, true, None);
         }
-        self.stand(0, true, Arrival::First)
+        self.stand(0, Arrival::First)
     }
 
     /// Stands at the end of the block before `number`, or nowhere before the first one.
@@ -350,7 +406,7 @@ impl TableCursor {
         if self.wreck.is_some() {
             return self.stand_among(usize::MAX, false, None);
         }
-        self.stand(self.block_len().saturating_sub(1), true, Arrival::Last)
+        self.stand(self.block_len().saturating_sub(1), Arrival::Last)
     }
 
     /// Stands nowhere; the block stays.
@@ -372,6 +428,11 @@ impl TableCursor {
     #[inline]
     fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
         self.leave();
+        if proof.is_none()
+            && let Some(spot) = self.search_near(key, seqno)
+        {
+            return Ok(Some(spot));
+        }
         let mut number = self.index().find(key, &self.table.order);
         if proof.is_some()
             && number == self.index().len()
@@ -407,6 +468,15 @@ impl TableCursor {
         Ok(None)
     }
 
+    /// Searches the block that is held, if the key is certainly between its first and its last one: the index then has nothing to say.
+    #[inline]
+    fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
+        let block = self.block.as_deref().filter(|block| block.surrounds(key))?;
+        let spot = self.search(self.number, (key, seqno), None, false).ok()??;
+        // At an edge what said so was hit.
+        (spot.at > 0 && spot.at < block.len()).then_some(spot)
+    }
+
     /// Searches the current block; answers also whether versions of the key may go on in the next. None: what was found does not
     /// agree with what stands around it.
     #[inline]
@@ -422,14 +492,14 @@ impl TableCursor {
         let place = block.search(key, seqno, order)?;
         let spot = Spot {
             at: place.at,
-            is_found: place.equal.is_some(),
+            found: place.equal,
             is_exact: place.equal.is_some_and(|entry| block.seqno(&entry) == seqno),
             spills: place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?,
         };
         let is_proved = match proof {
             None => true,
             Some(side) => {
-                let side = if side == Side::Before { side } else { Side::Both(spot.is_found) };
+                let side = if side == Side::Before { side } else { Side::Both(spot.found.is_some()) };
                 self.table.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
             }
         };
@@ -447,7 +517,7 @@ impl TableCursor {
         self.block = None;
         match self.table.restore(number)? {
             Fetched::Whole(block) => {
-                self.block = Some(block);
+                self.hold(block);
                 let found = self.search(number, (key, seqno), None, false);
                 match found.map_err(|error| self.table.named(error, number))? {
                     Some(spot) => Ok(Anew::Found(spot)),
@@ -483,7 +553,18 @@ impl TableCursor {
             None => Ok(()),
             Some(spot) if spot.at >= self.block_len() => self.stand_first(self.number + 1),
             Some(spot) if sound => self.stand_named(spot.at),
-            Some(spot) => self.stand(spot.at, true, Arrival::Seek(key, seqno)),
+            Some(spot) => {
+                let placed = match spot.found {
+                    // What stands there has the key that was sought, byte for byte.
+                    Some(entry) if self.table.order.is_bytewise() => {
+                        self.key.set(key);
+                        (self.at, self.entry) = (spot.at, Some(entry));
+                        Ok(())
+                    }
+                    _ => self.place(spot.at),
+                };
+                self.arrive(placed, Arrival::Seek(key, seqno))
+            }
         }
     }
 
@@ -499,7 +580,7 @@ impl TableCursor {
                 match at {
                     None => self.stand_last_before(self.number),
                     Some(at) if sound => self.stand_named(at),
-                    Some(at) => self.stand(at, true, Arrival::SeekForPrev(key, seqno)),
+                    Some(at) => self.stand(at, Arrival::SeekForPrev(key, seqno)),
                 }
             }
         }
@@ -507,7 +588,7 @@ impl TableCursor {
 
     /// Stands on an entry of a block that was just made whole.
     fn stand_named(&mut self, at: usize) -> Result<()> {
-        self.place(at, true).map_err(|error| self.table.named(error, self.number))
+        self.place(at).map_err(|error| self.table.named(error, self.number))
     }
 
     #[inline]
@@ -556,7 +637,7 @@ impl Cursor for TableCursor {
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "next on a cursor that stands nowhere");
         if self.entry.is_some() && self.at + 1 < self.block_len() {
-            return self.stand(self.at + 1, false, Arrival::Next(self.at));
+            return self.stand(self.at + 1, Arrival::Next(self.at));
         }
         self.step_out(true)
     }
@@ -565,7 +646,7 @@ impl Cursor for TableCursor {
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.valid(), "prev on a cursor that stands nowhere");
         if self.entry.is_some() && self.at > 0 {
-            return self.stand(self.at - 1, false, Arrival::Prev(self.at));
+            return self.stand(self.at - 1, Arrival::Prev(self.at));
         }
         self.step_out(false)
     }
@@ -578,7 +659,7 @@ impl Cursor for TableCursor {
     #[inline]
     fn record(&self) -> Record<'_> {
         match (self.block.as_deref(), &self.entry) {
-            (Some(block), Some(entry)) => block.record(self.at, entry, &self.key),
+            (Some(block), Some(entry)) => block.record(self.at, entry, self.key.get()),
             _ => {
                 let record = self.wreck.as_ref().and_then(Wreck::record);
                 debug_assert!(record.is_some(), "no record under a cursor that stands nowhere");

@@ -35,17 +35,54 @@ impl Entry {
     /// Reads the entry at `at`; its suffix and value lie within `bytes`.
     #[inline(always)]
     pub(super) fn read(bytes: &[u8], at: usize) -> Result<Entry> {
-        // Nearly always the three lengths take a byte each, and what ends a body leaves room for eight bytes of seqno.
-        if let Some(&[kind, shared, unshared, value_len, ref seq @ ..]) =
-            bytes.get(at..).and_then(<[u8]>::first_chunk::<12>)
-            && (shared | unshared | value_len) < 0x80
+        match Entry::short(bytes, at) {
+            Some(entry) => Ok(entry),
+            None => Entry::read_longer(bytes, at),
+        }
+    }
+
+    /// The same, if each of the lengths takes a byte, as nearly always; none if it is to be read in another way.
+    #[inline(always)]
+    pub(super) fn short(bytes: &[u8], at: usize) -> Option<Entry> {
+        Entry::short_of(bytes, at, Kind::from_byte)
+    }
+
+    /// The same for values alone.
+    #[inline(always)]
+    pub(super) fn short_put(bytes: &[u8], at: usize) -> Option<Entry> {
+        Entry::short_of(bytes, at, |byte| (byte == Kind::Put as u8).then_some(Kind::Put))
+    }
+
+    #[inline(always)]
+    fn short_of(bytes: &[u8], at: usize, kind: impl Fn(u8) -> Option<Kind>) -> Option<Entry> {
+        // What ends a body leaves room for eight bytes of seqno.
+        let &[byte, shared, unshared, value_len, ref seq @ ..] = bytes.get(at..)?.first_chunk::<12>()?;
+        if (shared | unshared | value_len) >= 0x80 {
+            return None;
+        }
+        let kind = kind(byte)?;
+        let (seq, length) = varint_of(u64::from_le_bytes(*seq))?;
+        let suffix_at = at + 4 + length;
+        let value_at = suffix_at + unshared as usize;
+        let value_end = value_at + value_len as usize;
+        let is_within = value_end <= bytes.len();
+        is_within.then_some(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq })
+    }
+
+    /// The same where the value's length takes more than a byte.
+    #[inline(never)]
+    fn read_longer(bytes: &[u8], at: usize) -> Result<Entry> {
+        if let Some(&[kind, shared, unshared, ref lengths @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<11>)
+            && (shared | unshared) < 0x80
             && let Some(kind) = Kind::from_byte(kind)
-            && let Some((seq, length)) = varint_of(u64::from_le_bytes(*seq))
+            && let Some((value_len, length)) = varint_of(u64::from_le_bytes(*lengths))
+            && let Some((seq_at, seq)) = word_at(bytes, at + 3 + length)
+            && let Some((seq, length)) = varint_of(seq)
         {
-            let suffix_at = at + 4 + length;
+            let suffix_at = seq_at + length;
             let value_at = suffix_at + unshared as usize;
-            let value_end = value_at + value_len as usize;
-            if value_end <= bytes.len() {
+            if bytes.len().checked_sub(value_at).is_some_and(|left| value_len <= left as u64) {
+                let value_end = value_at + value_len as usize;
                 return Ok(Entry { kind, shared: shared as usize, suffix_at, value_at, value_end, seq });
             }
         }
@@ -71,6 +108,12 @@ impl Entry {
     pub(super) fn seqno(&self, base: Seqno) -> Seqno {
         if self.seq == 0 { 0 } else { base.wrapping_add(self.seq - 1) }
     }
+}
+
+/// A place and the eight bytes there, if there are so many.
+#[inline]
+fn word_at(bytes: &[u8], at: usize) -> Option<(usize, u64)> {
+    Some((at, u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)))
 }
 
 /// A varint of up to eight bytes at the low end of a word, and its length; none if it is longer.
@@ -245,15 +288,23 @@ mod tests {
         }
 
         #[test]
-        fn both_ways_to_read_an_entry_agree(bytes in proptest::collection::vec(any::<u8>(), 0..40), small: [u8; 3]) {
+        fn all_ways_to_read_an_entry_agree(bytes in proptest::collection::vec(any::<u8>(), 0..400), small: [u8; 3], long: bool) {
             let mut bytes = bytes;
-            for (at, byte) in [Kind::Put as u8].iter().chain(&small.map(|byte| byte % 8)).enumerate() {
+            // One way is for lengths of a byte, one for values that are longer.
+            let lengths = small.map(|byte| byte % 8);
+            let longer = [lengths[0], lengths[1], small[2] | 0x80, lengths[2] % 2];
+            let lengths = if long { &longer[..] } else { &lengths[..] };
+            for (at, byte) in [Kind::Put as u8].iter().chain(lengths).enumerate() {
                 if let Some(place) = bytes.get_mut(at) {
                     *place = *byte;
                 }
             }
-            let (a, b) = (Entry::read(&bytes, 0), Entry::read_any(&bytes, 0));
-            prop_assert_eq!(format!("{a:?}"), format!("{b:?}"));
+            let (a, b, c) = (Entry::read(&bytes, 0), Entry::read_longer(&bytes, 0), Entry::read_any(&bytes, 0));
+            prop_assert_eq!(format!("{a:?}"), format!("{c:?}"));
+            prop_assert_eq!(format!("{b:?}"), format!("{c:?}"));
+            if let Some(d) = Entry::short_put(&bytes, 0) {
+                prop_assert_eq!(format!("{d:?}"), format!("{:?}", c.unwrap()));
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use waxseal_lsm::db::{At, Db, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
+use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Kind;
 
 use waxseal_meta::care::{VerifyOptions, verify};
@@ -365,6 +366,12 @@ impl Run {
         let mut rows: Vec<(&Vec<u8>, &Vec<u8>)> = world.oracle.now()[&name].iter().collect();
         rows.sort_by(|a, b| order.compare(a.0, b.0));
         let mut cursor = world.db().cursor(&family, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
+        let stands_at = |cursor: &UserCursor, at: Option<usize>| {
+            assert_eq!(cursor.valid(), at.is_some(), "validity in {name}");
+            if let Some(at) = at {
+                assert_eq!((cursor.key(), cursor.value()), (&rows[at].0[..], &rows[at].1[..]), "place in {name}");
+            }
+        };
         let mut at: Option<usize> = None;
         for _ in 0..8 {
             match world.below(8) {
@@ -387,20 +394,21 @@ impl Run {
                     at = rows.iter().rposition(|row| order.compare(row.0, &key).is_le());
                 }
                 move_on => {
-                    let Some(now) = at else { continue };
-                    if move_on % 2 == 0 {
-                        cursor.next()?;
-                        at = (now + 1 < rows.len()).then_some(now + 1);
-                    } else {
-                        cursor.prev()?;
-                        at = now.checked_sub(1);
+                    // One step or several, so that some are steps within a block.
+                    for _ in 0..if move_on < 6 { 1 } else { 6 } {
+                        let Some(now) = at else { break };
+                        if move_on % 2 == 0 {
+                            cursor.next()?;
+                            at = (now + 1 < rows.len()).then_some(now + 1);
+                        } else {
+                            cursor.prev()?;
+                            at = now.checked_sub(1);
+                        }
+                        stands_at(&cursor, at);
                     }
                 }
             }
-            assert_eq!(cursor.valid(), at.is_some(), "validity in {name}");
-            if let Some(at) = at {
-                assert_eq!((cursor.key(), cursor.value()), (&rows[at].0[..], &rows[at].1[..]), "place in {name}");
-            }
+            stands_at(&cursor, at);
         }
         Ok(())
     }

@@ -1,0 +1,187 @@
+//! The sources of a merge: tables, which it knows, and anything else that walks.
+//!
+//! A table's cursor may be lent to whoever reads the merge, so that steps within its reach go to it directly, whatever stands
+//! between. The source is not to be used until it is given back.
+
+use super::concat::ConcatCursor;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
+use crate::sst::TableCursor;
+
+/// One source of a merge.
+pub enum Walk {
+    /// Tables that follow one another.
+    Tables(ConcatCursor),
+    /// Anything else.
+    Other(Box<dyn Cursor>),
+}
+
+/// The cursor of a part.
+pub enum Opened {
+    /// A table's.
+    Table(Box<TableCursor>),
+    /// Any other.
+    Other(Box<dyn Cursor>),
+    /// A table's that is lent.
+    Lent,
+}
+
+impl Walk {
+    /// Key and seqno of the current record.
+    #[inline]
+    pub(super) fn place(&self) -> (&[u8], Seqno) {
+        if let Some(table) = self.table() {
+            return table.standing_place();
+        }
+        let record = self.record();
+        (record.key, record.seqno)
+    }
+
+    /// The table's cursor on the current record, if it is one.
+    #[inline]
+    pub(super) fn table(&self) -> Option<&TableCursor> {
+        match self {
+            Walk::Tables(tables) => tables.table(),
+            Walk::Other(_) => None,
+        }
+    }
+
+    pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
+        match self {
+            Walk::Tables(tables) => tables.lend(),
+            Walk::Other(_) => None,
+        }
+    }
+
+    pub(super) fn take_back(&mut self, table: Box<TableCursor>) {
+        if let Walk::Tables(tables) = self {
+            tables.take_back(table);
+        }
+    }
+}
+
+impl Opened {
+    /// The table's cursor, for another table.
+    pub(super) fn into_spare(self) -> Option<Box<TableCursor>> {
+        match self {
+            Opened::Table(table) => Some(table),
+            Opened::Other(_) | Opened::Lent => None,
+        }
+    }
+}
+
+/// Passes a call on to whatever walks.
+macro_rules! each {
+    ($self:ident, $cursor:ident => $call:expr) => {
+        match $self {
+            Walk::Tables($cursor) => $call,
+            Walk::Other($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Walk {
+    #[inline]
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        each!(self, cursor => cursor.seek(key, seqno))
+    }
+
+    #[inline]
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        each!(self, cursor => cursor.seek_for_prev(key, seqno))
+    }
+
+    #[inline]
+    fn first(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.first())
+    }
+
+    #[inline]
+    fn last(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.last())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.prev())
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        each!(self, cursor => cursor.valid())
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        each!(self, cursor => cursor.record())
+    }
+
+    fn source(&self) -> Source<'_> {
+        each!(self, cursor => cursor.source())
+    }
+}
+
+/// The same for the cursor of a part; one that is lent stands nowhere.
+macro_rules! opened {
+    ($self:ident, $cursor:ident => $call:expr, $lent:expr) => {
+        match $self {
+            Opened::Table($cursor) => $call,
+            Opened::Other($cursor) => $call,
+            Opened::Lent => $lent,
+        }
+    };
+}
+
+impl Cursor for Opened {
+    #[inline]
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        opened!(self, cursor => cursor.seek(key, seqno), Ok(()))
+    }
+
+    #[inline]
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        opened!(self, cursor => cursor.seek_for_prev(key, seqno), Ok(()))
+    }
+
+    #[inline]
+    fn first(&mut self) -> Result<()> {
+        opened!(self, cursor => cursor.first(), Ok(()))
+    }
+
+    #[inline]
+    fn last(&mut self) -> Result<()> {
+        opened!(self, cursor => cursor.last(), Ok(()))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        opened!(self, cursor => cursor.next(), Ok(()))
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        opened!(self, cursor => cursor.prev(), Ok(()))
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        opened!(self, cursor => cursor.valid(), false)
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        let nothing = Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] };
+        opened!(self, cursor => cursor.record(), nothing)
+    }
+
+    fn source(&self) -> Source<'_> {
+        opened!(self, cursor => cursor.source(), Source::default())
+    }
+}

@@ -1,0 +1,242 @@
+//! The user's view over real tables, whose cursors are lent for runs, beside a memtable: whatever the blocks, and in all orders.
+
+use std::path::Path;
+
+use super::*;
+use crate::checksum::{Uid, hash};
+use crate::env::{Fs, MemoryFs, Open};
+use crate::error::Result;
+use crate::merge::{ConcatCursor, Opened, Part, Walk};
+use crate::options::{Compression, MIB, Verify};
+use crate::record::companion;
+use crate::seam::{Check, Companions, Protection};
+use crate::sst::{Cache, Expected, Table, Writer, WriterSettings};
+
+/// A keeper of one word a record.
+struct Keeper;
+
+impl Companions for Keeper {
+    fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
+        let is_right = record.companion.get(1..9) == Some(&word(record, key_hash)[..]);
+        if is_right || record.companion.first() != Some(&companion::WORD8) {
+            Check::Validated
+        } else {
+            Check::Corrupted
+        }
+    }
+    fn protection(&self) -> Protection {
+        Protection::Complete
+    }
+}
+
+fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
+    (key_hash ^ hash(record.value).rotate_left(7) ^ record.seqno).to_le_bytes()
+}
+
+/// How tables are made and read.
+#[derive(Clone, Debug)]
+struct Shape {
+    block_bytes: usize,
+    restart_interval: usize,
+    seal_column: bool,
+    verify: Verify,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let verify = select(vec![Verify::Never, Verify::Sampled(3), Verify::Sampled(64), Verify::Always]);
+    (select(vec![64usize, 200, 4000, 100_000]), select(vec![1usize, 3, 16]), any::<bool>(), verify).prop_map(
+        |(block_bytes, restart_interval, seal_column, verify)| Shape {
+            block_bytes,
+            restart_interval,
+            seal_column,
+            verify,
+        },
+    )
+}
+
+/// A table of these records, all but some with a word beside them.
+fn table(order: &Order, records: &[Owned], shape: &Shape) -> Arc<Table> {
+    let file = MemoryFs::new().open(Path::new("/table"), Open::Create).unwrap();
+    let settings = WriterSettings {
+        order: order.clone(),
+        family: 0,
+        block_bytes: shape.block_bytes,
+        restart_interval: shape.restart_interval,
+        filter_bits: 10,
+        filter_policy: None,
+        compression: Compression::None,
+        base_seqno: 0,
+        seal_column: shape.seal_column,
+        created_micros: 0,
+    };
+    let (uid, keeper): (_, Arc<dyn Companions>) = (Uid([1; 16]), Arc::new(Keeper));
+    let mut writer = Writer::new(file.clone(), uid, settings, keeper.clone());
+    for record in sorted(order, records) {
+        writer.add(&record.borrow()).unwrap();
+    }
+    let finished = writer.finish().unwrap();
+    let expected = Expected { uid, size: finished.size, digest: finished.digest };
+    Table::open("table".into(), file, expected, order.clone(), Arc::new(Cache::new(MIB)), keeper).unwrap()
+}
+
+struct Only(Arc<Table>, Verify, [Vec<u8>; 2]);
+
+impl Part for Only {
+    fn smallest(&self) -> &[u8] {
+        &self.2[0]
+    }
+    fn largest(&self) -> &[u8] {
+        &self.2[1]
+    }
+    fn open(&self) -> Result<Opened> {
+        Ok(Opened::Table(Box::new(self.0.cursor_checked(self.1))))
+    }
+}
+
+/// The tables of a level, cut where the keys are as their number says.
+fn level(order: &Order, records: &[Owned], shape: &Shape, tables: usize) -> Walk {
+    let records = sorted(order, records);
+    let mut parts = Vec::new();
+    let mut rest = &records[..];
+    while !rest.is_empty() {
+        let mut end = (records.len() / tables.max(1)).clamp(1, rest.len());
+        while end < rest.len() && order.compare(&rest[end - 1].key, &rest[end].key).is_eq() {
+            end += 1;
+        }
+        let (own, behind) = rest.split_at(end);
+        let bounds = [own[0].key.clone(), own[own.len() - 1].key.clone()];
+        parts.push(Only(table(order, own, shape), shape.verify, bounds));
+        rest = behind;
+    }
+    Walk::Tables(ConcatCursor::new(order.clone(), parts.into()))
+}
+
+/// Distinct keys for the most part, of several lengths, mostly values with nothing but a word beside them.
+fn rows() -> impl Strategy<Value = Vec<Owned>> {
+    let row = (0u32..300, 0u8..30, select(vec![4usize, 12, 40]), 0u8..20);
+    vec(row, 0..250).prop_map(|drawn| {
+        let make = |(n, (number, kind, zeros, dress)): (usize, (u32, u8, usize, u8))| {
+            let mut record = Owned {
+                key: format!("{number:0zeros$}").into_bytes(),
+                seqno: 1 + n as Seqno,
+                kind: if kind == 0 { Kind::Delete } else { Kind::Put },
+                value: n.to_string().into_bytes(),
+                companion: vec![],
+            };
+            record.companion = match dress {
+                0 => vec![],
+                1 => vec![companion::WORD4, 1, 2, 3, 4],
+                _ => [&[companion::WORD8][..], &word(&record.borrow(), hash(&record.key))].concat(),
+            };
+            record
+        };
+        drawn.into_iter().enumerate().map(make).collect()
+    })
+}
+
+/// Moves among such keys, mostly long stretches in one direction.
+fn strides() -> impl Strategy<Value = Vec<Move>> {
+    let key = || (0u32..300, select(vec![4usize, 12, 40])).prop_map(|(n, zeros)| format!("{n:0zeros$}").into_bytes());
+    let stride = prop_oneof![
+        1 => Just(vec![Move::First]),
+        1 => Just(vec![Move::Last]),
+        4 => (1usize..20).prop_map(|steps| vec![Move::Next; steps]),
+        4 => (1usize..20).prop_map(|steps| vec![Move::Prev; steps]),
+        3 => key().prop_map(|key| vec![Move::Seek(key, 0)]),
+        2 => key().prop_map(|key| vec![Move::SeekForPrev(key, 0)]),
+    ];
+    vec(stride, 0..24).prop_map(|strides| strides.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn over_tables_the_view_is_that_of_the_oracle(
+        order in orders(), records in prop_oneof![4 => rows(), 1 => records(80), 1 => versions()], shape in shapes(),
+        cuts in (0usize..100, 0usize..100, 1usize..4), seqno in prop_oneof![0u64..250, Just(MAX_SEQNO)],
+        bounds in prop_oneof![Just((Bound::Unbounded, Bound::Unbounded)), number_bounds()], moves in strides(),
+    ) {
+        let view = view(&order, &records, seqno, &bounds);
+        let (older, rest) = records.split_at(records.len() * cuts.0 / 100);
+        let (newer, newest) = rest.split_at(rest.len() * cuts.1 / 100);
+        let memtable = Arc::new(Memtable::new(order.clone()));
+        newest.iter().for_each(|record| memtable.insert(&record.borrow(), 0).unwrap());
+        let mut sources = Vec::new();
+        if !newest.is_empty() {
+            sources.push(Walk::Other(Box::new(memtable.cursor())));
+        }
+        for (level_of, tables) in [(newer, 1), (older, cuts.2)] {
+            if !level_of.is_empty() {
+                sources.push(level(&order, level_of, &shape, tables));
+            }
+        }
+        let mut cursor = UserCursor::over(order.clone(), MergeCursor::of(order.clone(), sources), seqno, bounds);
+        check_view(&order, &view, &mut cursor, &moves, || ());
+    }
+}
+
+fn number_bounds() -> impl Strategy<Value = Bounds> {
+    let bound = || {
+        let key = || (0u32..300).prop_map(|n| format!("{n:012}").into_bytes());
+        prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded)]
+    };
+    (bound(), bound())
+}
+
+fn numbered(numbers: impl Iterator<Item = u32>, seqno: Seqno) -> Vec<Owned> {
+    numbers.map(|n| Owned { seqno: seqno + n as Seqno, ..record(&format!("{n:016}"), 0, Kind::Put) }).collect()
+}
+
+/// How many steps of a whole walk were steps of a run, and how many there were.
+fn steps_of_runs(cursor: &mut UserCursor, forward: bool) -> (usize, usize) {
+    let (mut own, mut all) = (0, 0);
+    if forward {
+        cursor.first().unwrap()
+    } else {
+        cursor.last().unwrap()
+    };
+    while cursor.valid() {
+        let seqno = cursor.seqno;
+        let run = cursor.run.as_mut();
+        let stepped = run.is_some_and(|run| if forward { run.next(seqno) } else { run.prev(seqno) });
+        own += usize::from(stepped);
+        all += 1;
+        match (stepped, forward) {
+            (true, _) => {}
+            (false, true) => cursor.next().unwrap(),
+            (false, false) => cursor.prev().unwrap(),
+        }
+    }
+    (own, all)
+}
+
+/// If runs were never begun, or ended early, every other test would still pass.
+#[test]
+fn nearly_all_steps_are_steps_of_runs() {
+    let order = Order::bytewise();
+    let shape = Shape { block_bytes: 4000, restart_interval: 16, seal_column: false, verify: Verify::Sampled(64) };
+    let everything = || (Bound::Unbounded, Bound::Unbounded);
+    let within = || (Bound::Included(b"0".to_vec()), Bound::Excluded(b"1".to_vec()));
+    let over = |sources: Vec<Walk>, bounds| {
+        UserCursor::over(order.clone(), MergeCursor::of(order.clone(), sources), MAX_SEQNO, bounds)
+    };
+    let many = numbered(0..10_000, 1);
+    // Three levels, ten times as much in each: every eleventh key and every hundred-and-twenty-first lies in an upper one.
+    let [low, middle, high] = [
+        numbered((0..10_000).filter(|n| n % 11 != 0), 1),
+        numbered((0..10_000).filter(|n| n % 11 == 0 && n % 121 != 0), 20_000),
+        numbered((0..10_000).filter(|n| n % 121 == 0), 40_000),
+    ];
+    for forward in [true, false] {
+        for bounds in [everything(), within()] {
+            let (own, all) = steps_of_runs(&mut over(vec![level(&order, &many, &shape, 2)], bounds), forward);
+            assert_eq!(all, 10_000);
+            assert!(own > 9_700, "{own} of one level, forward {forward}");
+        }
+        let levels = [&high, &middle, &low].map(|records| level(&order, records, &shape, 1));
+        let (own, all) = steps_of_runs(&mut over(levels.into(), everything()), forward);
+        assert_eq!(all, 10_000);
+        assert!(own > 6_000, "{own} of three levels, forward {forward}");
+    }
+}
