@@ -83,11 +83,17 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    PointerBeforeValueSync,
+    PointerCheckIgnored,
+    ValueNotChecked,
+    ValueOfAnotherKey,
+    ValuesGoneUnderSnapshot,
+    ValueRefForgotten,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 54] = [
+    pub const ALL: [Bug; 60] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -142,6 +148,12 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::PointerBeforeValueSync,
+        Bug::PointerCheckIgnored,
+        Bug::ValueNotChecked,
+        Bug::ValueOfAnotherKey,
+        Bug::ValuesGoneUnderSnapshot,
+        Bug::ValueRefForgotten,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

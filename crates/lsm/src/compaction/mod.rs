@@ -5,14 +5,17 @@
 //! ```text
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
-//! output  records in, tables out
+//! output  records in, tables out             collect which value files are mostly garbage
+//! values  values out of their records, into value files
 //! ```
 
+pub mod collect;
 pub mod debt;
 pub mod output;
 pub mod pick;
 pub mod rules;
 pub mod split;
+mod values;
 
 pub use debt::{Debt, Limits, Stall};
 pub use pick::{Action, Picture, Plan, Reason, Shape, Span, TableFacts};

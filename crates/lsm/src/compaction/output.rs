@@ -1,8 +1,8 @@
 //! Records in, tables out: the pass that flushes and compactions share.
 //!
 //! In:     a cursor over the merged inputs in internal order, and the ledger that the inputs' own records give (never the merge).
-//! Out:    table files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows for
-//!         other families that a flush gives rise to, with their ledger.
+//! Out:    table and value files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows
+//!         for other families that a flush gives rise to, with their ledger.
 //! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11).
 //!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
 //!         records out of order end the pass, since a newer one met too late would be dropped for an older.
@@ -17,12 +17,12 @@
 //!         checks each record where it stands, and names the file and the block.
 //! Crash:  unnamed files, swept at the next open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::checksum::hash_key;
+use crate::checksum::{Uid, hash_key};
 use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -35,10 +35,12 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
+use crate::values::{Room, ValueShelf};
 use crate::version::TableMeta;
 
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
+use super::values::{Refs, Separating};
 
 /// What the pass needs to know; facts, not the store.
 pub struct Job<'a> {
@@ -64,6 +66,8 @@ pub struct Job<'a> {
     pub expected: Ledger,
     /// Whether they have sums of all companions; tables that a plain node wrote have counts only.
     pub summed: bool,
+    /// The value files of the family; none: values stay in their records.
+    pub values: Option<&'a Arc<ValueShelf>>,
 }
 
 /// How a pass is done, where it is not the usual way.
@@ -77,6 +81,8 @@ pub struct Pass<'a> {
     pub emits: Option<Emitting<'a>>,
     /// Values whose time is over go; none: they stay.
     pub expires: Option<Expires<'a>>,
+    /// Value files whose values are written anew.
+    pub collects: BTreeSet<Uid>,
 }
 
 /// Which values may go since their time is over. One that a newer version hides may be what that one asks to be kept, until they
@@ -126,6 +132,12 @@ pub struct Written {
     pub mended: u64,
     /// Records that were given a companion.
     pub adopted: u64,
+    /// Bytes of the value files that it wrote.
+    pub value_bytes: u64,
+    /// Values that were moved out of files that are mostly garbage.
+    pub values_moved: u64,
+    /// Values that could not be, since they cannot be read: they stay where they are.
+    pub values_unreadable: u64,
 }
 
 /// Writes the records of `cursor` that `rules` keeps into tables that end where `splitter` says.
@@ -157,14 +169,16 @@ pub fn write_pass(
         open: None,
         written: Written::default(),
         given: Vec::new(),
-        numbers: Vec::new(),
+        values: Separating::new(job, &pass.collects),
+        refs: Vec::new(),
+        names: Vec::new(),
         companion: Vec::new(),
         derived: Ledger::default(),
     };
     let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
     if outcome.is_err() {
-        for number in &outputs.numbers {
-            let _ = job.env.fs.remove(&job.dir.join(Name::Table(*number).to_string()));
+        for name in &outputs.names {
+            let _ = job.env.fs.remove(&job.dir.join(name.to_string()));
         }
     }
     outcome.map(|()| outputs.written)
@@ -180,8 +194,11 @@ struct Outputs<'a> {
     written: Written,
     /// Room for the rows that one record gives rise to.
     given: Vec<Emitted>,
+    values: Separating<'a>,
+    /// The value files that each finished table points into.
+    refs: Vec<Refs>,
     /// Files made, finished or not.
-    numbers: Vec<u64>,
+    names: Vec<Name>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
     /// Terms that the keeper added, by kind; counts only of rows that it made.
@@ -221,7 +238,7 @@ impl Held {
 
 struct OpenTable {
     number: u64,
-    uid: crate::checksum::Uid,
+    uid: Uid,
     file: Arc<dyn crate::env::File>,
     writer: Writer,
 }
@@ -237,10 +254,15 @@ impl Outputs<'_> {
         let mut dropped = Ledger::default();
         let mut since_check = 0;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
-        let mut held = Held::default();
+        let (mut held, mut room) = (Held::default(), Room::default());
         cursor.first()?;
         while cursor.valid() {
             let (record, source) = (cursor.record(), self.source(cursor.source()));
+            // Rows of a keeper's own speak of values: there a value that stood apart comes back.
+            let record = match self.job.values {
+                Some(values) if own.is_some() => values.resolve(&record, true, &mut room)?,
+                _ => record,
+            };
             if let Some(own) = &mut own
                 && own.takes(&record, source)?
             {
@@ -255,9 +277,9 @@ impl Outputs<'_> {
                 self.check(&record, source)?;
             }
             let retains = own.is_none() && companions.retains(&record);
-            let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
+            let mut decision = rules.decide(record.key, record.seqno, record.kind.logical(), retains);
             if decision == Decision::Keep
-                && record.kind == Kind::Put
+                && record.kind.is_value()
                 && let Some(Expires { now, is_hidden }) = self.pass.expires
                 && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
@@ -310,6 +332,9 @@ impl Outputs<'_> {
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
+        self.values.finish(self.job, &mut self.written.tables, &self.refs)?;
+        self.written.value_bytes = self.values.bytes();
+        (self.written.values_moved, self.written.values_unreadable) = (self.values.moved, self.values.unreadable);
         self.balance(&dropped)
     }
 
@@ -406,7 +431,10 @@ impl Outputs<'_> {
         let companions = self.job.companions;
         let build = companions.on_build(record, source, &mut self.companion);
         if build == Build::Keep {
-            return open.writer.add_promised(record, source);
+            return match self.values.place(self.job, record, &mut self.names)? {
+                None => open.writer.add_promised(record, source),
+                Some(pointer) => open.writer.add_promised(&pointing(record, &pointer), source),
+            };
         }
         let built = Record { companion: &self.companion, ..*record };
         let (old, new) = (companions.term(record), companions.term(&built));
@@ -416,7 +444,11 @@ impl Outputs<'_> {
         self.written.mended += (build == Build::Mend) as u64;
         self.written.adopted += (build == Build::Set && old == 0 && new != 0) as u64;
         // What it was given must stand there.
-        open.writer.add_promised(&built, if new != 0 { Protection::Complete } else { source })
+        let promise = if new != 0 { Protection::Complete } else { source };
+        match self.values.place(self.job, &built, &mut self.names)? {
+            None => open.writer.add_promised(&built, promise),
+            Some(pointer) => open.writer.add_promised(&pointing(&built, &pointer), promise),
+        }
     }
 
     fn open_table(&mut self) -> Result<OpenTable> {
@@ -424,7 +456,7 @@ impl Outputs<'_> {
         let number = (job.next_file)();
         let name = Name::Table(number).to_string();
         let file = job.env.fs.open(&job.dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
-        self.numbers.push(number);
+        self.names.push(Name::Table(number));
         let uid = job.env.random.uid();
         let settings = WriterSettings {
             order: job.options.order.clone(),
@@ -460,7 +492,9 @@ impl Outputs<'_> {
             digest: finished.digest,
             ingest_seqno: 0,
             ledger: finished.ledger,
+            values: Vec::new(),
         });
+        self.refs.push(finished.values);
         Ok(())
     }
 
@@ -488,6 +522,11 @@ impl Outputs<'_> {
         let what = format!("the ledger does not close: in {expected:?}, out and dropped {accounted:?}");
         Err(Error::corruption(damage, what))
     }
+}
+
+/// A record with a pointer in the place of its value.
+fn pointing<'r>(record: &Record<'r>, pointer: &'r [u8]) -> Record<'r> {
+    Record { kind: Kind::BlobPointer, value: pointer, ..*record }
 }
 
 /// Names the file and the block of what was met, if it comes from one.

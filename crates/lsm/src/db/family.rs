@@ -17,6 +17,7 @@ use crate::options::CfOptions;
 use crate::order::Order;
 use crate::record::Seqno;
 use crate::sst::Table;
+use crate::values::ValueShelf;
 use crate::version::Shelf;
 
 /// One memtable and where its records stand in the log.
@@ -66,6 +67,8 @@ pub(crate) struct View {
     pub(crate) fences: Arc<Vec<Fence>>,
     /// The number by which the manifest knows each of them.
     pub(crate) fence_ids: Arc<Vec<u64>>,
+    /// Finds the value files that its tables hold.
+    pub(crate) values: Option<Arc<ValueShelf>>,
 }
 
 impl View {
@@ -105,7 +108,8 @@ impl Family {
     ) -> Family {
         let active = Generation::new(&options.order);
         let (fences, fence_ids) = Default::default();
-        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
+        let values = shelf.values().cloned();
+        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids, values });
         let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
         let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
         Family(Arc::new(inner))
@@ -211,12 +215,13 @@ impl Family {
 
     /// Empties the view of a dropped family.
     pub(crate) fn clear(&self, empty: Arc<Levels>) {
-        self.change(|_| View {
+        self.change(|view| View {
             active: Generation::new(self.order()),
             frozen: Vec::new(),
             levels: empty,
             fences: Arc::default(),
             fence_ids: Arc::default(),
+            values: view.values.clone(),
         });
     }
 }

@@ -54,6 +54,7 @@ mod rows;
 mod running;
 mod snapshot;
 mod trash;
+mod values;
 mod versions;
 mod watch;
 
@@ -72,7 +73,7 @@ pub use examine::{OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
 pub use mend::ListCursor;
-pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
+pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
 pub use recover::facts_of;

@@ -5,4 +5,4 @@ mod saved;
 #[cfg(test)]
 mod tests;
 
-pub use self::cursor::{Bounds, UserCursor};
+pub use self::cursor::{Bounds, UserCursor, Values};

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::edit::TableMeta;
 use crate::env::work::lock;
 use crate::error::Result;
+use crate::values::{DeadValues, ValueFile, ValueShelf};
 
 /// What the tables of one family share: how they are opened, and where the dead ones go.
 pub struct Shelf<T> {
     family: String,
     open: Box<Opener<T>>,
     dead: Arc<DeadFiles>,
+    values: Option<Arc<ValueShelf>>,
 }
 
 /// Opens one table.
@@ -31,7 +33,21 @@ impl<T> Shelf<T> {
         dead: Arc<DeadFiles>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead })
+        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, values: None })
+    }
+
+    /// The same, with the value files that its tables may point into. For a shelf that nothing stands on yet.
+    pub fn with_values(self: Arc<Shelf<T>>, values: Arc<ValueShelf>) -> Arc<Shelf<T>> {
+        let mut shelf = self;
+        if let Some(shelf) = Arc::get_mut(&mut shelf) {
+            shelf.values = Some(values);
+        }
+        shelf
+    }
+
+    /// The value files that its tables point into.
+    pub fn values(&self) -> Option<&Arc<ValueShelf>> {
+        self.values.as_ref()
     }
 }
 
@@ -39,12 +55,18 @@ impl<T> Shelf<T> {
 #[derive(Debug, Default)]
 pub struct DeadFiles {
     tables: Mutex<Vec<Arc<TableMeta>>>,
+    values: Arc<DeadValues>,
 }
 
 impl DeadFiles {
     /// Takes what is on the list; the caller deletes the files.
     pub fn drain(&self) -> Vec<Arc<TableMeta>> {
         std::mem::take(&mut *lock(&self.tables))
+    }
+
+    /// The list of value files.
+    pub fn values(&self) -> &Arc<DeadValues> {
+        &self.values
     }
 }
 
@@ -54,12 +76,16 @@ pub struct Handle<T> {
     shelf: Arc<Shelf<T>>,
     opened: OnceLock<T>,
     is_retired: AtomicBool,
+    /// The value files that it points into: they live as long as it does.
+    values: Vec<Arc<ValueFile>>,
 }
 
 impl<T> Handle<T> {
     /// A table that is opened when it is first needed.
     pub fn new(meta: Arc<TableMeta>, shelf: Arc<Shelf<T>>) -> Arc<Handle<T>> {
-        Arc::new(Handle { meta, shelf, opened: OnceLock::new(), is_retired: AtomicBool::new(false) })
+        let values = shelf.values.as_ref();
+        let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
+        Arc::new(Handle { meta, shelf, opened: OnceLock::new(), is_retired: AtomicBool::new(false), values })
     }
 
     /// What the manifest says of it.
@@ -78,6 +104,11 @@ impl<T> Handle<T> {
         }
     }
 
+    /// The value files that it points into.
+    pub fn values(&self) -> &[Arc<ValueFile>] {
+        &self.values
+    }
+
     /// The table, if somebody has opened it already.
     pub fn opened(&self) -> Option<&T> {
         self.opened.get()
@@ -92,7 +123,9 @@ impl<T> Handle<T> {
 
     /// No version names it from now on; call it after the edit that removes the table is durable, never before.
     pub fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
+        if !self.is_retired.swap(true, Ordering::AcqRel) {
+            self.values.iter().for_each(|values| values.unname());
+        }
     }
 }
 

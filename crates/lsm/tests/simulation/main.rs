@@ -20,5 +20,6 @@ mod rules;
 mod same;
 mod sweep;
 mod tester;
+mod values;
 mod watched;
 mod world;

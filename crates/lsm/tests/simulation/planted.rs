@@ -10,12 +10,13 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails};
 use crate::world::CONFIGS;
-use crate::{care, forged, hurt, kept, rules};
+use crate::{care, forged, hurt, kept, rules, values};
 
 /// Runs until something panics; true if it did.
 fn is_found() -> bool {
     let found = |test: &dyn Fn()| catch_unwind(AssertUnwindSafe(test)).is_err();
-    if care::ALL.iter().chain(&forged::ALL).chain(&rules::ALL).chain(&kept::ALL).any(|check| found(check)) {
+    let checks = care::ALL.iter().chain(&forged::ALL).chain(&rules::ALL).chain(&kept::ALL);
+    if checks.chain(&values::ALL).any(|check| found(check)) {
         return true;
     }
     if found(&torn_tails) {

@@ -54,6 +54,8 @@ pub struct Config {
     pub events: bool,
     /// The engine's work is written down, and some versions are retained.
     pub watched: bool,
+    /// Values of so many bytes stand in value files; 0: none.
+    pub large: usize,
 }
 
 /// What stands beside the records.
@@ -74,7 +76,7 @@ pub const CONFIGS: [Config; 10] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, ..MAPPED },
+    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, large: 64, ..MAPPED },
     Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
@@ -94,6 +96,7 @@ const MAPPED: Config = Config {
     seals: Seals::None,
     events: false,
     watched: true,
+    large: 0,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -107,6 +110,7 @@ const PLAIN: Config = Config {
     seals: Seals::None,
     events: false,
     watched: false,
+    large: 64,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -120,6 +124,7 @@ const NO_BOOT_ID: Config = Config {
     seals: Seals::None,
     events: false,
     watched: true,
+    large: 300,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -133,6 +138,7 @@ const LARGE_MEMTABLE: Config = Config {
     seals: Seals::None,
     events: false,
     watched: false,
+    large: 64,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -178,6 +184,7 @@ impl Listener for Tally {
                     Reason::Size => "event: compacted for size",
                     Reason::Tombstones => "event: compacted for tombstones",
                     Reason::Range => "event: compacted a range",
+                    Reason::Values => "event: compacted for values",
                 },
                 1,
             ),
@@ -276,6 +283,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
+            large_value_bytes: self.config.large,
             seals: SealLayout::always(self.config.seals == Seals::Column),
             ..CfOptions::default()
         }
@@ -347,6 +355,7 @@ impl World {
         if found != *self.oracle.now() {
             panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
         }
+        crate::values::check(self.db());
         self.check_watched();
     }
 

@@ -19,4 +19,5 @@ mod space;
 mod support;
 mod sync;
 mod threads;
+mod values;
 mod watched;
