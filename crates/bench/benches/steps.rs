@@ -26,7 +26,7 @@ use waxseal_lsm::wal::{Wal, Whole};
 
 /// Records of a block of 4 KiB.
 const BLOCK_RECORDS: u64 = 30;
-const SETTINGS: Settings = Settings { cache_bytes: 256 << 20, memtable_bytes: 64 << 20, synced: false };
+const SETTINGS: Settings = Settings::new(256 << 20, 64 << 20);
 
 /// Records of a store: enough to leave the processor's caches, or a few if nothing is measured.
 fn records() -> u64 {
@@ -121,12 +121,12 @@ fn memtable(criterion: &mut Criterion) {
                 table = Arc::new(Memtable::new(Order::bytewise()));
             }
             seqno += 1;
-            table.insert(&record(keys.written(random.word()), seqno, values.value()), 0);
+            table.insert(&record(keys.written(random.word()), seqno, values.value()), 0).expect("room");
         });
     });
     let table = Arc::new(Memtable::new(Order::bytewise()));
     for n in 0..records() {
-        table.insert(&record(keys.written(n), 1 + n, values.value()), 0);
+        table.insert(&record(keys.written(n), 1 + n, values.value()), 0).expect("room");
     }
     criterion.bench_function("get_from_a_memtable_of_100000_records", |bencher| {
         bencher.iter(|| {

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|memory|missing|next|prev|seek|cursor|engine|registrar|watched COUNT DIR [plain]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|cursor|engine|registrar|watched COUNT DIR [plain]"
         );
         return ExitCode::from(2);
     };
@@ -179,6 +179,20 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
         "get" | "memory" => {
             for _ in 0..count {
                 read(records, keys.written(random.below(RECORDS)))?;
+            }
+        }
+        "slice" => {
+            for _ in 0..count {
+                black_box(records.get(keys.written(random.below(RECORDS)))?);
+            }
+        }
+        // COUNT keys, sixteen a call.
+        "multi" => {
+            for _ in 0..count / 16 {
+                let asked: [[u8; 16]; 16] = std::array::from_fn(|_| {
+                    keys.written(random.below(RECORDS)).try_into().unwrap_or_default() // sixteen digits each
+                });
+                black_box(records.multi_get(&asked)?);
             }
         }
         "missing" => {

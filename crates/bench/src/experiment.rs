@@ -160,7 +160,7 @@ impl Drop for Removed<'_> {
 }
 
 /// On what this runs, and how busy it is.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let model = text("/proc/cpuinfo");

@@ -71,7 +71,7 @@ pub struct CheckLine {
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Fewer flips of one kind of file than this prove nothing.
 const ENOUGH: usize = 100;
-const SETTINGS: Settings = Settings { cache_bytes: 8 << 20, memtable_bytes: 64 << 20, synced: false };
+const SETTINGS: Settings = Settings::new(8 << 20, 64 << 20);
 
 /// What a file is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

@@ -86,6 +86,11 @@ impl Gate {
         }
     }
 
+    /// The same gate, failed for a reason beside its number.
+    pub fn failed(self, why: &str) -> Gate {
+        Gate { verdict: word(Verdict::Fail), metric: format!("{}_but_{why}", self.metric), ..self }
+    }
+
     /// `PASS|FAIL|INCONCLUSIVE id metric value unit threshold`.
     pub fn line(&self) -> String {
         let value = self.value.map_or_else(|| "-".into(), number);
@@ -137,6 +142,7 @@ mod tests {
     #[test]
     fn a_gate_is_one_line_of_six_words() {
         assert_eq!(gate(3.25, 3.1, 3.4, 3.0).line(), "PASS fill ratio 3.250 x 3");
+        assert_eq!(gate(3.25, 3.1, 3.4, 3.0).failed("over_memory").line(), "FAIL fill ratio_but_over_memory 3.250 x 3");
         let open = Gate::judged("fill", "ratio", "x", None, Wanted::AtLeast, 3.0, 1, 1.0);
         assert_eq!(open.line(), "INCONCLUSIVE fill ratio - x 3");
     }

@@ -61,7 +61,7 @@ pub struct WriteLine {
 /// Fewer kills than this prove nothing.
 const ENOUGH: usize = 20;
 /// Small, so that flushes, compactions and log turnover are under way when the kill comes.
-const SETTINGS: Settings = Settings { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, synced: false };
+const SETTINGS: Settings = Settings::new(8 << 20, 1 << 20);
 const SLOTS: u64 = 400;
 /// Longest time a child writes before it is killed.
 const LIFE: Duration = Duration::from_millis(700);

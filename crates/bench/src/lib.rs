@@ -8,7 +8,7 @@
 //!    \       |        /
 //!        engine                one small trait, one adapter a store
 //!    /       |        \
-//! workload  measure  heap  stats   keys and values | clocks and counters | allocations | intervals and verdicts
+//! workload  measure  probe  heap  stats   keys and values | clocks and counters | the disk itself | allocations | intervals and verdicts
 //! ```
 //!
 //! Nothing here is imported by the engine. Numbers are taken from outside (the process's own clocks and counters), so that
@@ -30,6 +30,7 @@ pub mod measure;
 pub mod metahive;
 mod node;
 pub mod peers;
+pub mod probe;
 mod rounds;
 pub mod run;
 pub mod stats;

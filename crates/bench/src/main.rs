@@ -3,8 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use waxseal_bench::engine::{Name, Settings};
-use waxseal_bench::run::{Plan, Step, run};
+use std::time::Duration;
+use waxseal_bench::engine::{File, Name, Settings};
+use waxseal_bench::run::{Plan, Span, Step, run};
 use waxseal_bench::{Outcome, flip, heap, killloop, metahive, peers, tasks, wasef};
 
 #[global_allocator]
@@ -77,6 +78,15 @@ struct RunLine {
     /// Memtable.
     #[arg(long, default_value_t = 64)]
     memtable_mib: u64,
+    /// Tables of the LSM trees [default: each store's own size].
+    #[arg(long)]
+    table_kib: Option<u64>,
+    /// The first level below level 0 of the LSM trees [default: each store's own size].
+    #[arg(long)]
+    level_kib: Option<u64>,
+    /// The file that says what single stores are given [default: peers.toml, built in].
+    #[arg(long)]
+    settings: Option<PathBuf>,
     /// Everything random follows from it.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -86,14 +96,30 @@ struct RunLine {
     /// Reads everything once before each step that only reads.
     #[arg(long)]
     warm: bool,
+    /// Drives the store's files out of the page cache before it is opened.
+    #[arg(long)]
+    cold: bool,
+    /// Ends like a killed process: nothing is closed, flushed or synced.
+    #[arg(long)]
+    kill: bool,
+    /// How long `mixed` runs.
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
+    /// How long one point of `mixed` is.
+    #[arg(long, default_value_t = 1.0)]
+    window_seconds: f64,
+    /// Writes the points of `mixed` to this file.
+    #[arg(long)]
+    windows: Option<PathBuf>,
     /// Prints JSON, an object a line.
     #[arg(long)]
     json: bool,
 }
 
 impl RunLine {
-    fn plan(&self) -> Plan {
-        Plan {
+    fn plan(&self) -> Outcome<Plan> {
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).map_err(|_| "a time is a number above 0");
+        Ok(Plan {
             engine: self.engine,
             steps: self.bench.clone(),
             num: self.num,
@@ -103,14 +129,20 @@ impl RunLine {
             value_bytes: self.value,
             batch: self.batch,
             settings: Settings {
-                cache_bytes: self.cache_mib << 20,
-                memtable_bytes: self.memtable_mib << 20,
+                table_bytes: self.table_kib.map(|size| size << 10),
+                level_bytes: self.level_kib.map(|size| size << 10),
                 synced: self.bench.iter().all(|step| *step == Step::FillSync),
+                own: File::read(self.settings.as_deref())?.own(),
+                ..Settings::new(self.cache_mib << 20, self.memtable_mib << 20)
             },
             seed: self.seed,
             dir: self.dir.clone(),
             warm: self.warm,
-        }
+            cold: self.cold,
+            kill: self.kill,
+            span: Span { all: seconds(self.seconds)?, window: seconds(self.window_seconds)? },
+            windows: self.windows.clone(),
+        })
     }
 }
 
@@ -137,7 +169,7 @@ fn main() -> ExitCode {
 }
 
 fn steps(line: &RunLine) -> Outcome<()> {
-    run(&line.plan(), &mut |report| {
+    run(&line.plan()?, &mut |report| {
         if line.json {
             println!("{}", serde_json::to_string(&report)?);
         } else {

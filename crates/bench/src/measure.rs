@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// One step of one engine, as the contract prints it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepReport {
     /// Which store.
     pub engine: String,
@@ -132,6 +132,11 @@ impl Laps {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.value_at_quantile(share) as f64 / 1e3 }
     }
 
+    /// How many operations were recorded.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
     /// The longest, in microseconds.
     pub fn max_us(&self) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.max() as f64 / 1e3 }
@@ -199,6 +204,21 @@ pub fn disk_bytes(dir: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
+}
+
+/// Drives all files below a directory out of the page cache, so that the next reads come from the disk. What is dirty is written first.
+pub fn evict(dir: &Path) -> Outcome<()> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+    for entry in entries.flatten() {
+        if entry.metadata()?.is_dir() {
+            evict(&entry.path())?;
+            continue;
+        }
+        let file = std::fs::File::open(entry.path())?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    Ok(())
 }
 
 /// Fails if the disk that holds `dir` has less than `need` bytes left.

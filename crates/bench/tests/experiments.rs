@@ -74,3 +74,34 @@ fn flips_are_counted_by_kind_of_file_and_prove_nothing_about_a_store_that_is_abs
         .sum();
     assert_eq!(counted, 9, "{out}");
 }
+
+/// Everything but the size: all suites, all lines, the files beside them. Peers of this build, if it has any.
+#[test]
+fn peers_judge_every_row_and_leave_tables_and_plots() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| dir.path().join(name).to_str().expect("a readable path").to_owned();
+    let settings = include_str!("../peers.toml");
+    let quick = settings.split_once("[quick]").expect("both sizes").0.to_owned()
+        + "[quick]\nrounds = 1\nrecords = 2_000\nthreads = [2]\nlarge_mib = 4\nload_mib = 1\nrecover_mib = 1\ntables = 4\n\
+           table_kib = 64\ngrowth = [1_000, 2_000]\nbudget_mib = 4\nmixed_seconds = 3\nwindow_seconds = 1\n";
+    std::fs::write(at("settings.toml"), quick).expect("written");
+    let (settings, json, out, stores) = (at("settings.toml"), at("gates.json"), at("out"), at("stores"));
+    let done = bench(&["peers", "--quick", "--settings", &settings, "--json", &json, "--out", &out, "--dir", &stores]);
+    let text_of = |path: &str| std::fs::read_to_string(path).expect("written");
+    let said = text(&done.stdout);
+    assert!(matches!(done.status.code(), Some(6 | 7)), "{said}{}", text(&done.stderr));
+    let gates: serde_json::Value = serde_json::from_str(&text_of(&json)).expect("objects");
+    let gates = gates.as_array().expect("an array");
+    for id in ["fillrandom", "fillsync_64", "queue", "cold.open", "recover.open", "tables.open", "long.p999", "memory"]
+    {
+        assert!(gates.iter().any(|gate| gate["id"] == id), "{id}: {said}");
+        assert!(said.lines().any(|line| line.split(' ').nth(1) == Some(id)), "{id}: {said}");
+    }
+    let steps = text_of(&format!("{out}/rounds.json"));
+    for label in ["recover.open", "20k.readseq", "ycsbf", "queue/2", "long.mixed/2", "grow2000.seekrandom"] {
+        assert!(steps.contains(&format!("\"label\": \"{label}\"")), "{label}");
+    }
+    assert!(text_of(&format!("{out}/tables.md")).contains("| readrandom "));
+    assert!(text_of(&format!("{out}/growth_readrandom.svg")).contains("waxseal"));
+    assert!(!dir.path().join("stores").exists(), "what was made goes");
+}

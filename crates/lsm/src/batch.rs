@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checksum::hash;
+use crate::checksum::{hash, hash_key};
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
@@ -21,13 +21,20 @@ pub struct Batch {
     /// `COUNT_BYTES` of room with the count at their end, then the operations.
     bytes: Vec<u8>,
     count: u64,
+    /// The hash of each operation's key, where it was at hand; 0 where it was not.
+    key_hashes: Vec<u64>,
     /// The families that the operations name, each once.
     families: Vec<u32>,
+    /// What was sealed last: its memory is used again once nobody else holds it.
+    sealed: Option<Arc<Encoded>>,
     /// It was kept in memory for a while since it was built.
     held: bool,
     /// It may write system families.
     granted: bool,
 }
+
+/// Largest encoded batch whose memory is kept for the next one, in bytes.
+const KEPT_BYTES: usize = 64 * 1024;
 
 /// Lets a batch write system families. Layers above the engine keep it to themselves and hand it to no user.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +57,17 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        Batch { bytes: vec![0; COUNT_BYTES], count: 0, families: Vec::new(), granted: false, held: false }
+        let (bytes, key_hashes, families) = (vec![0; COUNT_BYTES], Vec::new(), Vec::new());
+        Batch { bytes, count: 0, key_hashes, families, sealed: None, granted: false, held: false }
     }
 
     /// Empties the batch and keeps its memory. What it was granted is gone.
     pub fn clear(&mut self) {
         self.bytes.truncate(COUNT_BYTES);
         self.count = 0;
+        self.key_hashes.clear();
         self.families.clear();
+        self.sealed.take_if(|sealed| sealed.bytes.len() > KEPT_BYTES);
         self.granted = false;
         self.held = false;
     }
@@ -129,8 +139,9 @@ impl Batch {
         entries: &[(u16, &[u8])],
         keeper: &dyn Companions,
     ) -> Result<()> {
-        let draft = Draft { family, kind, key, value, key_hash: None, entries };
-        self.push_by(family, kind, key, value, |out| keeper.on_write(&draft, out))
+        let key_hash = hash_key(key);
+        let draft = Draft { family, kind, key, value, key_hash: Some(key_hash), entries };
+        self.push_hashed(family, kind, (key, key_hash), value, |out| keeper.on_write(&draft, out))
     }
 
     /// Adds an operation with companions that the caller made or was given, not bound to a seqno yet. No keeper sees them: whoever
@@ -158,6 +169,19 @@ impl Batch {
         value: &[u8],
         accompany: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
+        self.push_hashed(family, kind, (key, 0), value, accompany)
+    }
+
+    /// `push_by`, with `checksum::hash_key` of the key, or 0 where it is not at hand.
+    #[inline]
+    pub fn push_hashed(
+        &mut self,
+        family: u32,
+        kind: Kind,
+        (key, key_hash): (&[u8], u64),
+        value: &[u8],
+        accompany: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         self.push_head(family, kind, key, value)?;
         let before = self.bytes.len();
         let outcome = accompany(&mut self.bytes).and_then(|()| match self.bytes.len() - before {
@@ -169,6 +193,7 @@ impl Batch {
         match outcome {
             Ok(()) => {
                 self.count += 1;
+                self.key_hashes.push(key_hash);
                 if !self.families.contains(&family) {
                     self.families.push(family);
                 }
@@ -215,8 +240,17 @@ impl Batch {
             self.bytes[at] = (rest & 0x7f) as u8 | more;
             rest >>= 7;
         }
-        let bytes: Arc<[u8]> = self.bytes[start..].into();
-        Body { hash: hash(&bytes), count: self.count, bytes }
+        let sealed = self.sealed.get_or_insert_default();
+        if Arc::get_mut(sealed).is_none() {
+            *sealed = Arc::default(); // whoever applies the one before it has not let go yet
+        }
+        if let Some(encoded) = Arc::get_mut(sealed) {
+            encoded.bytes.clear();
+            encoded.bytes.extend_from_slice(&self.bytes[start..]);
+            encoded.key_hashes.clear();
+            encoded.key_hashes.extend_from_slice(&self.key_hashes);
+        }
+        Body { hash: hash(&sealed.bytes), count: self.count, bytes: sealed.clone() }
     }
 }
 
@@ -228,11 +262,49 @@ fn head_bytes(family: u32, key: &[u8], value: &[u8]) -> usize {
 #[derive(Clone, Debug)]
 pub struct Body {
     /// Count and operations.
-    pub bytes: Arc<[u8]>,
+    pub bytes: Arc<Encoded>,
     /// XXH3 of `bytes`.
     pub hash: u64,
     /// Operations, one seqno each.
     pub count: u64,
+}
+
+/// A body as it stands in its frame. Beside it, and in memory alone, the hashes of its keys, so that nobody hashes them again.
+#[derive(Clone, Default)]
+pub struct Encoded {
+    bytes: Vec<u8>,
+    key_hashes: Vec<u64>,
+}
+
+impl Encoded {
+    /// `checksum::hash_key` of the key of an operation, by its number, where it was at hand.
+    #[inline]
+    pub(crate) fn key_hash(&self, operation: u64) -> Option<u64> {
+        self.key_hashes.get(operation as usize).copied().filter(|hash| *hash != 0)
+    }
+}
+
+impl std::ops::Deref for Encoded {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl PartialEq for Encoded {
+    fn eq(&self, other: &Encoded) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Encoded {}
+
+impl std::fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.bytes.fmt(f)
+    }
 }
 
 /// One operation of a body, borrowed.
@@ -450,6 +522,25 @@ mod tests {
         assert!(batch.is_granted());
         batch.clear();
         assert!(!batch.is_granted() && batch.operations().next().is_none());
+    }
+
+    #[test]
+    fn what_was_sealed_stays_and_its_memory_is_used_again_once_it_is_let_go() {
+        let mut batch = Batch::new();
+        batch.push(0, Kind::Put, b"a", b"1", &Plain).unwrap();
+        let first = batch.seal();
+        let place = first.bytes.as_ptr();
+        batch.clear();
+        batch.push(0, Kind::Put, b"b", b"2", &Plain).unwrap();
+        let second = batch.seal();
+        let key = |body: &Body| Operations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
+        assert_eq!((key(&first), key(&second)), (b"a".to_vec(), b"b".to_vec()));
+        assert_eq!(second.bytes.key_hash(0), Some(hash(b"b")));
+        assert_eq!(second.bytes.key_hash(1), None);
+        let place_of_second = second.bytes.as_ptr();
+        assert_ne!(place, place_of_second);
+        drop(second);
+        assert_eq!(batch.seal().bytes.as_ptr(), place_of_second);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -38,6 +38,7 @@ pub mod order;
 pub mod planted;
 pub mod pointer;
 pub mod policy;
+mod prefetch;
 pub mod read;
 pub mod record;
 #[cfg(test)]

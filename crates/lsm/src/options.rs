@@ -12,6 +12,9 @@ pub const KIB: usize = 1024;
 /// 1,024 KiB.
 pub const MIB: usize = 1024 * KIB;
 
+/// Most filter bits per key.
+const MAX_FILTER_BITS: usize = 32;
+
 /// When a commit that returned can still be lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, PartialOrd, Ord)]
 pub enum Durability {
@@ -41,13 +44,31 @@ impl Default for Compression {
     }
 }
 
+/// In what the newest records stand until they are flushed. Nothing of it is on disk: it may be another one at each open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemtableKind {
+    /// A tree of leaves in an arena: a few misses an operation, no allocation a record.
+    #[default]
+    Arena,
+    /// A skip list with a node a record: slower, without unsafe code of ours; what the other one is held against.
+    Skiplist,
+}
+
 /// Settings of a store. `validate` names every fault at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
     pub memtable_bytes: usize,
-    /// Blocks kept in memory, in bytes, indexes and filters of open tables not counted. Default 256 MiB.
+    /// What memtables are made of. Default `Arena`.
+    pub memtable: MemtableKind,
+    /// Blocks kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
+    /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
+    /// half of the files that the process may have open.
+    pub open_tables: usize,
+    /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
+    /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone.
+    pub index_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
     pub segment_bytes: u64,
     /// Length of the tail ring in bytes, a multiple of 4096. Default 4 MiB.
@@ -60,6 +81,12 @@ pub struct Settings {
     pub manifest_bytes: u64,
     /// Threads that compact, next to the one that keeps the log and the one that flushes. Default 1.
     pub background_threads: usize,
+    /// Threads that one compaction may be divided among, 1 to 64: large ones only, one for each `table_bytes` of their inputs.
+    /// Default 2.
+    pub subcompactions: usize,
+    /// Bytes that flushes and compactions together may write in a second. Default 0: as many as they can. Less than what is written
+    /// to the store, times its write amplification, ends in writers that wait.
+    pub background_bytes_per_second: u64,
     /// Durability of a commit that does not say. Default `Os`.
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
@@ -78,13 +105,18 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             memtable_bytes: 64 * MIB,
+            memtable: MemtableKind::default(),
             cache_bytes: 256 * MIB,
+            open_tables: 0,
+            index_bytes: 1024 * MIB,
             segment_bytes: 16 * MIB as u64,
             ring_bytes: 4 * MIB,
             wal_mapped: true,
             drain_bytes: 256 * KIB,
             manifest_bytes: 4 * MIB as u64,
             background_threads: 1,
+            subcompactions: 2,
+            background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
             error_if_exists: false,
@@ -105,6 +137,7 @@ impl Settings {
             (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
             (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
             ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
+            ((1..=64).contains(&self.subcompactions), "subcompactions must lie between 1 and 64"),
         ];
         faults(&checks)
     }
@@ -179,7 +212,8 @@ pub struct CfOptions {
     pub block_bytes: usize,
     /// Records between restart points of a block, 1 to 255. Default 16.
     pub restart_interval: usize,
-    /// Filter bits per key, 0 (no filter) to 32. Default 10: about one false positive in a hundred.
+    /// Filter bits per key in the deepest level, 0 (no filter) to 32; levels above have more. Default 10: about one false positive in a
+    /// hundred.
     pub filter_bits: usize,
     /// Makes and asks the filters of new tables in the place of the engine's own. Not kept in the store; its name is kept in each
     /// table, and a table whose name is another is read without. Default none.
@@ -236,12 +270,24 @@ impl Default for CfOptions {
 }
 
 impl CfOptions {
+    /// Filter bits per key of a table with so many levels below its own that hold tables. The deepest level, which holds nearly all
+    /// keys, has `filter_bits`; each above it as many more as make its false positives rarer by the fanout, twice at most: a
+    /// missing key asks every level, and bits cost least where keys are few. With the default fanout all levels together take a
+    /// twentieth more than with the same bits everywhere.
+    pub fn filter_bits_above(&self, levels: usize) -> usize {
+        let step = ((self.fanout as f64).ln() / std::f64::consts::LN_2.powi(2)).round() as usize;
+        match self.filter_bits {
+            0 => 0,
+            bits => (bits + levels.min(2) * step).min(MAX_FILTER_BITS),
+        }
+    }
+
     /// Every setting that cannot work, in one error.
     pub fn validate(&self) -> Result<()> {
         let checks = [
             ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
             ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
-            (self.filter_bits <= 32, "filter_bits must be at most 32"),
+            (self.filter_bits <= MAX_FILTER_BITS, "filter_bits must be at most 32"),
             (
                 self.large_value_bytes == 0 || self.large_value_bytes >= 64,
                 "large_value_bytes must be 0 (none) or at least 64",
@@ -261,4 +307,21 @@ impl CfOptions {
 fn faults(checks: &[(bool, &str)]) -> Result<()> {
     let faults: Vec<&str> = checks.iter().filter(|(holds, _)| !holds).map(|(_, fault)| *fault).collect();
     if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_above_have_more_filter_bits_and_cost_little() {
+        let options = CfOptions::default();
+        let bits = [0, 1, 2, 3].map(|levels| options.filter_bits_above(levels));
+        assert_eq!(bits, [10, 15, 20, 20]);
+        // A level is a tenth of the one below.
+        let (taken, evenly) = (bits[0] * 100 + bits[1] * 10 + bits[2], 10 * 111);
+        assert!(taken * 100 <= evenly * 106, "{taken} of {evenly}");
+        assert_eq!(CfOptions { filter_bits: 0, ..CfOptions::default() }.filter_bits_above(3), 0);
+        assert_eq!(CfOptions { filter_bits: 30, ..CfOptions::default() }.filter_bits_above(3), 32);
+    }
 }

@@ -119,7 +119,15 @@ impl fmt::Debug for Order {
 /// How many bytes two keys share at their start.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    let (most, mut at) = (a.len().min(b.len()), 0);
+    while let (Some(x), Some(y)) = (a[at..].first_chunk::<8>(), b[at..].first_chunk::<8>()) {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return at + differ.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + a[at..most].iter().zip(&b[at..most]).take_while(|(x, y)| x == y).count()
 }
 
 /// Eight bytes of a key after its first `skip`, as a number that orders like the bytes; short keys are padded with zeros,
@@ -127,14 +135,24 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[inline]
 pub fn head(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
-    match rest.first_chunk::<8>() {
-        Some(bytes) => u64::from_le_bytes(*bytes).swap_bytes(),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..rest.len()].copy_from_slice(rest);
-            u64::from_le_bytes(bytes).swap_bytes()
+    match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(bytes), _) => u64::from_le_bytes(*bytes).swap_bytes(),
+        // The last eight bytes of the key, without those in front of the rest.
+        (None, Some(_)) if rest.is_empty() => 0,
+        (None, Some(bytes)) => u64::from_le_bytes(*bytes).swap_bytes() << (8 * (8 - rest.len())),
+        (None, None) => {
+            rest.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << 1 << (8 * (8 - rest.len()) - 1)
         }
     }
+}
+
+/// `starts_with`, without a call for the few bytes it is about.
+#[inline]
+pub fn begins_with(key: &[u8], start: &[u8]) -> bool {
+    let Some(key) = key.get(..start.len()) else { return false };
+    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
+    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
 }
 
 /// The first sixteen bytes of a key as numbers, and its length: most keys are put in order without a look at their bytes,
@@ -206,12 +224,36 @@ mod tests {
         }
 
         #[test]
+        fn a_common_prefix_is_as_long_as_it_is(start: Vec<u8>, a in small_keys(), b in small_keys()) {
+            let (a, b) = ([&start[..], &a[..]].concat(), [&start[..], &b[..]].concat());
+            let common = common_prefix(&a, &b);
+            prop_assert_eq!(&a[..common], &b[..common]);
+            prop_assert!(common == a.len() || common == b.len() || a[common] != b[common]);
+        }
+
+        #[test]
         fn leads_decide_as_the_bytes_do(a in padded_keys(), b in padded_keys()) {
             let order = Order::bytewise();
             match order.lead(&a).compare(&order.lead(&b)) {
                 None => prop_assert!(a.len() > 16 && b.len() > 16 && a[..16] == b[..16]),
                 Some(decided) => prop_assert_eq!(decided, a.cmp(&b)),
             }
+        }
+
+        #[test]
+        fn a_head_is_the_bytes_behind_what_is_skipped(key: Vec<u8>, skip in 0usize..24) {
+            let behind = key.iter().skip(skip).chain([&0; 8]).take(8);
+            prop_assert_eq!(head(&key, skip), behind.fold(0, |head, byte| head << 8 | u64::from(*byte)));
+        }
+
+        #[test]
+        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
+            let mut start = key[..at.min(key.len())].to_vec();
+            if flip && !start.is_empty() {
+                start[0] ^= 1;
+            }
+            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
+            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
         }
 
         #[test]

@@ -89,11 +89,18 @@ pub enum Bug {
     ValueOfAnotherKey,
     ValuesGoneUnderSnapshot,
     ValueRefForgotten,
+    TablePutBackForgetsItsLife,
+    LevelBoundLeftOut,
+    DividedLeafLosesItsMiddle,
+    LeafLinkForgotten,
+    MemtableFilterForgetsTombstones,
+    NewestVersionInLeafPassedOver,
+    PartsShareAKey,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 60] = [
+    pub const ALL: [Bug; 67] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -154,6 +161,13 @@ impl Bug {
         Bug::ValueOfAnotherKey,
         Bug::ValuesGoneUnderSnapshot,
         Bug::ValueRefForgotten,
+        Bug::TablePutBackForgetsItsLife,
+        Bug::LevelBoundLeftOut,
+        Bug::DividedLeafLosesItsMiddle,
+        Bug::LeafLinkForgotten,
+        Bug::MemtableFilterForgetsTombstones,
+        Bug::NewestVersionInLeafPassedOver,
+        Bug::PartsShareAKey,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

@@ -195,7 +195,7 @@ impl Emitted {
 }
 
 /// Reads the newest values of other families while rows are emitted, as the flush or the recovery sees them.
-pub trait Lookup {
+pub trait Lookup: Sync {
     /// Shows the value of a key; false if there is none, or no such family. Errors: `Corruption` if what would decide cannot be
     /// trusted.
     fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;

@@ -134,12 +134,14 @@ impl Pass {
             family: 0,
             options: &self.options,
             compression,
+            filter_bits: 10,
             base_seqno: 1,
             next_file: &|| self.numbers.fetch_add(1, Relaxed),
             cancelled: &AtomicBool::new(false),
             expected,
             summed: self.summed,
             values: None,
+            pace: None,
         };
         let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
         let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, MemtableKind, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::sst::Cache;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
@@ -95,6 +95,13 @@ impl Builder {
     /// Larger: fewer flushes, and a longer recovery after a crash.
     pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
         self.memtable_bytes = Some(bytes);
+        self
+    }
+
+    /// What the newest records stand in until they are flushed. Default [`MemtableKind::Arena`], which is several times faster; the skip
+    /// list has no unsafe code of ours. Nothing on disk depends on it.
+    pub fn memtable(mut self, kind: MemtableKind) -> Builder {
+        self.settings.memtable = kind;
         self
     }
 

@@ -39,6 +39,8 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/leveldb/src/raw.rs", "bytes, texts and error pointers of C callers"),
     ("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words"),
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),
+    ("crates/lsm/src/memtable/arena.rs", "bytes of records, written once and lent for as long as the arena lives"),
+    ("crates/lsm/src/prefetch.rs", "a hint to the processor"),
     ("crates/bench/src/engine/lmdb.rs", "heed's opening of a map"),
     ("crates/bench/src/heap.rs", "an allocator that counts"),
     ("python/src/", "calls of the C library, which take pointers"),

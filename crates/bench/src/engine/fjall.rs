@@ -3,13 +3,18 @@
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
 use crate::workload::touch;
+use fjall::compaction::Leveled;
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Nothing must happen for this long before the store counts as settled; it is taken off the measured time.
 const QUIET: Duration = Duration::from_millis(50);
+
+/// Tables of its level 0, by default.
+const L0_TABLES: u64 = 4;
 
 struct Fjall {
     db: Database,
@@ -17,16 +22,30 @@ struct Fjall {
 }
 
 pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
-    let db =
-        Database::builder(dir).cache_size(settings.cache_bytes).journal_compression(CompressionType::None).open()?;
-    let memtable_bytes = settings.memtable_bytes;
+    let db = Database::builder(dir)
+        .cache_size(settings.cache_bytes)
+        .journal_compression(CompressionType::None)
+        .max_journaling_size(settings.own.fjall.journal_mib << 20)
+        .open()?;
+    let (memtable_bytes, table, level) = (settings.memtable_bytes, settings.table_bytes, settings.level_bytes);
     let keyspace = db.keyspace("bench", move || {
         KeyspaceCreateOptions::default()
             .max_memtable_size(memtable_bytes)
+            .compaction_strategy(Arc::new(levels(table, level)))
             .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
             .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
     })?;
     Ok(Box::new(Fjall { db, keyspace }))
+}
+
+/// Its leveled compaction. Its first level holds as many tables as its level 0 may, so that the size of the tables says that of the level.
+fn levels(table: Option<u64>, level: Option<u64>) -> Leveled {
+    let levels = Leveled::default();
+    match (table, level) {
+        (None, None) => levels,
+        (Some(table), None) => levels.with_table_target_size(table),
+        (_, Some(level)) => levels.with_table_target_size((level / L0_TABLES).max(1)),
+    }
 }
 
 impl Fjall {
@@ -62,6 +81,10 @@ impl Engine for Fjall {
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new(FjallReader { keyspace: &self.keyspace }))
+    }
+
+    fn sync(&self) -> Outcome<()> {
+        self.persist(true)
     }
 
     fn flush(&self) -> Outcome<()> {

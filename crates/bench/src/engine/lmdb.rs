@@ -11,9 +11,6 @@ use std::ops::Bound;
 use std::path::Path;
 use std::time::Duration;
 
-/// Address space, not disk: the file is sparse and grows as it is written.
-const MAP_BYTES: usize = 64 << 30;
-
 type Records = Database<'static, Bytes, Bytes>;
 
 struct Lmdb {
@@ -24,7 +21,8 @@ struct Lmdb {
 
 pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
     let mut options = EnvOpenOptions::new();
-    options.map_size(MAP_BYTES).max_readers(256);
+    // Address space, not disk: the file is sparse and grows as it is written.
+    options.map_size(usize::try_from(settings.own.lmdb.map_gib << 30)?).max_readers(settings.own.lmdb.readers);
     if !settings.synced {
         // SAFETY: without syncing only a machine crash can spoil the file, and no step crashes the machine.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
@@ -41,8 +39,8 @@ pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> 
 }
 
 impl Lmdb {
-    fn sync(&self, sync: bool) -> Outcome<()> {
-        if sync && !self.synced {
+    fn sync_if(&self, asked: bool) -> Outcome<()> {
+        if asked && !self.synced {
             self.env.force_sync()?;
         }
         Ok(())
@@ -54,14 +52,14 @@ impl Engine for Lmdb {
         let mut transaction = self.env.write_txn()?;
         self.records.put(&mut transaction, key, value)?;
         transaction.commit()?;
-        self.sync(sync)
+        self.sync_if(sync)
     }
 
     fn delete(&self, key: &[u8], sync: bool) -> Outcome<()> {
         let mut transaction = self.env.write_txn()?;
         self.records.delete(&mut transaction, key)?;
         transaction.commit()?;
-        self.sync(sync)
+        self.sync_if(sync)
     }
 
     fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()> {
@@ -73,7 +71,7 @@ impl Engine for Lmdb {
             }
         }
         transaction.commit()?;
-        self.sync(sync)
+        self.sync_if(sync)
     }
 
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>> {
@@ -84,8 +82,12 @@ impl Engine for Lmdb {
         Ok(Box::new(LmdbReader { env: &self.env, records: self.records, held }))
     }
 
-    fn flush(&self) -> Outcome<()> {
+    fn sync(&self) -> Outcome<()> {
         Ok(self.env.force_sync()?)
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        self.sync()
     }
 
     fn settle(&self) -> Outcome<Duration> {

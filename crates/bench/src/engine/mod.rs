@@ -13,7 +13,10 @@ mod lmdb;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod settings;
 mod waxseal;
+
+pub use settings::{File, Own, Settings, Shared, Sizes};
 
 use crate::measure::Laps;
 use crate::workload::touch;
@@ -71,6 +74,11 @@ impl Name {
         }
     }
 
+    /// Whether it keeps a log and sorted tables, as LSM trees do; the driver's own counts with them.
+    pub fn is_tree(self) -> bool {
+        !matches!(self, Name::Redb | Name::Lmdb)
+    }
+
     /// Everything this build contains.
     pub fn built() -> Vec<Name> {
         Name::value_variants().iter().copied().filter(|name| name.is_built()).collect()
@@ -94,17 +102,6 @@ fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     let mut lines = lock.lines();
     lines.find(|line| line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"')) == Some(package))?;
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
-}
-
-/// What every store is given alike. Compression is off everywhere.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    /// Block or page cache; LMDB has none of its own and uses the page cache without a bound.
-    pub cache_bytes: u64,
-    /// Memtable of the LSM trees; B-trees have none.
-    pub memtable_bytes: u64,
-    /// Every write will be synced. Only stores that must choose at opening look at it.
-    pub synced: bool,
 }
 
 /// Whether a reader may keep the state it started with.
@@ -158,6 +155,9 @@ pub trait Engine: Send + Sync {
 
     /// A reader for the calling thread.
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
+
+    /// Makes everything durable that was acknowledged.
+    fn sync(&self) -> Outcome<()>;
 
     /// Moves memtables into tables, where there are any.
     fn flush(&self) -> Outcome<()>;
@@ -286,7 +286,7 @@ mod tests {
     /// Every store of this build behaves like a map: through batches, deletes, a flush, both directions, and reopening.
     #[test]
     fn every_store_is_a_map() {
-        let settings = Settings { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, synced: false };
+        let settings = Settings::new(8 << 20, 1 << 20);
         for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
             let dir = tempfile::tempdir().expect("a directory");
             let store = open(name, dir.path(), &settings).expect("opened");
@@ -300,6 +300,7 @@ mod tests {
                 Op { key: b"d".to_vec(), value: Some(b"4".to_vec()) },
             ];
             store.batch(&ops, false).expect("batch");
+            store.sync().expect("synced");
             store.delete(b"d", true).expect("deleted");
             check(name, store.as_ref());
             store.settle().expect("settled");

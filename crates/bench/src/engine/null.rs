@@ -33,6 +33,10 @@ impl Engine for Null {
         Ok(Box::new(Null))
     }
 
+    fn sync(&self) -> Outcome<()> {
+        Ok(())
+    }
+
     fn flush(&self) -> Outcome<()> {
         Ok(())
     }

@@ -73,18 +73,22 @@ impl Engine for Redb {
         Ok(Box::new(RedbReader { db: &self.db, held }))
     }
 
-    fn flush(&self) -> Outcome<()> {
+    fn sync(&self) -> Outcome<()> {
         self.write(true, |_| Ok(()))
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        self.sync()
     }
 
     /// A durable commit: without one, nothing written before it would survive.
     fn settle(&self) -> Outcome<Duration> {
-        self.write(true, |_| Ok(()))?;
+        self.sync()?;
         Ok(Duration::ZERO)
     }
 
     fn close(self: Box<Self>) -> Outcome<()> {
-        self.flush()
+        self.sync()
     }
 }
 

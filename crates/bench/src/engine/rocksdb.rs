@@ -1,6 +1,7 @@
 //! RocksDB, twice: with its defaults (point-in-time recovery), and with every check its C interface offers (absolute consistency,
 //! a log tracked in the manifest, paranoid checks). Filters and a cache as its own guide advises; compression off in both.
 
+use super::settings::Strict;
 use super::{Engine, Op, Reader, Rows, Settings, Start, View};
 use crate::Outcome;
 use crate::workload::touch;
@@ -20,16 +21,26 @@ struct Rocks {
 pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box<dyn Engine>> {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_lru_cache(usize::try_from(settings.cache_bytes)?));
-    table.set_bloom_filter(10.0, false);
+    let own = &settings.own.rocksdb;
+    table.set_bloom_filter(own.bloom_bits, false);
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_block_based_table_factory(&table);
     options.set_write_buffer_size(usize::try_from(settings.memtable_bytes)?);
     options.set_compression_type(DBCompressionType::None);
+    if let Some(bytes) = settings.table_bytes {
+        options.set_target_file_size_base(bytes);
+    }
+    if let Some(bytes) = settings.level_bytes {
+        options.set_max_bytes_for_level_base(bytes);
+    }
     if strict {
-        options.set_wal_recovery_mode(DBRecoveryMode::AbsoluteConsistency);
-        options.set_track_and_verify_wals_in_manifest(true);
-        options.set_paranoid_checks(true);
+        let Strict { absolute_consistency, track_and_verify_wals, paranoid_checks } = own.strict;
+        if absolute_consistency {
+            options.set_wal_recovery_mode(DBRecoveryMode::AbsoluteConsistency);
+        }
+        options.set_track_and_verify_wals_in_manifest(track_and_verify_wals);
+        options.set_paranoid_checks(paranoid_checks);
     }
     let db = DB::open(&options, dir)?;
     let lazy = WriteOptions::default();
@@ -66,6 +77,10 @@ impl Engine for Rocks {
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new(RocksReader { db: &self.db, options: ReadOptions::default() }))
+    }
+
+    fn sync(&self) -> Outcome<()> {
+        Ok(self.db.flush_wal(true)?)
     }
 
     fn flush(&self) -> Outcome<()> {

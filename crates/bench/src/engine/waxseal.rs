@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::workload::touch;
 use std::path::Path;
 use std::time::Duration;
-use waxseal::{ColumnFamily, Compression, Db, Durability};
+use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability};
 
 struct Waxseal {
     db: Db,
@@ -14,10 +14,13 @@ struct Waxseal {
 }
 
 pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<dyn Engine>> {
+    let mut family = CfOptions { compression: Compression::None, ..CfOptions::default() };
+    family.level_base_bytes = settings.level_bytes.unwrap_or(family.level_base_bytes);
+    family.table_bytes = settings.table_bytes.unwrap_or(family.table_bytes).min(family.level_base_bytes);
     let builder = Db::builder(dir)
-        .cache_bytes(settings.cache_bytes as usize)
-        .memtable_bytes(settings.memtable_bytes as usize)
-        .compression(Compression::None)
+        .cache_bytes(usize::try_from(settings.cache_bytes)?)
+        .memtable_bytes(usize::try_from(settings.memtable_bytes)?)
+        .column_family("default", family)
         .durability(durability(settings.synced))
         .create_if_missing(true);
     let db = if plain { builder.plain().open()? } else { builder.open()? };
@@ -64,6 +67,10 @@ impl Engine for Waxseal {
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new(WaxsealReader { records: &self.records }))
+    }
+
+    fn sync(&self) -> Outcome<()> {
+        Ok(self.db.sync()?)
     }
 
     fn flush(&self) -> Outcome<()> {

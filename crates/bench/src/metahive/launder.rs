@@ -87,11 +87,13 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
         family: 0,
         options: &options,
         compression: Compression::None,
+        filter_bits: 10,
         base_seqno: 1,
         next_file: &|| numbers.fetch_add(1, Relaxed),
         cancelled: &AtomicBool::new(false),
         expected,
         summed: expected.has_sums(),
+        pace: None,
     };
     let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
     let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());

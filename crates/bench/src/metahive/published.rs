@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::engine::{Name, Settings};
-use crate::run::{Plan, Step, run};
+use crate::run::{Plan, Span, Step, run};
 use std::path::Path;
 
 /// How far the baseline may be from the published row, either way.
@@ -20,10 +20,14 @@ pub(super) fn beside(dir: &Path, num: u64) -> Outcome<()> {
         key_bytes: 16,
         value_bytes: 100,
         batch: 100,
-        settings: Settings { cache_bytes: 256 << 20, memtable_bytes: 7 << 20, synced: false },
+        settings: Settings::new(256 << 20, 7 << 20),
         seed: 0,
         dir: dir.to_path_buf(),
         warm: true,
+        cold: false,
+        kill: false,
+        span: Span::default(),
+        windows: None,
     };
     run(&plan, &mut |report| {
         if let Some(row) = published(page, &report.bench) {

@@ -14,6 +14,7 @@
 //! ```
 
 mod ablate;
+mod arenas;
 mod conformance;
 mod crash;
 mod latency;
@@ -102,6 +103,7 @@ impl Experiment {
 
 /// The experiment.
 pub fn wasef(line: &Line) -> Outcome<u8> {
+    arenas::make_room(line.experiment)?;
     let (needs, conduct) = line.experiment.case();
     experiment::conduct(&line.ask, &needs, |run| {
         println!("{PAPER}");

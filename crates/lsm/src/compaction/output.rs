@@ -29,18 +29,24 @@ use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::inject;
 use crate::ledger::Ledger;
 use crate::names::Name;
-use crate::options::{CfOptions, Compression};
-use crate::order::Order;
+use crate::options::{CfOptions, Compression, KIB};
 use crate::planted::{self, Bug};
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
 use crate::values::{Room, ValueShelf};
 use crate::version::TableMeta;
 
+use super::pace::{Pace, Turn};
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
-use super::values::{Refs, Separating};
+use super::values::{Made, Refs, Separating, say_where};
+
+/// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
+const CHECKED_BYTES: usize = 64 * KIB;
+
+/// What a record counts there beside its value.
+const CHECKED_RECORD_BYTES: usize = 64;
 
 /// What the pass needs to know; facts, not the store.
 pub struct Job<'a> {
@@ -56,10 +62,12 @@ pub struct Job<'a> {
     pub options: &'a CfOptions,
     /// How the outputs are packed.
     pub compression: Compression,
+    /// Bits per key of their filters.
+    pub filter_bits: usize,
     /// Not above any seqno of the inputs.
     pub base_seqno: Seqno,
     /// Gives numbers to new files.
-    pub next_file: &'a dyn Fn() -> u64,
+    pub next_file: &'a (dyn Fn() -> u64 + Sync),
     /// Set when the store closes: the pass stops with `Closed`.
     pub cancelled: &'a AtomicBool,
     /// What the inputs' own records say.
@@ -68,6 +76,8 @@ pub struct Job<'a> {
     pub summed: bool,
     /// The value files of the family; none: values stay in their records.
     pub values: Option<&'a Arc<ValueShelf>>,
+    /// How fast it may write, and whose turn it takes; none: as fast as it can.
+    pub pace: Option<(&'a Pace, Turn)>,
 }
 
 /// How a pass is done, where it is not the usual way.
@@ -92,7 +102,7 @@ pub struct Expires<'a> {
     /// Microseconds since 1970, read before `is_hidden` was asked for the first time.
     pub now: u64,
     /// True if a newer version of a key may stand outside of the inputs.
-    pub is_hidden: &'a dyn Fn(&[u8]) -> bool,
+    pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
 }
 
 impl std::fmt::Debug for Expires<'_> {
@@ -140,6 +150,23 @@ pub struct Written {
     pub values_unreadable: u64,
 }
 
+impl Written {
+    /// Takes in what the part behind it came to.
+    fn receive(&mut self, part: Written) {
+        self.tables.extend(part.tables);
+        for (family, (ledger, rows)) in part.rows.0 {
+            let (all, together) = self.rows.0.entry(family).or_default();
+            all.merge(&ledger);
+            together.extend(rows);
+        }
+        self.mended += part.mended;
+        self.adopted += part.adopted;
+        self.value_bytes += part.value_bytes;
+        self.values_moved += part.values_moved;
+        self.values_unreadable += part.values_unreadable;
+    }
+}
+
 /// Writes the records of `cursor` that `rules` keeps into tables that end where `splitter` says.
 ///
 /// On any error the files written so far are removed again, as far as possible.
@@ -157,13 +184,57 @@ pub fn write_pass(
     job: &Job<'_>,
     pass: &Pass<'_>,
     cursor: &mut dyn Cursor,
+    rules: Rules<impl FnMut(&[u8]) -> bool>,
+    splitter: Splitter,
+) -> Result<Written> {
+    let done = write_span(job, pass, cursor, rules, splitter, Span::default());
+    close(job, pass, [done])
+}
+
+/// The keys that a part of a pass takes: from the first, up to but not with the second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Span<'a> {
+    pub(super) from: Option<&'a [u8]>,
+    pub(super) to: Option<&'a [u8]>,
+    /// Set when another part has failed: this one stops with `Closed`.
+    pub(super) stop: Option<&'a AtomicBool>,
+}
+
+/// What a part of a pass came to.
+pub(super) struct Done {
+    outcome: Result<()>,
+    written: Written,
+    /// Files made, finished or not.
+    names: Vec<Name>,
+    /// The value files that each table points into, and those that were written.
+    refs: Vec<Refs>,
+    made: Made,
+    /// Terms that the keeper added, by kind; counts only of rows that it made.
+    derived: Ledger,
+    /// What was left out.
+    dropped: Ledger,
+}
+
+impl Done {
+    pub(super) fn has_failed(&self) -> bool {
+        self.outcome.is_err()
+    }
+}
+
+/// Writes what a pass keeps of a span of keys. The files stay whatever comes of it, until `close`.
+pub(super) fn write_span(
+    job: &Job<'_>,
+    pass: &Pass<'_>,
+    cursor: &mut dyn Cursor,
     mut rules: Rules<impl FnMut(&[u8]) -> bool>,
     mut splitter: Splitter,
-) -> Result<Written> {
+    span: Span<'_>,
+) -> Done {
     let carried = pass.carried.clone().unwrap_or_else(|| Carried::of_keeper(&**job.companions));
     let mut outputs = Outputs {
         job,
         pass,
+        span,
         is_strange: carried.is_strange_to(&**job.companions),
         carried,
         open: None,
@@ -174,19 +245,75 @@ pub fn write_pass(
         names: Vec::new(),
         companion: Vec::new(),
         derived: Ledger::default(),
+        dropped: Ledger::default(),
+        is_fresh: true,
+        paced: 0,
     };
     let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
+    let Outputs { written, names, refs, values, derived, dropped, .. } = outputs;
+    let made = values.into_made();
+    Done { outcome, written, names, refs, made, derived, dropped }
+}
+
+/// Makes one of the parts of a pass, which stand in the order of their keys: their tables one behind the other, and one ledger, which closes
+/// over all of them (I11). On any error no file is left, as far as they can be removed.
+pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Item = Done>) -> Result<Written> {
+    let (mut written, mut names, mut outcome) = (Written::default(), Vec::new(), Ok(()));
+    let (mut derived, mut dropped) = (Ledger::default(), Ledger::default());
+    let (mut refs, mut made) = (Vec::new(), Made::new());
+    for part in parts {
+        written.receive(part.written);
+        names.extend(part.names);
+        refs.extend(part.refs);
+        made.extend(part.made);
+        derived.merge(&part.derived);
+        dropped.merge(&part.dropped);
+        // A part that was told to stop says less than the one that failed.
+        let is_stopped = |outcome: &Result<()>| matches!(outcome, Err(error) if *error.kind() == ErrorKind::Closed);
+        if outcome.is_ok() || (is_stopped(&outcome) && part.outcome.is_err()) {
+            outcome = part.outcome;
+        }
+    }
+    let outcome = outcome.and_then(|()| say_where(job, &made, &mut written.tables, &refs));
+    let outcome = outcome.and_then(|()| balance(job, pass, &written.tables, &derived, &dropped));
     if outcome.is_err() {
-        for name in &outputs.names {
+        for name in names {
             let _ = job.env.fs.remove(&job.dir.join(name.to_string()));
         }
     }
-    outcome.map(|()| outputs.written)
+    outcome.map(|()| written)
+}
+
+/// I11: see the head of the file.
+fn balance(job: &Job<'_>, pass: &Pass<'_>, tables: &[TableMeta], derived: &Ledger, dropped: &Ledger) -> Result<()> {
+    let mut accounted = *dropped;
+    for table in tables {
+        accounted.merge(&table.ledger);
+    }
+    let mut expected = job.expected;
+    expected.merge(derived);
+    let is_strange = pass.carried.as_ref().is_some_and(|carried| carried.is_strange_to(&**job.companions));
+    let summed = job.summed && !is_strange && job.companions.protection() != Protection::None;
+    if planted::active(Bug::LedgerIgnored)
+        || accounted == expected
+        || (!summed && accounted.counts() == expected.counts())
+    {
+        return Ok(());
+    }
+    let damage = Damage {
+        verdict: Verdict::Ledger,
+        expected: Some(expected.count()),
+        found: Some(accounted.count()),
+        ..Damage::default()
+    };
+    let what = format!("the ledger does not close: in {expected:?}, out and dropped {accounted:?}");
+    Err(Error::corruption(damage, what))
 }
 
 struct Outputs<'a> {
     job: &'a Job<'a>,
     pass: &'a Pass<'a>,
+    span: Span<'a>,
     carried: Carried,
     /// The keeper does not know what stands beside these records: it carries it.
     is_strange: bool,
@@ -195,14 +322,16 @@ struct Outputs<'a> {
     /// Room for the rows that one record gives rise to.
     given: Vec<Emitted>,
     values: Separating<'a>,
-    /// The value files that each finished table points into.
     refs: Vec<Refs>,
-    /// Files made, finished or not.
     names: Vec<Name>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
-    /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
+    dropped: Ledger,
+    /// Nothing of the key under the cursor has been written: a table may end here.
+    is_fresh: bool,
+    /// Bytes that the pace was told of.
+    paced: u64,
 }
 
 /// A record that is left out unless an older version of its key stays.
@@ -221,12 +350,6 @@ impl Held {
             None => self.row = Some(Row::copy(record, protection)),
         }
         self.reason = Some(reason);
-    }
-
-    /// True if something is held, and it has this key.
-    #[inline]
-    fn is_of(&self, order: &Order, key: &[u8]) -> bool {
-        self.reason.is_some() && self.row.as_ref().is_some_and(|row| order.compare(&row.key, key).is_eq())
     }
 
     /// What is held, if anything is; it is not any more.
@@ -251,13 +374,18 @@ impl Outputs<'_> {
         splitter: &mut Splitter,
     ) -> Result<()> {
         let companions = self.job.companions.clone();
-        let mut dropped = Ledger::default();
-        let mut since_check = 0;
+        let mut since_check = 0usize;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
         let (mut held, mut room) = (Held::default(), Room::default());
-        cursor.first()?;
+        match self.span.from {
+            None => cursor.first()?,
+            Some(from) => cursor.seek(from, MAX_SEQNO)?,
+        }
         while cursor.valid() {
             let (record, source) = (cursor.record(), self.source(cursor.source()));
+            if self.span.to.is_some_and(|to| self.is_behind(record.key, to)) {
+                break;
+            }
             // Rows of a keeper's own speak of values: there a value that stood apart comes back.
             let record = match self.job.values {
                 Some(values) if own.is_some() => values.resolve(&record, true, &mut room)?,
@@ -266,7 +394,7 @@ impl Outputs<'_> {
             if let Some(own) = &mut own
                 && own.takes(&record, source)?
             {
-                dropped.add(record.kind, companions.term(&record));
+                self.dropped.add(record.kind, companions.term(&record));
                 cursor.next()?;
                 continue;
             }
@@ -278,6 +406,7 @@ impl Outputs<'_> {
             }
             let retains = own.is_none() && companions.retains(&record);
             let mut decision = rules.decide(record.key, record.seqno, record.kind.logical(), retains);
+            self.is_fresh |= rules.is_first_of_key();
             if decision == Decision::Keep
                 && record.kind.is_value()
                 && let Some(Expires { now, is_hidden }) = self.pass.expires
@@ -289,9 +418,9 @@ impl Outputs<'_> {
             }
             match decision {
                 Decision::Hold(reason) if own.is_some() => decision = Decision::Drop(reason),
-                _ if !held.is_of(&self.job.options.order, record.key) => self.let_go(&mut held, &mut dropped),
+                _ if rules.is_first_of_key() => self.let_go(&mut held),
                 Decision::Drop(_) | Decision::Disordered => {}
-                _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held, &mut dropped),
+                _ if planted::active(Bug::HeldTombstoneDropped) => self.let_go(&mut held),
                 Decision::Keep | Decision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
@@ -305,7 +434,8 @@ impl Outputs<'_> {
                     return Err(if self.pass.checks_inputs { placed(error, source) } else { error });
                 }
                 Decision::Drop(reason) => {
-                    dropped.add(record.kind, self.term_of_dropped(&record, source)?);
+                    let term = self.term_of_dropped(&record, source)?;
+                    self.dropped.add(record.kind, term);
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
@@ -319,23 +449,49 @@ impl Outputs<'_> {
                 }
                 Decision::Keep => self.put(&record, source.protection, splitter)?,
             }
-            since_check += 1;
-            if since_check == 1024 {
+            since_check += record.value.len() + CHECKED_RECORD_BYTES;
+            if since_check >= CHECKED_BYTES {
                 since_check = 0;
-                if self.job.cancelled.load(Ordering::Relaxed) {
+                self.keep_pace();
+                let stop = [Some(self.job.cancelled), self.span.stop];
+                if stop.iter().flatten().any(|stop| stop.load(Ordering::Relaxed)) {
                     return Err(Error::of(ErrorKind::Closed, "the store is closing"));
                 }
             }
             cursor.next()?;
         }
-        self.let_go(&mut held, &mut dropped);
+        self.let_go(&mut held);
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
-        self.values.finish(self.job, &mut self.written.tables, &self.refs)?;
+        self.values.finish_file()?;
         self.written.value_bytes = self.values.bytes();
         (self.written.values_moved, self.written.values_unreadable) = (self.values.moved, self.values.unreadable);
-        self.balance(&dropped)
+        if let (Some((pace, _)), news) = (self.job.pace, self.unpaced()) {
+            pace.owe(news); // the next one waits for it: what is done is not held up
+        }
+        Ok(())
+    }
+
+    /// Bytes that were written since the pace was told.
+    fn unpaced(&mut self) -> u64 {
+        let finished: u64 = self.written.tables.iter().map(|table| table.size).sum();
+        let values = self.values.written_bytes();
+        let written = values + finished + self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+        written.saturating_sub(std::mem::replace(&mut self.paced, written))
+    }
+
+    /// Writes no faster than it may.
+    fn keep_pace(&mut self) {
+        if let (Some((pace, turn)), news) = (self.job.pace, self.unpaced()) {
+            pace.keep(news, turn, self.job.env, || self.job.cancelled.load(Ordering::Relaxed));
+        }
+    }
+
+    /// True if a key is no longer this part's.
+    fn is_behind(&self, key: &[u8], to: &[u8]) -> bool {
+        let compared = self.job.options.order.compare(key, to);
+        compared.is_gt() || (compared.is_eq() && !planted::active(Bug::PartsShareAKey))
     }
 
     /// Where a record stands; nothing is promised of what nobody here can judge.
@@ -347,6 +503,9 @@ impl Outputs<'_> {
     fn emit(&mut self, family: &Emitting<'_>, record: &Record<'_>) -> Result<()> {
         let companions = &**self.job.companions;
         companions.emit(family, record, &mut self.given)?;
+        if self.given.is_empty() {
+            return Ok(());
+        }
         self.written.rows.extend(companions, self.given.drain(..));
         Ok(())
     }
@@ -399,9 +558,11 @@ impl Outputs<'_> {
 
     /// Writes a record that stays. A table ends in front of it where it may.
     fn put(&mut self, record: &Record<'_>, source: Protection, splitter: &mut Splitter) -> Result<()> {
-        let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
-        if splitter.ends_before(record.key, written) {
-            self.finish_table()?;
+        if std::mem::take(&mut self.is_fresh) {
+            let written = self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+            if splitter.ends_before_key(record.key, written) {
+                self.finish_table()?;
+            }
         }
         self.add(record, source)
     }
@@ -415,9 +576,9 @@ impl Outputs<'_> {
     }
 
     /// Leaves out what was held: nothing older of its key stays.
-    fn let_go(&self, held: &mut Held, dropped: &mut Ledger) {
+    fn let_go(&mut self, held: &mut Held) {
         if let Some((row, (reason, term))) = held.release() {
-            dropped.add(row.kind, term);
+            self.dropped.add(row.kind, term);
             self.job.companions.on_drop(&row.record(), reason);
         }
     }
@@ -463,7 +624,7 @@ impl Outputs<'_> {
             family: job.family,
             block_bytes: job.options.block_bytes,
             restart_interval: job.options.restart_interval,
-            filter_bits: job.options.filter_bits,
+            filter_bits: job.filter_bits,
             filter_policy: job.options.filter_policy.clone(),
             compression: job.compression,
             base_seqno: job.base_seqno,
@@ -496,31 +657,6 @@ impl Outputs<'_> {
         });
         self.refs.push(finished.values);
         Ok(())
-    }
-
-    /// I11: see the head of the file.
-    fn balance(&self, dropped: &Ledger) -> Result<()> {
-        let mut accounted = *dropped;
-        for table in &self.written.tables {
-            accounted.merge(&table.ledger);
-        }
-        let mut expected = self.job.expected;
-        expected.merge(&self.derived);
-        let summed = self.job.summed && !self.is_strange && self.job.companions.protection() != Protection::None;
-        if planted::active(Bug::LedgerIgnored)
-            || accounted == expected
-            || (!summed && accounted.counts() == expected.counts())
-        {
-            return Ok(());
-        }
-        let damage = Damage {
-            verdict: Verdict::Ledger,
-            expected: Some(expected.count()),
-            found: Some(accounted.count()),
-            ..Damage::default()
-        };
-        let what = format!("the ledger does not close: in {expected:?}, out and dropped {accounted:?}");
-        Err(Error::corruption(damage, what))
     }
 }
 

@@ -302,10 +302,12 @@ pub fn is_due(picture: &Picture<'_>) -> bool {
 }
 
 /// What to do when nothing is due: the table that is densest with tombstones goes down, or is written anew without them where
-/// nothing lies below. In place only if no snapshot keeps a tombstone, so that the same table is not picked for ever.
+/// nothing lies below. In place only if no snapshot keeps a tombstone, so that the same table is not picked for ever. A table of
+/// level 0 goes where that rewrites little for what its tombstones hide: a queue, which is read where it is deleted, is not to
+/// wait until three more tables have come.
 pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
     let mut dense: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
-    for (level, tables) in picture.levels.iter().enumerate().skip(1) {
+    for (level, tables) in picture.levels.iter().enumerate() {
         for (at, table) in tables.iter().enumerate() {
             if table.tombstones > 0 && table.tombstones.saturating_mul(DENSE) >= table.entries {
                 dense.push((Reverse(thousandths(table.tombstones, table.entries)), level, at));
@@ -313,7 +315,21 @@ pub fn pick_idle(picture: &Picture<'_>) -> Option<Plan> {
         }
     }
     dense.sort();
-    dense.into_iter().find_map(|(_, level, at)| sink(picture, level, at, Reason::Tombstones))
+    let base = picture.targets().base;
+    dense.into_iter().find_map(|(_, level, at)| match level {
+        0 => plan_level0(picture, at, base, Reason::Tombstones).filter(|plan| is_cheap(picture, plan)),
+        _ => sink(picture, level, at, Reason::Tombstones),
+    })
+}
+
+/// True if a merge of level 0 rewrites no more of the level below than it takes out of level 0, each tombstone counted as in `compensated`.
+fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
+    let of = |level: usize, weigh: fn(&TableFacts<'_>) -> u64| {
+        let numbers = plan.inputs.iter().filter(|(from, _)| *from == level).flat_map(|(_, numbers)| numbers);
+        let tables = numbers.filter_map(|number| picture.levels[level].iter().find(|table| table.number == *number));
+        tables.map(weigh).fold(0, u64::saturating_add)
+    };
+    of(plan.output_level, |table| table.size) <= of(0, compensated)
 }
 
 /// The next step of compacting the keys between `low` and `high` (both included, none: open) out of `level`; at the bottom, of

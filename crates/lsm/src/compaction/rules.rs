@@ -47,6 +47,8 @@ pub struct Rules<B> {
     stays: bool,
     /// Nothing goes.
     keeps_all: bool,
+    /// The last record is the first of its key.
+    is_first: bool,
 }
 
 impl<B: FnMut(&[u8]) -> bool> Rules<B> {
@@ -56,8 +58,8 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         debug_assert!(snapshots.is_sorted());
         let snapshots = if active(Bug::SnapshotIgnoredByCompaction) { Vec::new() } else { snapshots };
         let (key, seqno, stripe, has_key) = (Vec::new(), 0, None, false);
-        let (retains, stays, keeps_all) = (false, false, false);
-        Rules { order, snapshots, is_bottom, key, seqno, stripe, has_key, retains, stays, keeps_all }
+        let (retains, stays, keeps_all, is_first) = (false, false, false, false);
+        Rules { order, snapshots, is_bottom, key, seqno, stripe, has_key, retains, stays, keeps_all, is_first }
     }
 
     /// The same, but every record stays: what is written anew is a table's content, not a merge.
@@ -70,6 +72,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     #[inline]
     pub fn decide(&mut self, key: &[u8], seqno: Seqno, kind: Kind, retains: bool) -> Decision {
         let step = if self.has_key { self.order.compare(&self.key, key) } else { Ordering::Less };
+        self.is_first = step == Ordering::Less;
         match step {
             Ordering::Less => {
                 self.key.clear();
@@ -107,6 +110,12 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
             return Decision::Hold(DropReason::Tombstone);
         }
         Decision::Keep
+    }
+
+    /// True if the record decided on last is the first of its key that came.
+    #[inline]
+    pub fn is_first_of_key(&self) -> bool {
+        self.is_first
     }
 
     /// True if the record just kept is to be held like a tombstone at the bottom, were it not a value: every reader sees it, and no deeper

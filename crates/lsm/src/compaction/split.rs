@@ -1,6 +1,8 @@
 //! Split: where an output table ends. Pure: the key of each record that is kept, and the size of the table so far, in; whether a
 //! new table begins with this record, out.
 //!
+//! `cut` says where a job is cut into parts that are done beside each other.
+//!
 //! A table ends when it is large enough, or when it overlaps so much of the level after next that its own merge would become
 //! too large. It never ends between two versions of one user key (I05): one with more versions than a table holds makes it longer.
 
@@ -27,11 +29,19 @@ impl Splitter {
     }
 
     /// True if the table ends before the record with this key. `bytes` is the size of the table so far, 0 if it is empty.
-    #[inline]
     pub fn ends_before(&mut self, key: &[u8], bytes: u64) -> bool {
         if self.has_key && self.order.compare(&self.key, key).is_eq() {
             return false;
         }
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.has_key = true;
+        self.ends_before_key(key, bytes)
+    }
+
+    /// The same, for those who know that it is another key than the one before.
+    #[inline]
+    pub fn ends_before_key(&mut self, key: &[u8], bytes: u64) -> bool {
         while let Some((largest, size)) = self.grandparents.get(self.at) {
             if self.order.compare(largest, key).is_ge() {
                 break;
@@ -42,9 +52,6 @@ impl Splitter {
             }
             self.at += 1;
         }
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.has_key = true;
         let limit = self.table_bytes.saturating_mul(GRANDPARENT_TABLES);
         let ends = bytes > 0 && (bytes >= self.table_bytes || self.overlap > limit);
         if ends || bytes == 0 {
@@ -52,6 +59,27 @@ impl Splitter {
         }
         ends
     }
+}
+
+/// Keys that cut a job into at most so many parts of about the same size. `samples`: keys of the inputs in any order, each with the
+/// bytes that begin there. What comes ascends, and no part is empty of samples.
+pub fn cut(order: &Order, mut samples: Vec<(Vec<u8>, u64)>, parts: usize) -> Vec<Vec<u8>> {
+    samples.sort_by(|a, b| order.compare(&a.0, &b.0));
+    let total = samples.iter().map(|(_, bytes)| *bytes as u128).sum::<u128>();
+    let (mut cuts, mut before): (Vec<Vec<u8>>, u128) = (Vec::new(), 0);
+    let Some((first, _)) = samples.first() else { return cuts };
+    let first = first.clone();
+    for (key, bytes) in samples {
+        let behind = cuts.last().unwrap_or(&first);
+        if cuts.len() + 1 < parts
+            && before * parts as u128 >= total * (cuts.len() as u128 + 1)
+            && order.compare(behind, &key).is_lt()
+        {
+            cuts.push(key);
+        }
+        before += bytes as u128;
+    }
+    cuts
 }
 
 #[cfg(test)]
@@ -96,7 +124,45 @@ mod tests {
         assert_eq!(tables(&mut splitter, b"eg"), [b"eg".to_vec()]);
     }
 
+    #[test]
+    fn a_job_is_cut_where_its_bytes_are() {
+        let cuts = |sizes: &[(&str, u64)], parts| {
+            let samples = sizes.iter().map(|(key, bytes)| (key.as_bytes().to_vec(), *bytes)).collect();
+            let cuts = cut(&Order::bytewise(), samples, parts);
+            cuts.into_iter().map(|key| String::from_utf8(key).unwrap()).collect::<Vec<_>>()
+        };
+        let even = [("a", 10), ("b", 10), ("c", 10), ("d", 10)];
+        assert_eq!(cuts(&even, 2), ["c"]);
+        assert_eq!(cuts(&even, 4), ["b", "c", "d"]);
+        assert_eq!(cuts(&even, 1), [""; 0]);
+        assert_eq!(cuts(&[], 4), [""; 0]);
+        assert_eq!(cuts(&[("a", 90), ("b", 10), ("c", 10)], 2), ["b"]);
+        assert_eq!(cuts(&[("b", 5), ("a", 5), ("b", 5)], 3), ["b"]);
+    }
+
     proptest! {
+        #[test]
+        fn parts_ascend_and_none_is_much_larger_than_its_share(
+            samples in vec((vec(any::<u8>(), 1..3), 1u64..50), 0..60), parts in 1usize..9
+        ) {
+            let cuts = cut(&Order::bytewise(), samples.clone(), parts);
+            prop_assert!(cuts.len() < parts.max(1));
+            let mut bounds: Vec<Option<&Vec<u8>>> = vec![None];
+            bounds.extend(cuts.iter().map(Some));
+            prop_assert!(bounds.is_sorted());
+            let total: u64 = samples.iter().map(|(_, bytes)| bytes).sum();
+            for (at, from) in bounds.iter().enumerate() {
+                let to = bounds.get(at + 1).copied().flatten();
+                let within = |key: &Vec<u8>| from.is_none_or(|from| key >= from) && to.is_none_or(|to| key < to);
+                let inside: Vec<_> = samples.iter().filter(|(key, _)| within(key)).collect();
+                prop_assert!(samples.is_empty() || !inside.is_empty());
+                let bytes: u64 = inside.iter().map(|(_, bytes)| bytes).sum();
+                let largest = |key: &Vec<u8>| samples.iter().filter(|(other, _)| other == key).map(|(_, bytes)| bytes).sum::<u64>();
+                let lump = inside.iter().map(|(key, _)| largest(key)).max().unwrap_or(0);
+                prop_assert!(bytes <= total / parts as u64 + 2 * lump + 1, "{} of {}", bytes, total);
+            }
+        }
+
         #[test]
         fn tables_are_neither_too_long_nor_share_a_key(mut keys in vec(any::<u8>(), 1..200), target in 1u64..100) {
             keys.sort();

@@ -24,7 +24,10 @@ const TABLES: u64 = 4;
 /// How many pointers, and bytes of the entries that they point to, by file.
 pub(super) type Refs = BTreeMap<Uid, (u64, u64)>;
 
-/// The values of one pass.
+/// Value files that were written.
+pub(super) type Made = BTreeMap<Uid, Arc<ValueMeta>>;
+
+/// The values of one pass, or of a part of it.
 pub(super) struct Separating<'a> {
     /// Values of so many bytes go; none: they stay in their records.
     from_bytes: Option<usize>,
@@ -32,7 +35,7 @@ pub(super) struct Separating<'a> {
     collects: &'a BTreeSet<Uid>,
     open: Option<ValueWriter>,
     /// Files of this pass.
-    made: BTreeMap<Uid, Arc<ValueMeta>>,
+    made: Made,
     room: Room,
     before: Option<Pointer>,
     /// Values that were moved, and those that could not be.
@@ -52,7 +55,7 @@ impl<'a> Separating<'a> {
             from_bytes: (!stay).then_some(options.large_value_bytes),
             collects,
             open: None,
-            made: BTreeMap::new(),
+            made: Made::new(),
             room: Room::default(),
             before: None,
             moved: 0,
@@ -135,7 +138,8 @@ impl<'a> Separating<'a> {
         Ok(pointer.encode())
     }
 
-    fn finish_file(&mut self) -> Result<()> {
+    /// Makes the file that is open durable.
+    pub(super) fn finish_file(&mut self) -> Result<()> {
         if let Some(open) = self.open.take() {
             let meta = open.finish()?;
             self.made.insert(meta.uid, Arc::new(meta));
@@ -143,28 +147,37 @@ impl<'a> Separating<'a> {
         Ok(())
     }
 
-    /// Makes the files durable, says of each table which files it points into, and closes the ledger over them.
-    pub(super) fn finish(&mut self, job: &Job<'_>, tables: &mut [TableMeta], refs: &[Refs]) -> Result<()> {
-        self.finish_file()?;
-        let mut pointed: Refs = Refs::new();
-        for (table, refs) in tables.iter_mut().zip(refs) {
-            for (uid, (count, bytes)) in refs {
-                let known = || job.values.and_then(|shelf| shelf.find(uid)).map(|file| file.meta().clone());
-                let file = self.made.get(uid).cloned().or_else(known);
-                let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
-                let all = pointed.entry(*uid).or_default();
-                (all.0, all.1) = (all.0 + count, all.1 + bytes);
-                table.values.push(ValueRef { file, count: *count, bytes: *bytes });
-            }
-            if planted::active(Bug::ValueRefForgotten) {
-                table.values.truncate(table.values.len().saturating_sub(1));
-            }
-        }
-        let closes = |meta: &Arc<ValueMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
-        if self.made.values().all(closes) || planted::active(Bug::ValueOfAnotherKey) {
-            return Ok(());
-        }
-        let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
-        Err(Error::corruption(damage, "the tables of a pass do not point to the values that it wrote"))
+    /// The files that were finished.
+    pub(super) fn into_made(self) -> Made {
+        self.made
     }
+
+    /// Bytes that were written so far.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.bytes() + self.open.as_ref().map_or(0, |open| open.file_bytes())
+    }
+}
+
+/// Says of each table of a pass which value files it points into, and closes the ledger over those that the pass wrote.
+pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], refs: &[Refs]) -> Result<()> {
+    let mut pointed: Refs = Refs::new();
+    for (table, refs) in tables.iter_mut().zip(refs) {
+        for (uid, (count, bytes)) in refs {
+            let known = || job.values.and_then(|shelf| shelf.find(uid)).map(|file| file.meta().clone());
+            let file = made.get(uid).cloned().or_else(known);
+            let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
+            let all = pointed.entry(*uid).or_default();
+            (all.0, all.1) = (all.0 + count, all.1 + bytes);
+            table.values.push(ValueRef { file, count: *count, bytes: *bytes });
+        }
+        if planted::active(Bug::ValueRefForgotten) {
+            table.values.truncate(table.values.len().saturating_sub(1));
+        }
+    }
+    let closes = |meta: &Arc<ValueMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
+    if made.values().all(closes) || planted::active(Bug::ValueOfAnotherKey) {
+        return Ok(());
+    }
+    let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+    Err(Error::corruption(damage, "the tables of a pass do not point to the values that it wrote"))
 }

@@ -16,11 +16,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::background::Lane;
-use super::family::Family;
+use super::family::{Family, Target};
 use super::ingest::{self, NO_FAMILY};
 use super::{Db, Event, Families, Inner};
 use crate::batch::{Batch, Binding, Body, Operation, Operations, distance};
-use crate::checksum::hash;
+use crate::checksum::{hash, hash_key};
 use crate::compaction::Stall;
 use crate::env::Env;
 use crate::env::work::{Signal, lock};
@@ -47,6 +47,8 @@ pub(crate) struct Log {
 struct Apply {
     group: Vec<Whole<Body>>,
     binding: Binding,
+    /// Where the last record went.
+    target: Option<Target>,
     last_seqno: Seqno,
     offset: u64,
     /// A memtable grew beyond its budget.
@@ -71,7 +73,8 @@ impl Log {
         numbers: Numbers,
     ) -> Result<Log> {
         let (wal, start) = Wal::create(env, dir, settings, offset, last_seqno + 1, numbers)?;
-        let apply = Apply { group: Vec::new(), binding: Binding::default(), last_seqno, offset, full: false };
+        let (group, binding) = (Vec::new(), Binding::default());
+        let apply = Apply { group, binding, target: None, last_seqno, offset, full: false };
         Ok(Log {
             wal,
             apply: Mutex::new(apply),
@@ -296,7 +299,15 @@ impl Inner {
     fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
         let mut group = std::mem::take(&mut apply.group);
         log.wal.take_whole(&mut group);
-        let outcome = group.iter().try_for_each(|whole| self.apply_batch(apply, whole));
+        let outcome = group.iter().try_for_each(|whole| {
+            self.apply_batch(apply, whole)?;
+            // Frozen at once: no memtable grows by more than one batch beyond its budget.
+            if std::mem::take(&mut apply.full) {
+                apply.target = None; // nobody but its flush keeps a frozen memtable
+                self.freeze_full(apply.last_seqno);
+            }
+            Ok(())
+        });
         if let (Ok(()), Some(last)) = (&outcome, group.last()) {
             self.visible.store(apply.last_seqno, Ordering::Release);
             apply.offset = last.end;
@@ -304,9 +315,6 @@ impl Inner {
             *log.applied.lock() = last.end;
             log.applied.notify_all();
             marked?;
-            if std::mem::take(&mut apply.full) {
-                self.freeze_full(apply.last_seqno);
-            }
         }
         group.clear();
         apply.group = group;
@@ -314,20 +322,25 @@ impl Inner {
     }
 
     fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
-        let families = self.families();
         for (at, operation) in (0..).zip(Operations::new(&whole.payload.bytes)?) {
             let operation = operation?;
-            let seqno = whole.seqno + at;
-            if let Some(family) = families.by_id.get(&operation.family) {
+            if !apply.target.as_ref().is_some_and(|target| target.is_that_of(operation.family)) {
+                apply.target = self.families().by_id.get(&operation.family).map(Family::target);
+            }
+            if let Some(Target { family, generation: active, .. }) = &apply.target {
                 let ends = family.options().key_ends_in_seqno;
                 let record = apply.binding.record(&operation, (whole.seqno, at), ends, &*self.companions)?;
-                let view = family.view();
-                view.active.touch(whole.offset);
-                view.active.memtable.insert(&record, self.companions.term(&record));
-                apply.full |= view.active.memtable.bytes() > self.settings.memtable_bytes;
+                active.touch(whole.offset);
+                // The key of such a family may be another one by now.
+                let key_hash = if ends { None } else { whole.payload.bytes.key_hash(at) };
+                let term = self.companions.term(&record);
+                active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
+                apply.full |= active.memtable.is_full(self.settings.memtable_bytes);
             }
+            let seqno = whole.seqno + at;
             if operation.family == NO_FAMILY {
-                ingest::freeze_named(&families, operation.key, seqno);
+                apply.target = None;
+                ingest::freeze_named(&self.families(), operation.key, seqno);
             }
             if planted::active(Bug::BatchTornApart) {
                 self.visible.store(seqno, Ordering::Release);
@@ -346,7 +359,7 @@ impl Inner {
         let limit = self.settings.memtable_bytes;
         let mut any = false;
         for family in self.families().by_id.values() {
-            if family.view().active.memtable.bytes() > limit {
+            if family.view().active.memtable.is_full(limit) {
                 family.freeze(last_seqno);
                 any = true;
             }
@@ -360,7 +373,8 @@ impl Inner {
     /// Freezes the memtables of the chosen families, all at one commit, which is returned.
     pub(super) fn freeze(&self, choose: &dyn Fn(&Family) -> bool) -> Result<Seqno> {
         let Some(log) = &self.log else { return Ok(self.visible()) };
-        let apply = lock(&log.apply);
+        let mut apply = lock(&log.apply);
+        apply.target = None;
         self.families()
             .by_id
             .values()
@@ -459,7 +473,8 @@ impl Inner {
         if log.wal.live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
             return Ok(false);
         }
-        let apply = lock(&log.apply);
+        let mut apply = lock(&log.apply);
+        apply.target = None;
         let holds_old =
             |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
         let families = self.families();

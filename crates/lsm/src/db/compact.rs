@@ -11,17 +11,18 @@ use std::sync::atomic::Ordering;
 use super::background::Lane;
 use super::family::{Family, View};
 use super::install::Replaced;
-use super::reads::{Bounds, LevelPart};
+use super::reads::Bounds;
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
-use crate::compaction::output::{Expires, Job, Pass, Written, write_pass};
+use crate::compaction::output::{Expires, Job, Pass, Written};
+use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Limits, Plan, Reason, Rules, Splitter, Stall, collect, debt};
+use crate::compaction::{Action, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
-use crate::merge::{ConcatCursor, MergeCursor};
+use crate::merge::{self, ConcatCursor, merged};
 use crate::names::Name;
 use crate::options::{CfOptions, Compression};
 use crate::planted::{Bug, active};
@@ -243,21 +244,6 @@ impl Inner {
     ) -> Result<Written> {
         let levels = &view.levels;
         let mut expected = Ledger::default();
-        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-        for (level, _) in &plan.inputs {
-            let tables = inputs.iter().filter(|(of, _)| of == level).map(|(_, table)| table);
-            match level {
-                0 => {
-                    for table in tables {
-                        sources.push(Box::new(table.table()?.cursor(false)));
-                    }
-                }
-                _ => {
-                    let parts = tables.map(|table| LevelPart { table: table.clone(), fill_cache: false });
-                    sources.push(Box::new(ConcatCursor::new(family.order().clone(), parts.collect())));
-                }
-            }
-        }
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
             expected.merge(&table.meta().ledger);
@@ -271,7 +257,6 @@ impl Inner {
         let expires = Some(Expires { now, is_hidden: &is_hidden });
         let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
-        let mut cursor = MergeCursor::new(family.order().clone(), sources);
         let next_file = || self.new_file_number();
         let job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
         // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
@@ -281,12 +266,39 @@ impl Inner {
                 && view.fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
-        let rules = Rules::new(family.order().clone(), self.snapshots.boundaries(), is_bottom);
+        let snapshots = self.snapshots.boundaries(); // the same for all parts
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
-        let splitter = Splitter::new(family.order().clone(), family.options().table_bytes, below);
-        let written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
+        let part = || {
+            Ok(Part {
+                cursor: merged(family.order().clone(), sources(family, plan, inputs)?),
+                rules: Rules::new(family.order().clone(), snapshots.clone(), is_bottom),
+                splitter: Splitter::new(family.order().clone(), family.options().table_bytes, below.clone()),
+            })
+        };
+        let cuts = self.cuts(family, inputs)?;
+        let written = write_parts(&job, &pass, &cuts, part)?;
+        self.counters.divided(cuts.len());
         self.sync_dir_before_edit()?;
         Ok(written)
+    }
+
+    /// Where a compaction is cut into parts that are done beside each other. A keeper with rows of its own goes over all records in turn.
+    fn cuts(&self, family: &Family, inputs: &[Input]) -> Result<Vec<Vec<u8>>> {
+        let bytes: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
+        let parts = (bytes / family.options().table_bytes).min(self.settings.subcompactions as u64) as usize;
+        if parts < 2 || self.companions.has_rows() {
+            return Ok(Vec::new());
+        }
+        let mut samples = Vec::new();
+        for (_, table) in inputs {
+            let (meta, table) = (table.meta(), table.table()?);
+            let step = table.blocks().div_ceil(SAMPLES).max(1);
+            let size = meta.size / table.blocks().div_ceil(step).max(1) as u64;
+            samples.push((meta.smallest.clone(), size));
+            let within = (step..table.blocks()).step_by(step);
+            samples.extend(within.filter_map(|block| Some((table.separator(block - 1)?, size))));
+        }
+        Ok(split::cut(family.order(), samples, parts))
     }
 
     /// A pass whose outputs go into a level of a family: what is the same for all of them. `summed`: `expected` has sums.
@@ -296,14 +308,16 @@ impl Inner {
         level: usize,
         base_seqno: Seqno,
         (expected, summed): (Ledger, bool),
-        next_file: &'a dyn Fn() -> u64,
+        next_file: &'a (dyn Fn() -> u64 + Sync),
     ) -> Job<'a> {
+        let deeper = family.view().levels.filled().filter(|filled| *filled > level).count();
         Job {
             env: &self.env,
             dir: &self.dir,
             companions: &self.companions,
             family: family.id(),
             options: family.options(),
+            filter_bits: family.options().filter_bits_above(deeper),
             compression: if level < HOT_LEVELS { Compression::None } else { family.options().compression },
             base_seqno,
             next_file,
@@ -311,6 +325,7 @@ impl Inner {
             expected,
             summed,
             values: family.shelf().values(),
+            pace: Some((&self.pace, Turn::Compaction)),
         }
     }
 
@@ -354,6 +369,43 @@ impl Inner {
         });
         let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
         worst.max_by_key(price).unwrap_or(Stall::Go)
+    }
+}
+
+/// Keys of a table that tell where a compaction may be cut.
+const SAMPLES: usize = 64;
+
+/// The inputs of a compaction, from their start on.
+fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn Cursor>>> {
+    let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+    for (level, _) in &plan.inputs {
+        let tables = inputs.iter().filter(|(of, _)| of == level).map(|(_, table)| table);
+        if *level == 0 {
+            for table in tables {
+                sources.push(Box::new(table.table()?.stream()));
+            }
+        } else {
+            let parts = tables.map(|table| Streamed(table.clone())).collect();
+            sources.push(Box::new(ConcatCursor::new(family.order().clone(), parts)));
+        }
+    }
+    Ok(sources)
+}
+
+/// A table as a part of its level, read by a job.
+struct Streamed(Arc<TableHandle>);
+
+impl merge::Part for Streamed {
+    fn smallest(&self) -> &[u8] {
+        &self.0.meta().smallest
+    }
+
+    fn largest(&self) -> &[u8] {
+        &self.0.meta().largest
+    }
+
+    fn open(&self) -> Result<Box<dyn Cursor>> {
+        Ok(Box::new(self.0.table()?.stream()))
     }
 }
 

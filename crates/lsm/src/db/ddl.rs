@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::commit::Moment;
-use super::family::Family;
+use super::family::{Family, Shape};
 use super::install::Replaced;
 use super::recover::shelf;
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
@@ -101,9 +101,11 @@ impl Inner {
                 return Err(Error::invalid(format!("there is a family {name:?} already")));
             }
             let seen_by = (&self.companions, &self.integrity);
-            let shelf = shelf(&self.env, &self.dir, &name, &options, &self.cache, &self.dead_files, seen_by);
+            let shared = (&self.cache, &self.dead_files, &self.open_tables);
+            let shelf = shelf((&self.env, &self.dir), &name, &options, shared, seen_by);
             let levels = Arc::new(Levels::empty(options.order.clone()));
-            families.by_id.insert(id, Family::new(id, &name, options.clone(), shelf, levels));
+            let shape = Shape::of(&self.settings);
+            families.by_id.insert(id, Family::new(id, &name, options.clone(), shape, shelf, levels));
             if options.system.is_none() {
                 families.next_id = id + 1;
             }

@@ -1,7 +1,8 @@
 //! Column families: a name, an order, and the view that readers load.
 //!
 //! A view is immutable: the active memtable, the frozen ones, the levels. Whoever changes it builds another and swaps the
-//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14).
+//! pointer; readers take no lock and see the old one or the new one, each of which holds everything (I13, I14). So it is when
+//! tables are put back because too many are open: the next view has fresh handles of them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +14,30 @@ use super::Levels;
 use crate::env::work::lock;
 use crate::fence::Fence;
 use crate::memtable::Memtable;
-use crate::options::CfOptions;
+use crate::options::{CfOptions, MemtableKind, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
 use crate::sst::Table;
 use crate::values::ValueShelf;
-use crate::version::Shelf;
+use crate::version::{Holder, Shelf};
+
+/// How the memtables of a store are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    kind: MemtableKind,
+    budget: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(settings: &Settings) -> Shape {
+        Shape { kind: settings.memtable, budget: settings.memtable_bytes }
+    }
+
+    /// An empty one.
+    pub(crate) fn memtable(self, order: &Order) -> Memtable {
+        Memtable::of_kind(self.kind, order.clone(), self.budget)
+    }
+}
 
 /// One memtable and where its records stand in the log.
 #[derive(Debug)]
@@ -31,9 +50,9 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    fn new(order: &Order) -> Arc<Generation> {
+    fn new(order: &Order, shape: Shape) -> Arc<Generation> {
         Arc::new(Generation {
-            memtable: Arc::new(Memtable::new(order.clone())),
+            memtable: Arc::new(shape.memtable(order)),
             first_offset: AtomicU64::new(u64::MAX),
             through: AtomicU64::new(0),
         })
@@ -90,7 +109,10 @@ struct Inner {
     id: u32,
     name: String,
     options: CfOptions,
+    shape: Shape,
     view: ArcSwap<View>,
+    /// Counted up whenever another memtable becomes the active one.
+    turn: AtomicU64,
     /// Held while one view is made from another; never over I/O.
     changing: Mutex<()>,
     dropped: AtomicBool,
@@ -103,16 +125,20 @@ impl Family {
         id: u32,
         name: &str,
         options: CfOptions,
+        shape: Shape,
         shelf: Arc<Shelf<Arc<Table>>>,
         levels: Arc<Levels>,
     ) -> Family {
-        let active = Generation::new(&options.order);
+        let active = Generation::new(&options.order, shape);
         let (fences, fence_ids) = Default::default();
         let values = shelf.values().cloned();
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids, values });
-        let (changing, dropped) = (Mutex::default(), AtomicBool::new(false));
-        let inner = Inner { id, name: name.to_owned(), options, view, changing, dropped, shelf };
-        Family(Arc::new(inner))
+        let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
+        let name = name.to_owned();
+        let inner = Arc::new(Inner { id, name, options, shape, view, turn, changing, dropped, shelf });
+        let holder: Arc<dyn Holder> = inner.clone();
+        inner.shelf.held_by(Arc::downgrade(&holder));
+        Family(inner)
     }
 
     /// The number under which the store knows it; never used again, even if the family is dropped.
@@ -163,9 +189,21 @@ impl Family {
     }
 
     fn change(&self, next: impl FnOnce(&View) -> View) {
+        // Goes after the lock: the last who holds a view closes the files that it held alone.
+        let before;
         let _one_at_a_time = lock(&self.0.changing);
-        let next = next(&self.0.view.load());
+        before = self.0.view.load_full();
+        let next = next(&before);
+        if !Arc::ptr_eq(&before.active, &next.active) {
+            self.0.turn.store(self.0.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
         self.0.view.store(Arc::new(next));
+    }
+
+    /// The memtable that records go into from now on, as whoever applies them keeps it. Only under the apply lock.
+    pub(crate) fn target(&self) -> Target {
+        let turn = self.0.turn.load(Ordering::Acquire);
+        Target { family: self.clone(), generation: self.view().active.clone(), turn }
     }
 
     /// Freezes the active memtable if it holds anything; `through` is the last seqno applied. Only under the apply lock.
@@ -176,7 +214,7 @@ impl Family {
         self.change(|view| {
             view.active.through.store(through, Ordering::Release);
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
-            View { active: Generation::new(self.order()), frozen, ..view.clone() }
+            View { active: Generation::new(self.order(), self.0.shape), frozen, ..view.clone() }
         });
     }
 
@@ -216,13 +254,44 @@ impl Family {
     /// Empties the view of a dropped family.
     pub(crate) fn clear(&self, empty: Arc<Levels>) {
         self.change(|view| View {
-            active: Generation::new(self.order()),
+            active: Generation::new(self.order(), self.0.shape),
             frozen: Vec::new(),
             levels: empty,
             fences: Arc::default(),
             fence_ids: Arc::default(),
             values: view.values.clone(),
         });
+    }
+}
+
+impl Holder for Inner {
+    fn put_back(&self, most: usize, any: bool) -> usize {
+        // Goes after the lock, and with it files are closed.
+        let before;
+        let _one_at_a_time = lock(&self.changing);
+        before = self.view.load_full();
+        let (levels, taken) = before.levels.put_back(most, any);
+        if taken > 0 {
+            self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
+        }
+        taken
+    }
+}
+
+/// A family's active memtable, held by whoever applies commits, so that it is not looked up for each.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) family: Family,
+    pub(crate) generation: Arc<Generation>,
+    turn: u64,
+}
+
+impl Target {
+    /// True if it is certainly that of a family, still. One that is being dropped is looked up again, each time.
+    #[inline]
+    pub(crate) fn is_that_of(&self, family: u32) -> bool {
+        let inner = &self.family.0;
+        inner.id == family && inner.turn.load(Ordering::Acquire) == self.turn && !self.family.is_dropped()
     }
 }
 

@@ -17,7 +17,7 @@ use super::install::Replaced;
 use super::rows::{remove_tables, take_given, write_given};
 use super::{Db, Event, Families, Inner};
 use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
-use crate::compaction::{Rules, Splitter};
+use crate::compaction::{Pace, Rules, Splitter, Turn};
 use crate::cursor::Cursor;
 use crate::env::Env;
 use crate::env::work::lock;
@@ -151,7 +151,7 @@ impl Inner {
     }
 
     /// What a flush needs to know of this store.
-    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a dyn Fn() -> u64) -> Level0<'a> {
+    pub(super) fn level0<'a>(&'a self, families: &'a Families, next_file: &'a (dyn Fn() -> u64 + Sync)) -> Level0<'a> {
         Level0 {
             env: &self.env,
             dir: &self.dir,
@@ -160,6 +160,7 @@ impl Inner {
             next_file,
             cancelled: &self.background.stopping,
             snapshots: self.snapshots.boundaries(),
+            pace: Some(&self.pace),
         }
     }
 
@@ -178,9 +179,11 @@ pub(super) struct Level0<'a> {
     pub(super) companions: &'a Arc<dyn Companions>,
     /// Those that may receive rows.
     pub(super) families: &'a Families,
-    pub(super) next_file: &'a dyn Fn() -> u64,
+    pub(super) next_file: &'a (dyn Fn() -> u64 + Sync),
     pub(super) cancelled: &'a AtomicBool,
     pub(super) snapshots: Vec<Seqno>,
+    /// How fast it may write.
+    pub(super) pace: Option<&'a Pace>,
 }
 
 /// What a flush wrote: nothing of it is named yet.
@@ -231,12 +234,14 @@ impl Level0<'_> {
             family: family.id(),
             options: family.options(),
             compression: Compression::None,
+            filter_bits: family.options().filter_bits_above(family.view().levels.filled().count()),
             base_seqno,
             next_file: self.next_file,
             cancelled: self.cancelled,
             expected,
             summed: true,
             values: family.shelf().values(),
+            pace: self.pace.map(|pace| (pace, Turn::Flush)),
         }
     }
 }

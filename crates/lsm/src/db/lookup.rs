@@ -13,7 +13,6 @@ use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Lookup, is_over};
 use crate::sst::Checks;
 use crate::values::Room;
-use crate::version::LEVELS;
 
 impl Lookup for Level0<'_> {
     fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
@@ -72,8 +71,7 @@ impl Level0<'_> {
                 (false, _) => {}
             }
         }
-        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
-        for table in view.levels.newest_holding(key).chain(deeper) {
+        for table in view.levels.holding(key) {
             if table.table()?.get(key, key_hash, MAX_SEQNO, Checks::EACH, &mut decide)? {
                 return outcome;
             }

@@ -22,6 +22,7 @@ pub(crate) struct Counters {
     moves: AtomicU64,
     compacted_read: AtomicU64,
     compacted_written: AtomicU64,
+    parts: AtomicU64,
     stalls: AtomicU64,
     stall_nanos: AtomicU64,
     rotations: AtomicU64,
@@ -45,6 +46,11 @@ impl Counters {
         self.compactions.fetch_add(1, Ordering::Relaxed);
         self.compacted_read.fetch_add(read, Ordering::Relaxed);
         self.compacted_written.fetch_add(written, Ordering::Relaxed);
+    }
+
+    /// A compaction was cut so many times.
+    pub(crate) fn divided(&self, cuts: usize) {
+        self.parts.fetch_add(cuts as u64, Ordering::Relaxed);
     }
 
     /// What a flush or compaction did to companions.
@@ -86,6 +92,10 @@ pub struct Metrics {
     pub compacted_read: u64,
     /// Bytes that compactions wrote.
     pub compacted_written: u64,
+    /// Parts of compactions that were done beside the first.
+    pub subcompactions: u64,
+    /// Time that flushes and compactions waited since more bytes a second were not allowed.
+    pub paced_nanos: u64,
     /// Times a writer was held back for compaction debt.
     pub stalls: u64,
     /// Time that writers were held back.
@@ -100,12 +110,27 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that they could not move, since they cannot be read.
     pub values_unreadable: u64,
+    /// Tables that are open.
+    pub open_tables: usize,
+    /// Bytes that their indexes and filters take.
+    pub index_bytes: u64,
     /// The log; zeros when read-only.
     pub wal: WalMetrics,
     /// The block cache.
     pub cache: crate::sst::CacheMetrics,
     /// What reads have come by that was not right.
     pub integrity: IntegrityMetrics,
+}
+
+impl Metrics {
+    /// Bytes that flushes and compactions wrote since open, for each byte that flushes did; 0 if there were none. The log, which takes
+    /// every byte once more, is in `wal`.
+    pub fn write_amplification(&self) -> f64 {
+        match self.flushed_bytes {
+            0 => 0.0,
+            flushed => (flushed + self.compacted_written) as f64 / flushed as f64,
+        }
+    }
 }
 
 /// One family in numbers.
@@ -245,7 +270,7 @@ impl Inner {
                 values,
             }
         });
-        let counters = &self.counters;
+        let (counters, open_tables) = (&self.counters, self.open_tables.now());
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Metrics {
             families: families.collect(),
@@ -257,6 +282,8 @@ impl Inner {
             moves: get(&counters.moves),
             compacted_read: get(&counters.compacted_read),
             compacted_written: get(&counters.compacted_written),
+            subcompactions: get(&counters.parts),
+            paced_nanos: self.pace.waited_nanos(),
             stalls: get(&counters.stalls),
             stall_nanos: get(&counters.stall_nanos),
             manifest_rotations: get(&counters.rotations),
@@ -264,6 +291,8 @@ impl Inner {
             adopted: get(&counters.adopted),
             values_moved: get(&counters.values_moved),
             values_unreadable: get(&counters.values_unreadable),
+            open_tables: open_tables.0,
+            index_bytes: open_tables.1 as u64,
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),
@@ -299,8 +328,14 @@ impl fmt::Display for Metrics {
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
         writeln!(
             f,
-            "compactions {} ({} B read, {} B written), moves {}",
-            self.compactions, self.compacted_read, self.compacted_written, self.moves
+            "compactions {} ({} B read, {} B written, {} parts beside others), moves {}",
+            self.compactions, self.compacted_read, self.compacted_written, self.subcompactions, self.moves
+        )?;
+        writeln!(
+            f,
+            "write amplification {:.2} (tables), jobs waited {} ms for their rate",
+            self.write_amplification(),
+            self.paced_nanos / 1_000_000
         )?;
         writeln!(f, "stalls {} ({} ms)", self.stalls, self.stall_nanos / 1_000_000)?;
         writeln!(
@@ -338,12 +373,14 @@ impl fmt::Display for Metrics {
         }
         write!(
             f,
-            "cache: {} of {} B in {} blocks, {} loads, {} evictions; manifest rotations {}",
+            "cache: {} of {} B in {} blocks, {} loads, {} evictions; {} tables open, indexes {} B; manifest rotations {}",
             self.cache.used_bytes,
             self.cache.budget_bytes,
             self.cache.blocks,
             self.cache.loads,
             self.cache.evictions,
+            self.open_tables,
+            self.index_bytes,
             self.manifest_rotations
         )
     }

@@ -66,6 +66,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use crate::compaction::Pace;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
@@ -90,7 +91,7 @@ use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::{Chronicle, Companions, Protection};
 use crate::sst::{Cache, Table};
-use crate::version::{DeadFiles, Manifest};
+use crate::version::{DeadFiles, Manifest, OpenTables};
 
 /// The name of the family that always exists.
 pub const DEFAULT_FAMILY: &str = "default";
@@ -190,9 +191,12 @@ pub(crate) struct Inner {
     manifest: Mutex<Option<Manifest>>,
     background: background::Background,
     compactions: running::Running,
+    pace: Pace,
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    /// How many tables are open, and may be.
+    open_tables: Arc<OpenTables>,
     trash: trash::Trash,
     book: chronicle::Book,
     next_file: Arc<AtomicU64>,

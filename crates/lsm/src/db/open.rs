@@ -20,6 +20,7 @@ use super::snapshot::Snapshots;
 use super::trash::Trash;
 use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
+use crate::compaction::Pace;
 use crate::env::work::lock;
 use crate::env::{Env, Lock, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
@@ -214,8 +215,10 @@ fn start(
         jobs_lock: Mutex::new(()),
         manifest: Mutex::new(opened.manifest),
         compactions: Running::barring(opened.barred),
+        pace: Pace::new(settings.background_bytes_per_second),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        open_tables: opened.open_tables,
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         book: Book::new(parts.chronicle, opened.lines),
         halt_told: AtomicBool::new(false),

@@ -26,10 +26,12 @@ use crate::planted::{self, Bug};
 use crate::read::UserCursor;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection, is_over};
-use crate::sst::Checks;
-use crate::version::LEVELS;
+use crate::sst::{Checks, Table};
 
 pub use crate::read::Bounds;
+
+/// Keys of a `multi_get` whose reads wait for memory together.
+const SIDE_BY_SIDE: usize = 16;
 
 impl Db {
     /// Shows the value of `key` to `visit`, borrowed from where it lives; false if there is none. Checked as the family's
@@ -56,11 +58,11 @@ impl Db {
         if let At::Snapshot(snapshot) = at
             && let Some(view) = snapshot.view(family.id())
         {
-            return inner.get_in((family, view), key, inner.seqno(at)?, checks, visit);
+            return inner.get_in((family, view), (key, None), inner.seqno(at)?, checks, visit);
         }
         let view = family.view();
         let seqno = inner.seqno(at)?;
-        inner.get_in((family, &view), key, seqno, checks, visit)
+        inner.get_in((family, &view), (key, None), seqno, checks, visit)
     }
 
     /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
@@ -76,7 +78,7 @@ impl Db {
         let inner = self.open_inner()?;
         let (view, seqno, checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
         let mut found = false;
-        inner.version_in((family, &view), key, seqno, checks, |record| {
+        inner.version_in((family, &view), (key, None), seqno, checks, |record| {
             found = inner.is_value(record);
             if found {
                 visit(record);
@@ -139,9 +141,13 @@ impl Db {
         };
         let view = view.unwrap_or_else(|| family.pinned_view());
         let seqno = inner.seqno(at)?;
-        for (index, key) in keys.iter().enumerate() {
-            let checks = inner.checks(reading);
-            inner.get_in((family, &view), key, seqno, checks, &mut |record| visit(index, record))?;
+        for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
+            let ways = approach((family, &view), keys);
+            for (at, (key, way)) in keys.iter().zip(ways).enumerate() {
+                let checks = inner.checks(reading);
+                let mut show = |record: &Record<'_>| visit(group * SIDE_BY_SIDE + at, record);
+                inner.get_on(way, (family, &view), key, seqno, checks, &mut show)?;
+            }
         }
         Ok(())
     }
@@ -198,13 +204,39 @@ impl Inner {
     fn get_in(
         &self,
         of: (&Family, &View),
-        key: &[u8],
+        key: Hashed<'_>,
         seqno: Seqno,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
         self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(of, record, checks, visit))?;
+        outcome
+    }
+
+    /// `get_in`, on a way that is known.
+    fn get_on(
+        &self,
+        mut way: Way<'_>,
+        of: (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        let mut outcome = Ok(false);
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, checks, visit);
+        self.version_by(of, (key, way.key_hash), seqno, checks, decide, |table, key_hash, decide| {
+            let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
+            match way.block {
+                Some((first, number)) if std::ptr::eq(first, &**reader) => {
+                    way.block = None;
+                    reader.get_from(number, (key, key_hash), seqno, checks, decide)
+                }
+                Some(_) => Ok(false),
+                None => reader.get(key, key_hash, seqno, checks, decide),
+            }
+        })?;
         outcome
     }
 
@@ -239,14 +271,14 @@ impl Inner {
     pub(super) fn version_in(
         &self,
         of: (&Family, &View),
-        key: &[u8],
+        key: Hashed<'_>,
         seqno: Seqno,
         checks: Checks,
         visit: impl FnMut(&Record<'_>),
     ) -> Result<bool> {
         self.version_by(of, key, seqno, checks, visit, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
-            reader.get(key, key_hash, seqno, checks, decide)
+            reader.get(key.0, key_hash, seqno, checks, decide)
         })
     }
 
@@ -256,11 +288,11 @@ impl Inner {
     pub(super) fn version_by<E: From<Error>>(
         &self,
         (family, view): (&Family, &View),
-        key: &[u8],
+        (key, known_hash): Hashed<'_>,
         seqno: Seqno,
         checks: Checks,
         mut visit: impl FnMut(&Record<'_>),
-        ask: impl Fn(&TableHandle, u64, &mut dyn FnMut(&Record<'_>)) -> std::result::Result<bool, E>,
+        mut ask: impl FnMut(&TableHandle, u64, &mut dyn FnMut(&Record<'_>)) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
         let order = family.order();
         let mut outcome = Ok(false);
@@ -275,10 +307,18 @@ impl Inner {
         };
         // A key is hashed once, for its companion and for filters.
         let is_hashable = order.is_hashable();
-        let mut key_hash = if checks.each && is_hashable { hash_key(key) } else { 0 };
+        let key_hash = match known_hash {
+            Some(hash) => hash,
+            None if is_hashable => hash_key(key),
+            None => 0,
+        };
         let frozen = view.frozen.iter().filter(|_| !planted::active(Bug::FrozenMemtableSkipped));
         for generation in [&view.active].into_iter().chain(frozen) {
             let memtable = &generation.memtable;
+            // A record counts before its seqno is shown, and the seqno was read before.
+            if !memtable.may_hold(key_hash) {
+                continue;
+            }
             let mut damage = None;
             let found = memtable.get(key, seqno, &mut |stored| {
                 // What is shown is what was asked for, whatever became of the bytes of the key.
@@ -302,13 +342,22 @@ impl Inner {
             }
         }
         if view.levels.tables() > 0 {
-            if !checks.each && is_hashable {
-                key_hash = hash_key(key);
-            }
-            let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key));
-            for table in view.levels.newest_holding(key).chain(deeper) {
-                if ask(table, key_hash, &mut decide)? {
+            let mut holding = view.levels.holding(key);
+            let mut before: Option<&Arc<TableHandle>> = None;
+            loop {
+                let next = holding.next();
+                // Its line of the filter comes while the table before it is asked.
+                if let Some(table) = next.and_then(|table| table.opened()) {
+                    table.prefetch_filter(key_hash);
+                }
+                if let Some(table) = before
+                    && ask(table, key_hash, &mut decide)?
+                {
                     return Ok(outcome?);
+                }
+                before = next;
+                if before.is_none() {
+                    break;
                 }
             }
         }
@@ -344,6 +393,43 @@ impl Inner {
         self.integrity.tell(Place::Memory(record.seqno), &error);
         error
     }
+}
+
+/// A key, and its hash if somebody has taken it already.
+pub(super) type Hashed<'a> = (&'a [u8], Option<u64>);
+
+/// What is known of the read of a key before it begins.
+#[derive(Clone, Copy, Default)]
+struct Way<'a> {
+    key_hash: Option<u64>,
+    /// The first table that may hold the key, and the block there; the filters of those before have denied it.
+    block: Option<(&'a Table, usize)>,
+}
+
+/// Asks memory for what the reads of several keys will touch: filter lines for all of them, then slots, then blocks. A read alone
+/// waits for one after the other; these wait for all lines of a step together.
+fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<'a>; SIDE_BY_SIDE] {
+    let mut ways = [Way::default(); SIDE_BY_SIDE];
+    if keys.len() < 2 || view.levels.tables() == 0 || !family.order().is_hashable() {
+        return ways;
+    }
+    for (way, key) in ways.iter_mut().zip(keys) {
+        let key_hash = *way.key_hash.insert(hash_key(key));
+        for table in view.levels.holding(key).filter_map(|table| table.opened()) {
+            table.prefetch_filter(key_hash);
+        }
+    }
+    for (way, key) in ways.iter_mut().zip(keys) {
+        for table in view.levels.holding(key) {
+            let (Some(table), Some(key_hash)) = (table.opened(), way.key_hash) else { break };
+            if let Some(number) = table.prefetch_slot(key, key_hash) {
+                way.block = Some((table, number));
+                break;
+            }
+        }
+    }
+    ways.iter().filter_map(|way| way.block).for_each(|(table, number)| table.prefetch_block(number));
+    ways
 }
 
 /// True once in so many calls of this thread.

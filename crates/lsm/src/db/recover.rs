@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::Log;
 use super::compact::is_of_the_pass;
-use super::family::Family;
+use super::family::{Family, Shape};
 use super::open::{RecoveryReport, no_store};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
@@ -28,7 +28,7 @@ use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
 use crate::values::ValueShelf;
-use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, Recovered, Shelf, State, recover};
+use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
 /// What an open needs to know.
@@ -47,6 +47,7 @@ pub(super) struct Opened {
     pub(super) families: Families,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) open_tables: Arc<OpenTables>,
     pub(super) visible: Seqno,
     /// Tables that compactions leave alone.
     pub(super) barred: Vec<u64>,
@@ -127,6 +128,7 @@ impl Opening<'_> {
             families: replay.families,
             cache: replay.cache,
             dead_files: replay.dead_files,
+            open_tables: replay.open_tables,
         }))
     }
 
@@ -227,13 +229,15 @@ impl Opening<'_> {
             Name::Trash(_) => keeps_trash,
             name => live.contains(&name) || name == replaced,
         });
-        let families = self.families(manifest.state(), &replay.cache, &replay.dead_files)?;
+        let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
+        let families = self.families(manifest.state(), shared)?;
         Ok(Opened {
             families,
             barred: barred_of(manifest.state()),
             lines: manifest.state().lines.clone(),
             cache: replay.cache,
             dead_files: replay.dead_files,
+            open_tables: replay.open_tables,
             visible: last,
             next_file,
             log: Some(log),
@@ -247,7 +251,7 @@ impl Opening<'_> {
         &self,
         end: Option<&LogEnd>,
         commits: u64,
-        new_number: &dyn Fn() -> u64,
+        new_number: &(dyn Fn() -> u64 + Sync),
         edit: &mut Edit,
     ) -> Result<RecoveryReport> {
         let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
@@ -333,17 +337,18 @@ impl Opening<'_> {
     }
 
     /// The families of a state, each with its levels; tables are opened when first read.
-    fn families(&self, state: &State, cache: &Arc<Cache>, dead: &Arc<DeadFiles>) -> Result<Families> {
+    fn families(&self, state: &State, shared: Shared<'_>) -> Result<Families> {
         let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
         for stored in state.families.values() {
             let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
             let seen_by = (&self.parts.companions, self.integrity);
-            let shelf = shelf(self.env(), self.dir, &stored.name, &options, cache, dead, seen_by);
+            let shelf = shelf((self.env(), self.dir), &stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
-            let family = Family::new(stored.id, &stored.name, options, shelf.clone(), levels.clone());
+            let shape = Shape::of(self.settings);
+            let family = Family::new(stored.id, &stored.name, options, shape, shelf.clone(), levels.clone());
             if !stored.fences.is_empty() && !planted::active(Bug::FenceForgottenAfterReopen) {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
@@ -353,11 +358,12 @@ impl Opening<'_> {
         Ok(families)
     }
 
-    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a dyn Fn() -> u64>) -> Result<Replay<'a>> {
+    fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
         let own = || Arc::new(Cache::new(self.settings.cache_bytes));
         let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
-        let families = self.families(state, &cache, &dead_files)?;
+        let open_tables = Arc::new(self.most_open(new_number.is_some()));
+        let families = self.families(state, (&cache, &dead_files, &open_tables))?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
         Ok(Replay {
             opening: self,
@@ -369,9 +375,24 @@ impl Opening<'_> {
             binding: Binding::default(),
             cache,
             dead_files,
+            open_tables,
         })
     }
+
+    /// The bound on open tables. Whoever reads beside a writer keeps all of them open: the writer may have removed them.
+    fn most_open(&self, is_writer: bool) -> OpenTables {
+        let Settings { open_tables, index_bytes, .. } = *self.settings;
+        if !is_writer {
+            return OpenTables::bounded(usize::MAX, usize::MAX);
+        }
+        let half =
+            || self.env().fs.most_open().map_or(usize::MAX, |most| usize::try_from(most / 2).unwrap_or(usize::MAX));
+        OpenTables::bounded(if open_tables == 0 { half() } else { open_tables }, index_bytes)
+    }
 }
+
+/// What the tables of all families share: cache, files that die, the bound on open ones.
+pub(super) type Shared<'a> = (&'a Arc<Cache>, &'a Arc<DeadFiles>, &'a Arc<OpenTables>);
 
 /// How often a reader looks anew when a writer changes files under it.
 const READ_ATTEMPTS: usize = 16;
@@ -382,19 +403,18 @@ fn moved() -> Error {
 
 /// How the tables of a family are opened.
 pub(super) fn shelf(
-    env: &Env,
-    dir: &Path,
+    (env, dir): (&Env, &Path),
     family: &str,
     options: &CfOptions,
-    cache: &Arc<Cache>,
-    dead: &Arc<DeadFiles>,
+    (cache, dead, tables): Shared<'_>,
     (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
     let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
     let values = ValueShelf::new(fs.clone(), &dir, keeper.clone(), dead.values().clone());
-    let shelf = Shelf::new(family, dead.clone(), move |meta| {
+    let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
+    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => file,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::commit::Moment;
 use super::compact::is_of_the_pass;
-use super::family::Family;
+use super::family::{Family, Shape};
 use super::flush::{Flushed, Level0, write_level0};
 use super::recover::facts_of;
 use super::{Event, Inner, Remedy};
@@ -83,7 +83,7 @@ impl Inner {
         };
         let machine = self.env.fs.machine(&self.dir).during(|| "asking for the device of the store")?;
         for _ in 0..ATTEMPTS {
-            let fresh = Memtable::new(family.order().clone());
+            let fresh = Shape::of(&self.settings).memtable(family.order());
             let mut binding = Binding::default();
             let ends = family.options().key_ends_in_seqno;
             let marks = wal::read_marks(&self.env, &self.dir, &log)?;
@@ -94,7 +94,7 @@ impl Inner {
                         continue;
                     }
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*self.companions)?;
-                    fresh.insert(&record, self.companions.term(&record));
+                    fresh.insert(&record, self.companions.term(&record))?;
                 }
                 Ok(())
             };

@@ -194,7 +194,8 @@ impl<'a> HeldTables<'a> {
         let view = self.family.view();
         let first = self.tables.iter().map(|(level, _)| *level).min().unwrap_or(0);
         let overlap = |level| view.levels.overlapping(level, Some(&span.smallest), Some(&span.largest));
-        let is_held = |table: &Arc<TableHandle>| self.tables.iter().any(|(_, held)| Arc::ptr_eq(held, table));
+        let number = |table: &Arc<TableHandle>| table.meta().number;
+        let is_held = |table: &Arc<TableHandle>| self.tables.iter().any(|(_, held)| number(held) == number(table));
         match (first..=span.level).flat_map(overlap).all(is_held) {
             true => Ok(()),
             false => Err(Error::invalid("the tables to be replaced reach over others between them")),

@@ -17,14 +17,14 @@ use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::version::{Change, DeadFiles, TableMeta};
+use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::Replayed;
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
 pub(super) struct Replay<'a> {
     pub(super) opening: &'a Opening<'a>,
     /// None: nothing may be written.
-    pub(super) new_number: Option<&'a dyn Fn() -> u64>,
+    pub(super) new_number: Option<&'a (dyn Fn() -> u64 + Sync)>,
     pub(super) families: Families,
     pub(super) flushed: BTreeMap<u32, Seqno>,
     /// Tables of level 0, oldest first.
@@ -33,6 +33,7 @@ pub(super) struct Replay<'a> {
     pub(super) binding: Binding,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
+    pub(super) open_tables: Arc<OpenTables>,
 }
 
 impl Replay<'_> {
@@ -51,7 +52,7 @@ impl Replay<'_> {
                 let record = Record { seqno, ..record };
                 let view = family.view();
                 view.active.touch(frame.offset);
-                view.active.memtable.insert(&record, companions.term(&record));
+                view.active.memtable.insert(&record, companions.term(&record))?;
             }
             seqno += 1;
         }
@@ -59,7 +60,7 @@ impl Replay<'_> {
         if self.new_number.is_some() {
             let limit = self.opening.settings.memtable_bytes;
             let full: Vec<Family> = (self.families.by_id.values())
-                .filter(|family| family.view().active.memtable.bytes() > limit)
+                .filter(|family| family.view().active.memtable.is_full(limit))
                 .cloned()
                 .collect();
             full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
@@ -89,6 +90,7 @@ impl Replay<'_> {
             next_file: new_number,
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
+            pace: None,
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;

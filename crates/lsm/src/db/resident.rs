@@ -94,7 +94,7 @@ impl Inner {
                 kind => Err(unread(kind)),
             };
         };
-        let found = self.version_by(of, key, seqno, checks, decide, |table, key_hash, decide| {
+        let found = self.version_by(of, (key, None), seqno, checks, decide, |table, key_hash, decide| {
             let answer = match table.opened() {
                 Some(table) => table.get_resident(key, key_hash, seqno, checks, decide),
                 None => None,

@@ -19,7 +19,6 @@ use crate::merge::MergeCursor;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Source};
-use crate::version::LEVELS;
 
 /// Where a version stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +69,7 @@ impl Db {
         let inner = self.open_inner()?;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
         let (checks, view, mut shown) = (inner.checks(verify), family.view(), Ok(()));
-        let found = inner.version_in((family, &view), key, at, checks, |record| {
+        let found = inner.version_in((family, &view), (key, None), at, checks, |record| {
             shown = inner.show_whole((family, &view), record, checks.asks_values(), visit);
         })?;
         shown.map(|()| found)
@@ -140,7 +139,7 @@ impl Inner {
             }
         }
         let level0 = view.levels.newest_holding(key).map(|table| (0, table));
-        let deeper = (1..LEVELS).filter_map(|level| view.levels.find(level, key).map(|table| (level, table)));
+        let deeper = view.levels.filled().filter_map(|level| Some((level, view.levels.find(level, key)?)));
         for (level, table) in level0.chain(deeper) {
             let reader = table.table().map_err(|error| self.unopened(family, table, error))?;
             let mut cursor = reader.cursor(true);

@@ -107,6 +107,10 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
+    /// How many files the process may have open at the same time; none: as many as there is memory for.
+    fn most_open(&self) -> Option<u64> {
+        None
+    }
     /// True if blocks of a file written with zeros stay reserved (ext4, XFS, tmpfs), so that a store into its mapping cannot fail for want of space.
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool>;
 }

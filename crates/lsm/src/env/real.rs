@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::{File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
@@ -89,6 +91,10 @@ impl Fs for RealFs {
 
     fn machine(&self, dir: &Path) -> io::Result<Machine> {
         Ok(Machine { boot_id: boot_id(), device: fs::metadata(dir)?.dev() })
+    }
+
+    fn most_open(&self) -> Option<u64> {
+        getrlimit(Resource::Nofile).current
     }
 
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {

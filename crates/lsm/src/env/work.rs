@@ -26,6 +26,33 @@ pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::
     })
 }
 
+/// Does something with each of several pieces, the first in this thread and each other beside it in one of its own at low
+/// priority, and waits for all: what came of them, in their order. A piece whose thread cannot be had is done here, after the first.
+pub fn side_by_side<P: Send, T: Send>(name: &str, pieces: Vec<P>, run: impl Fn(P) -> T + Sync) -> Vec<T> {
+    let slots: Vec<_> = pieces.into_iter().map(|piece| (Mutex::new(Some(piece)), Mutex::new(None))).collect();
+    let take = |at: usize| {
+        // Whoever comes first takes the piece.
+        let Some((piece, done)) = slots.get(at) else { return };
+        if let Some(piece) = lock(piece).take() {
+            let outcome = run(piece);
+            *lock(done) = Some(outcome);
+        }
+    };
+    std::thread::scope(|scope| {
+        for at in 1..slots.len() {
+            let take = &take;
+            let beside = move || {
+                lower_priority();
+                take(at);
+            };
+            let _ = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, beside);
+        }
+        take(0);
+    });
+    (1..slots.len()).for_each(take);
+    slots.into_iter().filter_map(|(_, done)| done.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
 fn lower_priority() {
     // On Linux a "process" of setpriority is a thread; refusal only costs politeness.
     #[cfg(target_os = "linux")]
@@ -82,4 +109,21 @@ impl<T> Signal<T> {
 /// Locks a mutex whether or not a panic passed it: the engine never leaves a guarded value half changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_piece_is_done_once_and_what_comes_of_it_stands_in_its_place() {
+        let done = AtomicUsize::new(0);
+        let doubled = side_by_side("test", (0..20).collect(), |piece: usize| {
+            done.fetch_add(1, Ordering::Relaxed);
+            piece * 2
+        });
+        assert_eq!(doubled, (0..20).map(|piece| piece * 2).collect::<Vec<_>>());
+        assert_eq!(done.load(Ordering::Relaxed), 20);
+        assert_eq!(side_by_side("test", Vec::<u8>::new(), |piece| piece), []);
+    }
 }

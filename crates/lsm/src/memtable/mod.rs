@@ -5,51 +5,122 @@
 //! Holds:  a key (user key, seqno) is unique; nothing is ever replaced or removed, so a reader that found a place keeps it.
 //!         A record is in the list before `insert` returns, and a seqno is published after that (I01): a reader at a
 //!         published seqno finds every record up to it. A frozen memtable never changes (I03) because nobody inserts.
-//! Ledger: counts and sums of what came in, for the flush to balance against (I11). A record that the list refused (its
-//!         key was there already, which the order of commits excludes) still counts, so that the flush cannot hide it.
+//! Ledger: counts and sums of what came in, for the flush to balance against (I11). A record that the list did not take still
+//!         counts, so that the flush cannot hide it.
 //! Crash:  all of it is gone, and comes back from the log.
 //!
-//! `Memtable` is the front; `skiplist` is where the records stand. A second list may stand beside it behind the same front.
+//! `Memtable` is the front. Its records stand in one of two lists: `tree`, leaves in an `arena`, or `skiplist`, a node a record, which is slower, has
+//! no unsafe code of ours, and is what the other is held against. In front of either stands a `filter`, so that a read for old data does not search it.
 
+mod arena;
 mod cursor;
+mod filter;
+mod growing;
+mod node;
+mod runs;
 #[cfg(test)]
 mod scripts;
 mod skiplist;
+mod sorted;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub use self::cursor::MemtableCursor;
+use self::filter::Filter;
 use self::skiplist::Skiplist;
+use self::tree::{Probe, Tree};
+use crate::checksum::hash_key;
+use crate::error::{Error, Result};
 use crate::ledger::{Entry, Ledger};
-use crate::options::Verify;
+use crate::options::{MIB, MemtableKind, Verify};
 use crate::order::Order;
+use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection};
+
+/// What the words of a tree are made of, and how many of them a node has. A test of their protocol has others in their place.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+    /// Records of a leaf.
+    pub(super) const LEAF: usize = 32;
+    /// Children of an inner node.
+    pub(super) const INNER: usize = 64;
+
+    /// Somebody else changed what is to be looked at once more.
+    pub(super) fn look_again() {
+        std::hint::spin_loop();
+    }
+}
+
+/// The most that a memtable may hold before it is frozen, whatever its budget: behind it there is room in the arena for the largest batch.
+const MOST_BYTES: u64 = 8 << 30;
 
 /// Records of one family in internal order, in memory.
 #[derive(Debug)]
 pub struct Memtable {
-    list: Skiplist,
+    list: List,
+    /// None in an order in which keys of other bytes are equal.
+    filter: Option<Filter>,
     totals: Totals,
 }
 
+/// Where the records stand.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one, behind a reference")]
+enum List {
+    Arena(Tree),
+    Skiplist(Skiplist),
+}
+
 impl Memtable {
-    /// An empty memtable.
+    /// An empty memtable of the usual kind, for about 64 MiB.
     pub fn new(order: Order) -> Memtable {
-        Memtable { list: Skiplist::new(order), totals: Totals::default() }
+        Memtable::of_kind(MemtableKind::default(), order, 64 * MIB)
+    }
+
+    /// An empty memtable for about so many bytes: what it takes from the allocator comes in pieces of a sixty-fourth of them, at most 1 MiB. It
+    /// may grow beyond.
+    pub fn of_kind(kind: MemtableKind, order: Order, budget: usize) -> Memtable {
+        let filter = order.is_hashable().then(|| Filter::new(budget));
+        let list = match kind {
+            MemtableKind::Arena => List::Arena(Tree::new(order, budget)),
+            MemtableKind::Skiplist => List::Skiplist(Skiplist::new(order)),
+        };
+        Memtable { list, filter, totals: Totals::default() }
     }
 
     /// Puts a record in its place. One thread at a time, each after the one before it; readers run beside it.
-    /// No record with the same key and seqno may be there. `term` is the record's term in the ledger.
-    pub fn insert(&self, record: &Record<'_>, term: u64) {
+    /// No record with the same key and seqno may be there. `term` is the record's term in the ledger. Errors: `Invalid` if a memtable that
+    /// was not frozen at its limit can hold no more.
+    #[inline]
+    pub fn insert(&self, record: &Record<'_>, term: u64) -> Result<()> {
+        self.insert_hashed(record, term, || hash_key(record.key))
+    }
+
+    /// The same, where the hash of the key (`checksum::hash_key`) is at hand.
+    #[inline]
+    pub fn insert_hashed(&self, record: &Record<'_>, term: u64, key_hash: impl FnOnce() -> u64) -> Result<()> {
         if record.companion.is_empty() {
             self.totals.unsealed(); // before a reader can meet it and miss its companion
         }
-        let bytes = crate::inject::inserted(record, |record| self.list.insert(record));
-        self.totals.add(record, term, bytes);
+        let forgets = planted::active(Bug::MemtableFilterForgetsTombstones) && record.kind == Kind::Delete;
+        let page = self.filter.as_ref().filter(|_| !forgets).map_or(0, |filter| filter.add(key_hash()));
+        let mut is_taken = true;
+        let bytes = crate::inject::inserted(record, |record| match &self.list {
+            List::Arena(tree) => tree.insert(record).unwrap_or_else(|| {
+                is_taken = false;
+                0
+            }),
+            List::Skiplist(list) => list.insert(record),
+        });
+        self.totals.add(record, term, bytes + page);
+        if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
     }
 
     /// What is promised of the records' companions, where a keeper promises `kept` of those that it writes.
@@ -62,8 +133,25 @@ impl Memtable {
     }
 
     /// Shows the newest version of a key that is not above `seqno`, be it a tombstone; false if there is none.
+    #[inline]
     pub fn get(&self, key: &[u8], seqno: Seqno, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
-        self.list.get(key, seqno, visit)
+        match &self.list {
+            List::Arena(tree) => tree.get(&Probe { key, seqno }, visit),
+            List::Skiplist(list) => list.get(key, seqno, visit),
+        }
+    }
+
+    /// False if certainly no version of a key is here. `key_hash` is `checksum::hash_key` of it; asked only in an order in which equal keys have
+    /// the same bytes.
+    #[inline]
+    pub fn may_hold(&self, key_hash: u64) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
+    }
+
+    /// True if it is to be frozen: it takes more than its budget, or as much as one may.
+    #[inline]
+    pub fn is_full(&self, budget: usize) -> bool {
+        self.bytes() as u64 > (budget as u64).min(MOST_BYTES)
     }
 
     /// A cursor over all records. Records inserted after it was made may be met or missed: a reader holds a seqno that was
@@ -77,7 +165,8 @@ impl Memtable {
         MemtableCursor::checked(self.clone(), keeper, verify)
     }
 
-    /// Memory in use, in bytes, with the cost of nodes and allocations as far as they can be known.
+    /// Memory in use, in bytes: records, nodes (those that were divided too), filter. What the allocator was asked for beyond that is one piece of
+    /// each at most. For a skip list: with the cost of allocations as far as it can be known.
     pub fn bytes(&self) -> usize {
         self.totals.bytes.load(Relaxed)
     }

@@ -23,11 +23,13 @@ struct Stage {
 
 #[test]
 fn scripts_tell_what_a_memtable_does() {
-    let fresh = || {
-        let table = Arc::new(Memtable::new(Order::bytewise()));
-        Stage { cursor: table.cursor(), table }
-    };
-    scripts::run("memtable", fresh, |stage, input| input.lines().map(|line| step(stage, line)).collect());
+    for kind in [MemtableKind::Arena, MemtableKind::Skiplist] {
+        let fresh = || {
+            let table = Arc::new(Memtable::of_kind(kind, Order::bytewise(), 64 << 10));
+            Stage { cursor: table.cursor(), table }
+        };
+        scripts::run("memtable", fresh, |stage, input| input.lines().map(|line| step(stage, line)).collect());
+    }
 }
 
 fn step(stage: &mut Stage, line: &str) -> String {
@@ -60,7 +62,7 @@ fn step(stage: &mut Stage, line: &str) -> String {
 fn insert(table: &Memtable, kind: Kind, key: &[u8], words: &[&str], term: u64) -> String {
     let value = words.get(3).filter(|word| !word.contains('=')).copied().unwrap_or_default().as_bytes();
     let seqno = words[2].parse().unwrap();
-    table.insert(&Record { key, seqno, kind, value, companion: &[] }, term);
+    table.insert(&Record { key, seqno, kind, value, companion: &[] }, term).unwrap();
     String::new()
 }
 

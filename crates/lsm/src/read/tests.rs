@@ -241,7 +241,7 @@ proptest! {
         let seqno = now.last().map_or(0, |record| record.seqno);
         let later = if now.is_empty() { &[] } else { later };
         let table = Arc::new(Memtable::new(order.clone()));
-        newer.iter().for_each(|record| table.insert(&record.borrow(), 0));
+        newer.iter().for_each(|record| table.insert(&record.borrow(), 0).unwrap());
 
         let view = view(&order, now, seqno, &bounds);
         let sources: Vec<Box<dyn Cursor>> = vec![Box::new(table.cursor()), Box::new(VecCursor::new(&order, older))];
@@ -249,7 +249,7 @@ proptest! {
         let mut cursor = UserCursor::new(order.clone(), inner, seqno, bounds);
         let mut later = later.iter();
         check_view(&order, &view, &mut cursor, &moves, || {
-            later.by_ref().take(3).for_each(|record| table.insert(&record.borrow(), 0));
+            later.by_ref().take(3).for_each(|record| table.insert(&record.borrow(), 0).unwrap());
         });
     }
 

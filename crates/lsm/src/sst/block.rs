@@ -9,13 +9,14 @@
 //! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
 
 use std::cmp::Ordering;
-use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::entry::{Entry, Keys, walk};
+use super::entry::Entry;
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
+use super::steps::{Keys, walk};
 use crate::error::{Error, Result};
-use crate::order::{Order, common_prefix, head};
+use crate::order::{Order, begins_with, common_prefix, head};
+use crate::prefetch::prefetch;
 use crate::record::{Record, Seqno};
 
 /// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
@@ -89,7 +90,7 @@ impl Block {
             Ok(())
         })?;
         offsets.push(shape.entries_end);
-        let has_versions = keys.repeated;
+        let has_versions = keys.repeats > 0;
         let first = Entry::read(body, 0)?;
         let has_heads = searched && order.is_bytewise();
         let first_key = &body[first.suffix_at..first.value_at];
@@ -135,6 +136,14 @@ impl Block {
     /// Bytes that the block takes in memory.
     pub(super) fn memory(&self) -> usize {
         self.bytes.len() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
+    }
+
+    /// Asks for the lines that a search reads first.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(self);
+        self.near_heads.iter().step_by(8).for_each(prefetch);
+        prefetch(&self.near_offsets);
     }
 
     /// Notes a read, with a store only if the note is not there yet.
@@ -248,8 +257,9 @@ impl Block {
             return self.search_among(from, from + more, key, seqno, order);
         }
         let offset = self.offset(from);
-        // Whoever finds its key reads the value next: its line is asked for beside the entry's own.
-        black_box(self.bytes.get(offset + LINE).copied());
+        // Whoever finds its key reads the value next, and checks it by what follows: their lines are asked for beside the entry's own.
+        self.bytes.get(offset + LINE).into_iter().for_each(prefetch);
+        self.bytes.get(offset + 2 * LINE).into_iter().for_each(prefetch);
         let entry = Entry::read(&self.bytes, offset)?;
         let shared = entry.shared;
         let compared = match key.get(shared..) {
@@ -398,15 +408,6 @@ pub(super) fn first_not_below(mut heads: &[u64], wanted: u64) -> usize {
     skipped + whole + rest.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
 }
 
-/// `starts_with`, without a call for the few bytes it is about.
-#[inline]
-pub(super) fn begins_with(key: &[u8], start: &[u8]) -> bool {
-    let Some(key) = key.get(..start.len()) else { return false };
-    let ((words, rest), (start_words, start_rest)) = (key.as_chunks::<8>(), start.as_chunks::<8>());
-    words.iter().zip(start_words).all(|(a, b)| u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
-        && rest.iter().zip(start_rest).all(|(a, b)| a == b)
-}
-
 /// Appends the heads, after `skip` bytes, of all keys of a walked body.
 fn push_heads(out: &mut Vec<u64>, body: &[u8], offsets: &[u32], interval: u8, skip: usize) -> Result<()> {
     let mut restart: &[u8] = &[];
@@ -444,16 +445,6 @@ mod tests {
             let whole = [&start[..], &rest].concat();
             let skip = skip.min(whole.len());
             prop_assert_eq!(joined_head(&start, &rest, skip), head(&whole, skip));
-        }
-
-        #[test]
-        fn begins_with_is_starts_with(key: Vec<u8>, at in 0usize..30, flip: bool) {
-            let mut start = key[..at.min(key.len())].to_vec();
-            if flip && !start.is_empty() {
-                start[0] ^= 1;
-            }
-            prop_assert_eq!(begins_with(&key, &start), key.starts_with(&start));
-            prop_assert!(!begins_with(&start, &[&start[..], b"x"].concat()));
         }
 
         #[test]

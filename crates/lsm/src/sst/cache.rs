@@ -17,6 +17,7 @@ use arc_swap::ArcSwapOption;
 
 use super::block::Block;
 use crate::env::work::lock;
+use crate::prefetch::prefetch;
 
 /// Queues, so that threads that load at the same time rarely meet.
 const SHARDS: usize = 16;
@@ -236,6 +237,14 @@ impl Slots {
     #[inline]
     pub(super) fn slot(&self, number: usize) -> &ArcSwapOption<Block> {
         &self.blocks[number]
+    }
+
+    /// Asks for the slot of a block.
+    #[inline]
+    pub(super) fn prefetch(&self, number: usize) {
+        if let Some(slot) = self.blocks.get(number) {
+            prefetch(slot);
+        }
     }
 
     /// Keeps a loaded block if there is room; answers the block to use.

@@ -1,15 +1,13 @@
 //! Entries: how records stand in the body of a data block. docs/format.md, section 4.2.
 //!
-//! `Builder` makes a body, `walk` reads one front to back and holds every byte of it against the format, `Entry` reads one
+//! `Builder` makes a body, `steps` reads one front to back and holds every byte of it against the format, `Entry` reads one
 //! entry of a body that was walked before.
 
-use std::cmp::Ordering;
-
-use super::format::{COMPANION_BYTES, companion_of, word_of};
+use super::format::{COMPANION_BYTES, word_of};
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
-use crate::order::{Order, common_prefix};
-use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
+use crate::order::common_prefix;
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 
 /// Count, interval, flags and padding at the end of a body.
 const TAIL_BYTES: usize = 8;
@@ -120,82 +118,6 @@ impl Shape {
     }
 }
 
-/// Two key buffers that a walk needs; kept by the caller so that walking many blocks allocates once.
-#[derive(Default, Debug)]
-pub(super) struct Keys {
-    /// The key of the entry read last.
-    pub(super) last: Vec<u8>,
-    before: Vec<u8>,
-    /// Some key stood in the body walked last in more than one version.
-    pub(super) repeated: bool,
-}
-
-/// Walks a body front to back and refuses it unless every byte is as the format says and the records are in internal order.
-/// `visit` gets each record and the offset of its entry.
-pub(super) fn walk(
-    body: &[u8],
-    column: Option<&[u8]>,
-    base: Seqno,
-    order: &Order,
-    keys: &mut Keys,
-    mut visit: impl FnMut(usize, &Record<'_>) -> Result<()>,
-) -> Result<Shape> {
-    let shape = Shape::read(body)?;
-    if column.is_some_and(|column| column.len() != shape.count as usize * 8) {
-        return Err(Error::structural("a companion column has another length than its block"));
-    }
-    let (entries, tail) = body.split_at(shape.entries_end as usize);
-    let mut restarts = Reader::new(tail);
-    let mut restart_key: &[u8] = &[];
-    let mut seqno_before = MAX_SEQNO;
-    keys.repeated = false;
-    let mut at = 0;
-    for index in 0..shape.count as usize {
-        let entry = Entry::read(entries, at)?;
-        let suffix = &entries[entry.suffix_at..entry.value_at];
-        if index.is_multiple_of(shape.interval as usize) {
-            if entry.shared != 0 || restarts.u32()? as usize != at {
-                return Err(Error::structural("a restart point is not where the block says"));
-            }
-            restart_key = suffix;
-        }
-        let shared = restart_key.get(..entry.shared);
-        let shared = shared.ok_or_else(|| Error::structural("an entry shares more than its restart's key"))?;
-        std::mem::swap(&mut keys.last, &mut keys.before);
-        keys.last.clear();
-        keys.last.extend_from_slice(shared);
-        keys.last.extend_from_slice(suffix);
-        let seqno = checked_seqno(&entry, base)?;
-        if keys.last.len() > MAX_KEY_BYTES {
-            return Err(Error::structural("a key longer than the limit"));
-        }
-        if index > 0 {
-            match order.compare(&keys.before, &keys.last) {
-                Ordering::Less => {}
-                Ordering::Equal if seqno_before > seqno => keys.repeated = true,
-                _ => return Err(Error::structural("the records of a block are out of order")),
-            }
-        }
-        seqno_before = seqno;
-        let mut reader = Reader::starting_at(entries, entry.value_end);
-        let from_column;
-        let companion = match column {
-            None => companion::take(&mut reader)?,
-            Some(column) => {
-                from_column = companion_of(&column[index * 8..][..8]);
-                &from_column
-            }
-        };
-        let value = &entries[entry.value_at..entry.value_end];
-        visit(at, &Record { key: &keys.last, seqno, kind: entry.kind, value, companion })?;
-        at = reader.position();
-    }
-    if at != entries.len() {
-        return Err(Error::structural("bytes behind the last entry of a block"));
-    }
-    Ok(shape)
-}
-
 /// The seqno of an entry that nobody has walked.
 pub(super) fn checked_seqno(entry: &Entry, base: Seqno) -> Result<Seqno> {
     match entry.seq {
@@ -267,10 +189,16 @@ impl Builder {
         };
         let suffix = &record.key[shared..];
         let seq = if record.seqno == 0 { 0 } else { record.seqno - self.base + 1 };
-        self.entries.push(record.kind as u8);
-        put_varint(&mut self.entries, shared as u64);
-        put_varint(&mut self.entries, suffix.len() as u64);
-        put_varint(&mut self.entries, record.value.len() as u64);
+        // Nearly always the three lengths take a byte each.
+        if (shared | suffix.len() | record.value.len()) < 0x80 {
+            let lengths = [record.kind as u8, shared as u8, suffix.len() as u8, record.value.len() as u8];
+            self.entries.extend_from_slice(&lengths);
+        } else {
+            self.entries.push(record.kind as u8);
+            put_varint(&mut self.entries, shared as u64);
+            put_varint(&mut self.entries, suffix.len() as u64);
+            put_varint(&mut self.entries, record.value.len() as u64);
+        }
         put_varint(&mut self.entries, seq);
         self.entries.extend_from_slice(suffix);
         self.entries.extend_from_slice(record.value);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::checksum::{hash, mix};
 use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
+use crate::prefetch::prefetch;
 
 /// The name of this filter in the properties.
 pub(super) const NAME: &str = "wax.bloom.1";
@@ -64,6 +65,14 @@ impl Filter {
         match self.lines.get(number) {
             None => true,
             Some(line) => probes(hash, self.probes).all(|bit| is_set(&line.0, bit)) || !self.believed(line, number),
+        }
+    }
+
+    /// Asks for the line of a key with this hash.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        if let Some(line) = self.lines.get(line_of(hash, self.lines.len())) {
+            prefetch(line);
         }
     }
 

@@ -73,6 +73,14 @@ pub fn fuzz_table(bytes: &[u8]) {
     while moved.is_ok() && cursor.valid() {
         moved = cursor.prev();
     }
+    // What a job reads is what a reader reads, as far as both get.
+    let (mut stream, mut moved) = (table.stream(), cursor.first());
+    let mut streamed = stream.first();
+    while moved.is_ok() && streamed.is_ok() && cursor.valid() && stream.valid() {
+        assert_eq!(cursor.record(), stream.record());
+        (moved, streamed) = (cursor.next(), stream.next());
+    }
+    assert!(moved.is_err() || streamed.is_err() || cursor.valid() == stream.valid());
 }
 
 /// Where memory can be hit behind a table's back, for tests of who notices.

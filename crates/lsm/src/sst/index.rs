@@ -9,13 +9,13 @@
 
 use std::cmp::Ordering;
 
-use super::block::{begins_with, first_not_below};
+use super::block::first_not_below;
 use super::format::{Handle, TRAILER_BYTES};
 use crate::checksum::{hash, mix};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
-use crate::order::{Order, common_prefix, head};
+use crate::order::{Order, begins_with, common_prefix, head};
 use crate::record::MAX_KEY_BYTES;
 
 /// Separators of one group.

@@ -32,6 +32,8 @@ mod remains;
 mod resident;
 #[cfg(test)]
 mod scripts;
+mod steps;
+mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,6 +49,7 @@ pub use heal::Watch;
 pub use properties::{Carried, Properties};
 pub use prove::Checks;
 pub use rebuild::{Known, Rebuilt, rebuild};
+pub use stream::TableStream;
 pub use table::{Expected, Table};
 pub(crate) use writer::not_served;
 pub use writer::{Finished, Writer, WriterSettings};

@@ -14,8 +14,9 @@
 use std::fmt::Write;
 
 use super::block::Block;
-use super::entry::{Builder, Entry, Keys, walk};
+use super::entry::{Builder, Entry};
 use super::format::{Handle, Stored, check, put_block, word_of};
+use super::steps::{Keys, walk};
 use crate::checksum::{Role, Uid};
 use crate::error::Result;
 use crate::options::Compression;

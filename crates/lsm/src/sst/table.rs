@@ -15,18 +15,19 @@ use std::sync::{Arc, OnceLock};
 use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
-use super::entry::{Keys, walk};
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
-use super::heal::{Unwatched, Watch, Wounds};
+use super::heal::{TRIES, Unwatched, Watch, Wounds};
 use super::index::Index;
 use super::policed::{self, Policed};
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
+use super::steps::{Keys, walk};
+use super::stream::TableStream;
 use super::writer::checked_term;
 use crate::checksum::{Role, Uid, hash, hash_key};
 use crate::env::{File, read_exact};
-use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::error::{Damage, Error, ErrorKind, Remedy, Result, Verdict};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
 use crate::options::Reading;
@@ -116,7 +117,8 @@ impl Table {
         Table::open_watched(name, file, (expected, order, None), cache, keeper, Arc::new(Unwatched))
     }
 
-    /// The same, with someone who hears what readers come by, and with the policy of filters that others made.
+    /// The same, with someone who hears what readers come by, and with the policy of filters that others made. What does not pass is
+    /// read again.
     pub fn open_watched(
         name: String,
         file: Arc<dyn File>,
@@ -125,7 +127,20 @@ impl Table {
         keeper: Arc<dyn Companions>,
         watch: Arc<dyn Watch>,
     ) -> Result<Arc<Table>> {
-        let parts = read_parts(&name, &*file, expected, &order, policy.as_ref())?;
+        let read = || read_parts(&name, &*file, expected, &order, policy.as_ref());
+        let mut parts = read();
+        for _ in 0..TRIES {
+            // As with any block: what did not pass may be right when it is read again, past what the system holds of it.
+            if !parts.as_ref().is_err_and(Error::is_corruption) {
+                break;
+            }
+            file.advise(0, expected.size, false);
+            parts = read();
+            if parts.is_ok() {
+                watch.healed(&name, 0, Remedy::ReadAgain);
+            }
+        }
+        let parts = parts?;
         Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
     }
 
@@ -216,12 +231,27 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        if !self.may_contain(key_hash) || self.is_denied(key) {
+        if !self.may_contain(key_hash) {
+            return Ok(false);
+        }
+        self.get_from(self.index.find(key, &self.order), (key, key_hash), seqno, checks, visit)
+    }
+
+    /// The same from a block on, as `prefetch_slot` has said it for this key.
+    #[inline]
+    pub fn get_from(
+        &self,
+        mut number: usize,
+        (key, key_hash): (&[u8], u64),
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        if self.is_denied(key) {
             return Ok(false);
         }
         let each = checks.each && self.is_judged;
         let mut wanted = Wanted { key, key_hash, seqno, each, index: &self.index, follows: false };
-        let mut number = self.index.find(key, &self.order);
         while number < self.index.len() {
             let cached = self.slots.slot(number).load();
             let outcome = match &*cached {
@@ -262,6 +292,35 @@ impl Table {
         self.policed.as_ref().is_some_and(|policed| !policed.may_contain(key, &self.order))
     }
 
+    /// Asks memory for what a look at the filter reads, before it is looked at.
+    #[inline]
+    pub fn prefetch_filter(&self, key_hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(key_hash);
+        }
+    }
+
+    /// The number of the block where a key is looked for, if the filter does not deny it; memory is asked for its slot.
+    #[inline]
+    pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Option<usize> {
+        if !self.may_contain(key_hash) {
+            return None;
+        }
+        let number = self.index.find(key, &self.order);
+        self.slots.prefetch(number);
+        Some(number)
+    }
+
+    /// Asks memory for what a search of a block reads first, if the block is in the cache.
+    #[inline]
+    pub fn prefetch_block(&self, number: usize) {
+        if number < self.index.len()
+            && let Some(block) = &*self.slots.slot(number).load()
+        {
+            block.prefetch();
+        }
+    }
+
     fn read_parts(&self) -> Result<Parts> {
         let policy = self.policed.as_ref().map(Policed::policy);
         read_parts(&self.name, &*self.file, self.expected, &self.order, policy)
@@ -271,6 +330,12 @@ impl Table {
     /// (compaction, backup) blocks in the cache are checked and used, others are read in large pieces and not kept.
     pub fn cursor(self: &Arc<Self>, fill_cache: bool) -> TableCursor {
         TableCursor::new(self.clone(), fill_cache)
+    }
+
+    /// A cursor for a job, which goes front to back once: blocks are read in large pieces past the cache and not made ready to be
+    /// searched. Otherwise as `cursor(false)`.
+    pub fn stream(self: &Arc<Self>) -> TableStream {
+        TableStream::new(self.clone())
     }
 
     /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`

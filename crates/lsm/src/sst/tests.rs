@@ -301,12 +301,23 @@ fn what_cannot_stand_in_a_table_is_refused() {
     let mut writer = start();
     assert!(put(&mut writer, b"b", 4).is_err(), "below the base");
     assert!(put(&mut writer, b"b", 1 << 56).is_err(), "no seqno");
-    put(&mut writer, b"b", 6).unwrap();
-    assert!(put(&mut writer, b"a", 7).is_err(), "before");
-    assert!(put(&mut writer, b"b", 6).is_err(), "twice");
-    assert!(put(&mut writer, b"b", 7).is_err(), "newer after older");
-    put(&mut writer, b"b", 0).unwrap();
     assert!(start().finish().is_err(), "nothing");
+    // What is out of order is found where the block ends, in one block or between two.
+    for (wrong, seqno) in [(&b"a"[..], 7), (b"b", 6), (b"b", 7)] {
+        for ends in [false, true] {
+            let mut writer = start();
+            put(&mut writer, b"b", 6).unwrap();
+            if ends {
+                writer.end_block().unwrap();
+            }
+            let refused = put(&mut writer, wrong, seqno).and_then(|()| writer.finish().map(drop));
+            assert!(refused.unwrap_err().is_corruption(), "{wrong:?} at {seqno}");
+        }
+    }
+    let mut writer = start();
+    put(&mut writer, b"b", 6).unwrap();
+    put(&mut writer, b"b", 0).unwrap();
+    writer.finish().unwrap();
     let mut writer = start();
     assert!(put(&mut writer, &[1; 65_536], 6).is_err());
     put(&mut writer, &[1; 65_535], 6).unwrap();

@@ -5,16 +5,17 @@
 //! Holds: a record and its companions never part (I07). The CRC of a block is taken first and its records are checked
 //!        afterwards in the bytes it covers, unpacked again if they are packed: damage before is found by the check, damage
 //!        after by the CRC. The ledger (I11), the filter's hashes and what the table promises of its companions are taken in that
-//!        pass, never from what came in; a key is hashed once.
+//!        pass, never from what came in; a key is hashed once. That records are in order is seen there too, and nowhere before.
 //! Crash: an unfinished file has no footer; nothing names it, and it is swept at open (I04, I06). Nothing here syncs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::entry::{self, Keys, walk};
+use super::entry;
 use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
 use super::properties::{Carried, Properties};
+use super::steps::{Keys, walk};
 use super::{filter, index, policed};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
@@ -91,8 +92,8 @@ pub struct Writer {
     /// What its companions are; not for this keeper to judge if it does not know them.
     carried: Carried,
     is_strange: bool,
-    /// Of each record of the block so far, what must stand beside it.
-    promises: Vec<Protection>,
+    /// What must stand beside the records of the block so far: of so many, one behind the other.
+    promises: Vec<(Protection, u32)>,
     /// Bytes that are in the file; `out` goes behind them.
     written: u64,
     out: Vec<u8>,
@@ -103,8 +104,6 @@ pub struct Writer {
     /// The block before, which gets its separator once the next key is known.
     pending: Option<Handle>,
     crcs: Vec<u32>,
-    last_key: Vec<u8>,
-    last_seqno: Seqno,
     /// What came in.
     added: Ledger,
     seen: Seen,
@@ -119,7 +118,6 @@ struct Seen {
     greatest_seqno: Seqno,
     key_bytes: u64,
     value_bytes: u64,
-    versions: u64,
 }
 
 /// The verifying pass: what it has counted, and its memory.
@@ -137,6 +135,11 @@ struct Checked {
     /// By value file: pointers into it, bytes of the entries.
     values: BTreeMap<Uid, (u64, u64)>,
     collector: Option<Box<dyn Collector>>,
+    /// Records whose key stands before them in a newer version.
+    versions: u64,
+    /// The last record of the blocks so far.
+    last_key: Vec<u8>,
+    last_seqno: Seqno,
     keys: Keys,
     scratch: Vec<u8>,
 }
@@ -165,8 +168,6 @@ impl Writer {
             index: index::Builder::new(),
             pending: None,
             crcs: Vec::new(),
-            last_key: Vec::new(),
-            last_seqno: MAX_SEQNO,
             added: Ledger::default(),
             seen: Seen::default(),
             checked: Checked {
@@ -179,6 +180,9 @@ impl Writer {
                 adopted: 0,
                 values: BTreeMap::new(),
                 collector,
+                versions: 0,
+                last_key: Vec::new(),
+                last_seqno: MAX_SEQNO,
                 keys: Keys::default(),
                 scratch: Vec::new(),
             },
@@ -201,32 +205,32 @@ impl Writer {
         self
     }
 
-    /// Adds a record, which must come behind the one before in internal order.
+    /// Adds a record, which must come behind the one before in internal order: the end of the block finds whether it does.
     pub fn add(&mut self, record: &Record<'_>) -> Result<()> {
         self.add_promised(record, Protection::Partial)
     }
 
     /// The same, of which it is known what must stand beside it in the finished block.
     pub fn add_promised(&mut self, record: &Record<'_>, promise: Protection) -> Result<()> {
-        let new_key = self.check(record)?;
+        self.check(record)?;
         let seal = if word_of(record.companion).is_some() { record.companion.len() } else { 0 };
         let grown = self.block.bytes_beside_seals() + entry::Builder::grows_by(record) - seal;
         if self.block.count() > 0 && grown > self.settings.block_bytes {
             self.end_block()?;
         }
         if let Some(handle) = self.pending.take() {
-            let separator = separator(&self.settings.order, &self.last_key, record.key);
+            let separator = separator(&self.settings.order, &self.checked.last_key, record.key);
             self.index.add(&separator, &handle);
         }
         if self.records() == 0 {
             self.seen.smallest = record.key.to_vec();
         }
-        if new_key {
-            self.last_key.clear();
-            self.last_key.extend_from_slice(record.key);
-        }
         self.note(record);
-        self.promises.push(if self.is_strange { Protection::Foreign } else { promise });
+        let promise = if self.is_strange { Protection::Foreign } else { promise };
+        match self.promises.last_mut() {
+            Some((same, records)) if *same == promise => *records += 1,
+            _ => self.promises.push((promise, 1)),
+        }
         self.put(record)
     }
 
@@ -256,7 +260,7 @@ impl Writer {
         self.end_block()?;
         if let Some(handle) = self.pending.take() {
             // The largest key as it is: a shorter one above it would cost the index the bytes its separators share.
-            self.index.add(&self.last_key, &handle);
+            self.index.add(&self.checked.last_key, &handle);
         }
         self.check_counts()?;
         let filter = self.put_filter()?;
@@ -272,7 +276,7 @@ impl Writer {
         Ok(Finished {
             size: self.written,
             smallest: self.seen.smallest,
-            largest: self.last_key,
+            largest: self.checked.last_key,
             least_seqno: self.seen.least_seqno,
             greatest_seqno: self.seen.greatest_seqno,
             digest,
@@ -281,8 +285,9 @@ impl Writer {
         })
     }
 
-    /// Refuses what must not come; answers whether the key is another than the one before.
-    fn check(&mut self, record: &Record<'_>) -> Result<bool> {
+    /// Refuses what has no place in a table.
+    #[inline]
+    fn check(&self, record: &Record<'_>) -> Result<()> {
         let within = record.key.len() <= MAX_KEY_BYTES
             && record.value.len() <= MAX_VALUE_BYTES
             && record.companion.len() <= companion::MAX_BYTES;
@@ -292,17 +297,7 @@ impl Writer {
         if record.seqno > MAX_SEQNO || (record.seqno != 0 && record.seqno < self.settings.base_seqno) {
             return Err(internal("a seqno outside of its table's reaches a table"));
         }
-        if self.records() == 0 {
-            return Ok(true);
-        }
-        match self.settings.order.compare(&self.last_key, record.key) {
-            Ordering::Less => Ok(true),
-            Ordering::Equal if self.last_seqno > record.seqno => {
-                self.seen.versions += 1;
-                Ok(self.last_key != record.key)
-            }
-            _ => Err(internal("records reach a table out of order")),
-        }
+        Ok(())
     }
 
     fn note(&mut self, record: &Record<'_>) {
@@ -312,7 +307,6 @@ impl Writer {
         seen.greatest_seqno = seen.greatest_seqno.max(record.seqno);
         seen.key_bytes += record.key.len() as u64;
         seen.value_bytes += value_bytes(record);
-        self.last_seqno = record.seqno;
         self.added.add(record.kind, 0);
     }
 
@@ -353,7 +347,7 @@ impl Writer {
     }
 
     /// Frames the block, takes its CRC, then checks every record in the bytes that the CRC covers.
-    fn end_block(&mut self) -> Result<()> {
+    pub(super) fn end_block(&mut self) -> Result<()> {
         let (at, start) = (self.offset(), self.out.len());
         let body = self.block.finish();
         let seed = (&self.uid, Role::Data);
@@ -423,7 +417,7 @@ impl Writer {
             }),
             ledger: self.checked.ledger,
             smallest: seen.smallest.clone(),
-            largest: self.last_key.clone(),
+            largest: self.checked.last_key.clone(),
             least_seqno: seen.least_seqno,
             greatest_seqno: seen.greatest_seqno,
             key_bytes: seen.key_bytes,
@@ -436,7 +430,7 @@ impl Writer {
             adopted: self.checked.adopted,
             created_micros: self.settings.created_micros,
             creator: self.creator.to_owned(),
-            versions: Some(seen.versions),
+            versions: Some(self.checked.versions),
             beside: (more > 0).then_some(more),
             values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
             collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
@@ -453,51 +447,84 @@ impl Checked {
         handle: &Handle,
         settings: &WriterSettings,
         keeper: &dyn Companions,
-        promises: &[Protection],
+        promises: &[(Protection, u32)],
     ) -> Result<()> {
         let (stored, behind) = block.split_at(handle.stored_len as usize);
         let stored = Stored::split(stored, behind[0])?;
-        let body = stored.body(handle.raw_len, &mut self.scratch)?;
-        let (ledger, collector, hashes) = (&mut self.ledger, &mut self.collector, &mut self.hashes);
-        let (with_companion, validated, adopted) = (&mut self.with_companion, &mut self.validated, &mut self.adopted);
-        let more_than_a_word = &mut self.more_than_a_word;
-        let (policed, values, order) = (&mut self.policed, &mut self.values, &settings.order);
-        let mut promises = promises.iter().copied();
-        walk(body, stored.column, settings.base_seqno, &settings.order, &mut self.keys, |_, record| {
-            let promise = match promises.next().unwrap_or_default() {
-                Protection::Complete if active(Bug::MissingSealAccepted) => Protection::Partial,
-                promise => promise,
-            };
-            let key_hash = hash_key(record.key);
-            let check = keeper.verify(record, key_hash, promise);
-            if !matches!(check, Check::Validated | Check::Unverified) {
-                return Err(not_served(record, check));
+        // Both come back unless the pass fails, and then nobody wants them.
+        let (mut keys, mut scratch) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.scratch));
+        let body = stored.body(handle.raw_len, &mut scratch)?;
+        let (mut promises, mut promise, mut promised) = (promises.iter().copied(), Protection::default(), 0);
+        let (order, mut is_first, mut last_seqno) = (&settings.order, true, 0);
+        walk(body, stored.column, settings.base_seqno, order, &mut keys, |_, record| {
+            if promised == 0 {
+                (promise, promised) = promises.next().unwrap_or((Protection::default(), u32::MAX));
+                if promise == Protection::Complete && active(Bug::MissingSealAccepted) {
+                    promise = Protection::Partial;
+                }
             }
-            // What cannot be judged has no sum either.
-            ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
-            *with_companion += !record.companion.is_empty() as u64;
-            *more_than_a_word += (!record.companion.is_empty() && word_of(record.companion).is_none()) as u64;
-            *validated += (check == Check::Validated) as u64;
-            *adopted += companion::is_adopted(record.companion) as u64;
-            if let Some(hashes) = hashes
-                && hashes.last() != Some(&key_hash)
-            {
-                hashes.push(key_hash);
+            promised -= 1;
+            if std::mem::take(&mut is_first) {
+                self.follows(record, order)?;
             }
-            if let Some(policed) = policed {
-                policed.add(record.key, order);
-            }
-            if let Some(collector) = collector {
-                collector.add(record);
-            }
-            if record.kind == Kind::BlobPointer {
-                let pointer = Pointer::decode(record.value)?;
-                let (count, bytes) = values.entry(pointer.uid).or_default();
-                *count += 1;
-                *bytes += pointer.entry_bytes(record.key.len());
-            }
-            Ok(())
+            last_seqno = record.seqno;
+            self.see(record, promise, keeper, order)
         })?;
+        self.versions += keys.repeats;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(&keys.last);
+        (self.last_seqno, self.keys, self.scratch) = (last_seqno, keys, scratch);
+        Ok(())
+    }
+
+    /// The first record of a block comes behind the last one of the block before.
+    fn follows(&mut self, record: &Record<'_>, order: &Order) -> Result<()> {
+        if self.ledger.count() == 0 {
+            return Ok(());
+        }
+        match order.compare(&self.last_key, record.key) {
+            Ordering::Less => Ok(()),
+            Ordering::Equal if self.last_seqno > record.seqno => {
+                self.versions += 1;
+                Ok(())
+            }
+            _ => Err(internal("records reach a table out of order")),
+        }
+    }
+
+    /// Checks and counts one record.
+    #[inline]
+    fn see(&mut self, record: &Record<'_>, promise: Protection, keeper: &dyn Companions, order: &Order) -> Result<()> {
+        let key_hash = hash_key(record.key);
+        let check = keeper.verify(record, key_hash, promise);
+        if !matches!(check, Check::Validated | Check::Unverified) {
+            return Err(not_served(record, check));
+        }
+        // What cannot be judged has no sum either.
+        self.ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
+        self.validated += (check == Check::Validated) as u64;
+        if !record.companion.is_empty() {
+            self.with_companion += 1;
+            self.more_than_a_word += word_of(record.companion).is_none() as u64;
+            self.adopted += companion::is_adopted(record.companion) as u64;
+        }
+        if let Some(hashes) = &mut self.hashes
+            && hashes.last() != Some(&key_hash)
+        {
+            hashes.push(key_hash);
+        }
+        if let Some(policed) = &mut self.policed {
+            policed.add(record.key, order);
+        }
+        if let Some(collector) = &mut self.collector {
+            collector.add(record);
+        }
+        if record.kind == Kind::BlobPointer {
+            let pointer = Pointer::decode(record.value)?;
+            let (count, bytes) = self.values.entry(pointer.uid).or_default();
+            *count += 1;
+            *bytes += pointer.entry_bytes(record.key.len());
+        }
         Ok(())
     }
 }

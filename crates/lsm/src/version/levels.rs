@@ -4,7 +4,7 @@
 //! in two tables of a level (I05), so that one binary search finds the only table that may hold a key.
 //!
 //! In bytewise order the search runs over eight bytes of each bound, taken after the bytes that all keys of the level share, in
-//! two arrays; only equal heads cost a look at whole keys.
+//! two arrays; only equal heads cost a look at whole keys. A read asks the levels that have tables, and no other.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,24 +14,27 @@ use super::LEVELS;
 use super::edit::TableMeta;
 use super::handle::Handle;
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::order::{Order, common_prefix, head};
+use crate::order::{Order, begins_with, common_prefix, head};
 use crate::planted::{Bug, active};
 
 /// All levels of one family.
 pub struct Levels<T> {
     order: Order,
     levels: [Arc<Level<T>>; LEVELS],
+    /// The levels >= 1 that have tables, from the first on; the others are 0.
+    filled: [u8; LEVELS],
+    tables: usize,
 }
 
 /// One level.
 pub struct Level<T> {
     tables: Vec<Arc<Handle<T>>>,
-    /// For levels >= 1 in bytewise order.
-    heads: Option<Heads>,
+    /// In bytewise order.
+    heads: Option<Arc<Heads>>,
     bytes: u64,
 }
 
-/// Bounds of the tables of a level as numbers.
+/// Bounds of the tables of a level as numbers, in the order of the tables.
 struct Heads {
     prefix: Vec<u8>,
     smallest: Vec<u64>,
@@ -41,7 +44,15 @@ struct Heads {
 impl<T> Levels<T> {
     /// No tables.
     pub fn empty(order: Order) -> Levels<T> {
-        Levels { order, levels: std::array::from_fn(|_| Arc::new(Level::empty())) }
+        Levels::of(order, std::array::from_fn(|_| Arc::new(Level::empty())))
+    }
+
+    fn of(order: Order, levels: [Arc<Level<T>>; LEVELS]) -> Levels<T> {
+        let mut filled = [0; LEVELS];
+        let deeper = (1..LEVELS).filter(|level| !levels[*level].tables.is_empty());
+        filled.iter_mut().zip(deeper).for_each(|(to, level)| *to = level as u8);
+        let tables = levels.iter().map(|level| level.tables.len()).sum();
+        Levels { order, levels, filled, tables }
     }
 
     /// The picture of these tables, each with its level.
@@ -69,7 +80,29 @@ impl<T> Levels<T> {
             }
         }
         let all = adds.iter().all(|(level, _)| *level < LEVELS) && removes.iter().all(|(level, _)| *level < LEVELS);
-        all.then(|| Levels { order: self.order.clone(), levels }).ok_or_else(|| out_of_place("no such level".into()))
+        all.then(|| Levels::of(self.order.clone(), levels)).ok_or_else(|| out_of_place("no such level".into()))
+    }
+
+    /// The same tables, some of them with fresh handles: at most `most` of those that are open and were not asked since the last
+    /// call, or of all that are open; and how many.
+    pub fn put_back(&self, most: usize, any: bool) -> (Levels<T>, usize) {
+        let mut taken = 0;
+        let levels = self.levels.each_ref().map(|level| {
+            let before = taken;
+            let handle = |handle: &Arc<Handle<T>>| match taken < most && handle.may_be_put_back(any) {
+                true => {
+                    taken += 1;
+                    handle.anew()
+                }
+                false => Arc::clone(handle),
+            };
+            let tables = level.tables.iter().map(handle).collect();
+            match taken == before {
+                true => Arc::clone(level),
+                false => Arc::new(Level { tables, heads: level.heads.clone(), bytes: level.bytes }),
+            }
+        });
+        (Levels { order: self.order.clone(), levels, ..*self }, taken)
     }
 
     /// The order of keys.
@@ -92,16 +125,31 @@ impl<T> Levels<T> {
     /// Tables of level 0 that may hold `key`, newest first.
     #[inline]
     pub fn newest_holding<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Handle<T>>> {
-        self.levels[0].tables.iter().filter(move |handle| holds(&self.order, handle.meta(), key))
+        Holding { deeper: &[], ..self.holding(key) }
+    }
+
+    /// Every table that may hold `key`, those with newer versions first.
+    #[inline]
+    pub fn holding<'a>(&'a self, key: &'a [u8]) -> Holding<'a, T> {
+        let level = &*self.levels[0];
+        let wanted = match &level.heads {
+            Some(heads) if !level.tables.is_empty() => Some((&**heads, heads.of(key))),
+            _ => None,
+        };
+        Holding { levels: self, key, wanted, at: 0, deeper: &self.filled }
+    }
+
+    /// The levels >= 1 that have tables.
+    #[inline]
+    pub fn filled(&self) -> impl Iterator<Item = usize> {
+        self.filled.iter().take_while(|level| **level > 0).map(|level| *level as usize)
     }
 
     /// The one table of a level >= 1 that may hold `key`.
     #[inline]
     pub fn find(&self, level: usize, key: &[u8]) -> Option<&Arc<Handle<T>>> {
         debug_assert!(level >= 1);
-        // Most levels of most stores are empty, and every read asks them all.
-        let level = &self.levels[level];
-        if level.tables.is_empty() { None } else { level.find(&self.order, key) }
+        self.levels[level].find(&self.order, key)
     }
 
     /// In a level >= 1: the index of the first table that ends at or after `key`, the number of tables if there is none.
@@ -141,14 +189,56 @@ impl<T> Levels<T> {
     }
 
     /// How many tables there are.
+    #[inline]
     pub fn tables(&self) -> usize {
-        self.levels.iter().map(|level| level.tables.len()).sum()
+        self.tables
+    }
+}
+
+/// See `Levels::holding`.
+pub struct Holding<'a, T> {
+    levels: &'a Levels<T>,
+    key: &'a [u8],
+    /// The heads of level 0, and the key's, if it has one there; none where there are no heads.
+    wanted: Option<(&'a Heads, Option<u64>)>,
+    /// The table of level 0 that comes next.
+    at: usize,
+    /// The levels that come then, up to the first 0.
+    deeper: &'a [u8],
+}
+
+impl<'a, T> Iterator for Holding<'a, T> {
+    type Item = &'a Arc<Handle<T>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a Arc<Handle<T>>> {
+        let Holding { levels, key, wanted, .. } = *self;
+        while let Some(handle) = levels.levels[0].tables.get(self.at) {
+            let by_heads = match wanted {
+                Some((heads, Some(wanted))) => heads.is_within(self.at, wanted),
+                Some((_, None)) => Some(false),
+                None => None,
+            };
+            self.at += 1;
+            if by_heads.unwrap_or_else(|| holds(&levels.order, handle.meta(), key)) {
+                return Some(handle);
+            }
+        }
+        while let Some((level, deeper)) = self.deeper.split_first()
+            && *level > 0
+        {
+            self.deeper = deeper;
+            if let Some(handle) = levels.levels.get(*level as usize).and_then(|level| level.find(&levels.order, key)) {
+                return Some(handle);
+            }
+        }
+        None
     }
 }
 
 impl<T> Clone for Levels<T> {
     fn clone(&self) -> Self {
-        Levels { order: self.order.clone(), levels: self.levels.clone() }
+        Levels { order: self.order.clone(), levels: self.levels.clone(), ..*self }
     }
 }
 
@@ -169,7 +259,8 @@ impl<T> Level<T> {
             if active(Bug::LevelOutOfOrder) {
                 tables.reverse();
             }
-            return Ok(Level { tables, heads: None, bytes });
+            let heads = order.is_bytewise().then(|| Arc::new(Heads::new(&tables)));
+            return Ok(Level { tables, heads, bytes });
         }
         tables.sort_by(|a, b| order.compare(&a.meta().smallest, &b.meta().smallest));
         for pair in tables.windows(2) {
@@ -177,7 +268,7 @@ impl<T> Level<T> {
                 return Err(out_of_place(format!("level {level}: {:?} overlaps {:?} (I05)", pair[0], pair[1])));
             }
         }
-        let heads = order.is_bytewise().then(|| Heads::new(&tables));
+        let heads = order.is_bytewise().then(|| Arc::new(Heads::new(&tables)));
         Ok(Level { tables, heads, bytes })
     }
 
@@ -193,20 +284,16 @@ impl<T> Level<T> {
     }
 
     fn find(&self, order: &Order, key: &[u8]) -> Option<&Arc<Handle<T>>> {
-        let at = self.seek(order, key);
-        let handle = self.tables.get(at)?;
-        let starts = match &self.heads {
-            // `seek` has found the key to begin with the prefix, or to lie before all tables.
-            Some(heads) if !key.starts_with(&heads.prefix) => return None,
-            Some(heads) => heads.smallest[at].cmp(&head(key, heads.prefix.len())),
-            None => Ordering::Equal,
-        };
-        let begins = match starts {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => order.compare(&handle.meta().smallest, key).is_le(),
-        };
-        begins.then_some(handle)
+        if let Some(heads) = &self.heads {
+            let wanted = heads.of(key)?;
+            let at = heads.largest.partition_point(|largest| *largest < wanted);
+            // Nearly always the heads tell.
+            if let Some(is_within) = heads.is_within(at, wanted) {
+                return if is_within { self.tables.get(at) } else { None };
+            }
+        }
+        let handle = self.tables.get(self.seek(order, key))?;
+        order.compare(&handle.meta().smallest, key).is_le().then_some(handle)
     }
 
     fn seek(&self, order: &Order, key: &[u8]) -> usize {
@@ -224,11 +311,11 @@ impl<T> Level<T> {
 
 impl Heads {
     fn new<T>(tables: &[Arc<Handle<T>>]) -> Heads {
-        let prefix = match (tables.first(), tables.last()) {
-            (Some(first), Some(last)) => {
-                let (low, high) = (&first.meta().smallest, &last.meta().largest);
-                low[..common_prefix(low, high)].to_vec()
-            }
+        // Bytes that the least and the greatest bound begin with, all between them do.
+        let least = tables.iter().map(|handle| &handle.meta().smallest).min();
+        let greatest = tables.iter().map(|handle| &handle.meta().largest).max();
+        let prefix = match (least, greatest) {
+            (Some(low), Some(high)) => low[..common_prefix(low, high)].to_vec(),
             _ => Vec::new(),
         };
         let of = |bound: fn(&TableMeta) -> &[u8]| {
@@ -236,6 +323,24 @@ impl Heads {
         };
         let (smallest, largest) = (of(|meta| &meta.smallest), of(|meta| &meta.largest));
         Heads { prefix, smallest, largest }
+    }
+
+    /// The head of a key; none if the key lies before or behind all tables.
+    #[inline]
+    fn of(&self, key: &[u8]) -> Option<u64> {
+        begins_with(key, &self.prefix).then(|| head(key, self.prefix.len()))
+    }
+
+    /// Whether a key with this head lies within the bounds of a table, false behind the last; none if its head is that of a bound.
+    #[inline]
+    fn is_within(&self, at: usize, wanted: u64) -> Option<bool> {
+        let (Some(smallest), Some(largest)) = (self.smallest.get(at), self.largest.get(at)) else { return Some(false) };
+        match (smallest.cmp(&wanted), wanted.cmp(largest)) {
+            (Ordering::Less, Ordering::Less) => Some(true),
+            (Ordering::Greater, _) | (_, Ordering::Greater) => Some(false),
+            _ if active(Bug::LevelBoundLeftOut) => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -329,7 +434,31 @@ mod tests {
                     prop_assert_eq!(range.map(number), walked.map(number));
                     prop_assert_eq!(levels.is_bottom_for(level - 1, &probe), walked.is_none());
                     prop_assert!(levels.is_bottom_for(level, &probe));
+                    prop_assert_eq!(levels.holding(&probe).map(number).next(), walked.map(number));
                 }
+            }
+        }
+
+        #[test]
+        fn a_read_asks_the_tables_that_may_hold_its_key(
+            tables in vec((0usize..7, keys(), keys()), 0..12), probes in vec(keys(), 20), prefix in vec(any::<u8>(), 0..10)
+        ) {
+            let whole = |key: &Vec<u8>| [&prefix[..], key].concat();
+            let mut levels = Levels::empty(Order::bytewise());
+            for (n, (level, a, b)) in tables.iter().enumerate() {
+                let (low, high) = if a < b { (whole(a), whole(b)) } else { (whole(b), whole(a)) };
+                // What would overlap below level 0 is left out.
+                levels = levels.apply(&[], &[(*level, table(n as u64, &low, &high, n as u64))]).unwrap_or(levels);
+            }
+            let ends = tables.iter().flat_map(|(_, a, b)| [whole(a), whole(b)]);
+            for probe in probes.iter().map(whole).chain(probes.clone()).chain(ends) {
+                let of = |level: &Level<()>| -> Vec<u64> {
+                    let held = level.tables().iter().filter(|handle| holds(levels.order(), handle.meta(), &probe));
+                    held.map(|handle| handle.meta().number).collect()
+                };
+                let walked: Vec<u64> = levels.iter().flat_map(of).collect();
+                let asked: Vec<u64> = levels.holding(&probe).map(|handle| handle.meta().number).collect();
+                prop_assert_eq!(asked, walked, "{:?}", probe);
             }
         }
     }

@@ -10,7 +10,7 @@
 //! edit      one change of the store, encoded            state     everything the edits so far add up to
 //! manifest  appends edits, rotates                      recover   reads a manifest back
 //! current   the file that names the manifest            family    the options of a family, encoded
-//! handle    one table, opened when first read           levels    the picture of one family
+//! handle    one table, open while it is asked            levels    the picture of one family
 //! lines     what was done, line by line
 //! ```
 
@@ -29,7 +29,7 @@ pub mod state;
 mod tests;
 
 pub use edit::{Change, Edit, TableMeta};
-pub use handle::{DeadFiles, Handle, Shelf};
+pub use handle::{DeadFiles, Handle, Holder, OpenTables, Shelf};
 pub use levels::{Level, Levels};
 pub use lines::{Line, Lines};
 pub use manifest::Manifest;

@@ -224,6 +224,9 @@ impl<T> Wal<T> {
         self.drained.store(order.drained, Ordering::Release);
     }
 
+    /// Out of line: its body would be a page of every commit's stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn copy_filler(&self, filler: &Filler) -> Result<()> {
         let mut body = [0; FILLER_BODY_BYTES];
         let length = filler.spot.header.length as usize;

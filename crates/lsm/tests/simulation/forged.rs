@@ -47,7 +47,7 @@ impl Companions for Careless {
         }
         match self.forgery {
             Forgery::Value => self.right.on_write(&Draft { value: b"another", ..*draft }, out),
-            Forgery::Key => self.right.on_write(&Draft { key: b"x another", ..*draft }, out),
+            Forgery::Key => self.right.on_write(&Draft { key: b"x another", key_hash: None, ..*draft }, out),
             Forgery::Missing => Ok(()),
             Forgery::Expiry => {
                 let (mut later, mut given) = (Vec::new(), Vec::new());

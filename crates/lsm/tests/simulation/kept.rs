@@ -1,4 +1,5 @@
-//! What is kept of the past: versions that are retained, and lines of what was done. Each check is a short life of its own.
+//! What is kept of the past: versions that are retained, lines of what was done, tables that somebody holds. Each check is a short
+//! life of its own.
 
 use waxseal_lsm::db::{At, Bounds};
 use waxseal_lsm::env::sim::{Crash, Loss};
@@ -12,7 +13,7 @@ use crate::world::{CONFIGS, World};
 
 /// The checks that planted bugs are held against.
 #[cfg(feature = "planted")]
-pub const ALL: [fn(); 2] = [versions, lines];
+pub const ALL: [fn(); 3] = [versions, lines, tables];
 
 const EVERYTHING: Bounds = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
@@ -77,6 +78,33 @@ pub fn versions() {
     }
 }
 
+/// Tables that somebody holds while others are opened, so that they are put back, and then merged away.
+pub fn tables() {
+    let mut world = World::new(5, CONFIGS[1]);
+    world.open().expect("a new store");
+    for round in 0..8u8 {
+        for n in 0..24u8 {
+            world
+                .commit(vec![Change::Put("default".into(), vec![n, round], vec![n; 100])], Durability::Os)
+                .expect("put");
+        }
+        world.db().flush().expect("flush");
+    }
+    world.db().settle().expect("settle");
+    world.check();
+    let family = world.db().family("default").expect("family");
+    let held = world.db().tables(&family).expect("tables");
+    assert!(held.len() > world.settings().open_tables, "{} tables", held.len());
+    world.check(); // all of them are asked again, and most of them put back
+    world.db().compact(&family, &EVERYTHING).expect("compact");
+    for table in &held {
+        world.db().open_anew(table).unwrap_or_else(|error| panic!("{table:?} is held and gone: {error}"));
+    }
+    drop(held);
+    world.db().compact(&family, &EVERYTHING).expect("compact");
+    world.check();
+}
+
 /// A life in which lines become rows twice.
 fn busy(world: &mut World) -> Result<()> {
     for round in 0..9u8 {
@@ -124,6 +152,11 @@ mod tests {
     #[test]
     fn what_is_retained_is_there() {
         super::versions();
+    }
+
+    #[test]
+    fn tables_that_are_held_stay() {
+        super::tables();
     }
 
     #[test]

@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MemtableKind, SealLayout, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -49,6 +49,7 @@ pub struct Config {
     pub filter_bits: usize,
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
+    pub memtable: MemtableKind,
     pub seals: Seals,
     /// Some values are watched, and a log tells of them.
     pub events: bool,
@@ -76,12 +77,25 @@ pub const CONFIGS: [Config; 10] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, large: 64, ..MAPPED },
-    Config { name: "plain, sealed", seals: Seals::Following, watched: true, ..PLAIN },
+    Config {
+        name: "mapped, sealed",
+        seals: Seals::Column,
+        watched: false,
+        memtable: MemtableKind::Skiplist,
+        large: 64,
+        ..MAPPED
+    },
+    Config { name: "plain, sealed", seals: Seals::Following, watched: true, memtable: MemtableKind::Arena, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
     Config { name: "mapped, events", events: true, ..MAPPED },
-    Config { name: "plain, sealed, events", events: true, seals: Seals::Following, ..PLAIN },
+    Config {
+        name: "plain, sealed, events",
+        events: true,
+        seals: Seals::Following,
+        memtable: MemtableKind::Arena,
+        ..PLAIN
+    },
 ];
 
 const MAPPED: Config = Config {
@@ -93,6 +107,7 @@ const MAPPED: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 4096,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -107,6 +122,7 @@ const PLAIN: Config = Config {
     filter_bits: 0,
     cache_bytes: 0,
     memtable_bytes: 4096,
+    memtable: MemtableKind::Skiplist,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -121,6 +137,7 @@ const NO_BOOT_ID: Config = Config {
     filter_bits: 4,
     cache_bytes: 2048,
     memtable_bytes: 8192,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: true,
@@ -135,6 +152,7 @@ const LARGE_MEMTABLE: Config = Config {
     filter_bits: 10,
     cache_bytes: 1 << 20,
     memtable_bytes: 32768,
+    memtable: MemtableKind::Arena,
     seals: Seals::None,
     events: false,
     watched: false,
@@ -261,6 +279,7 @@ impl World {
     pub fn settings(&self) -> Settings {
         Settings {
             memtable_bytes: self.config.memtable_bytes,
+            memtable: self.config.memtable,
             cache_bytes: self.config.cache_bytes,
             segment_bytes: 32 * 1024,
             ring_bytes: 16 * 1024,
@@ -268,6 +287,9 @@ impl World {
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
+            // Where no block is kept, tables are not either.
+            open_tables: if self.config.cache_bytes == 0 { 3 } else { 0 },
+            subcompactions: 3,
             ..Settings::default()
         }
     }

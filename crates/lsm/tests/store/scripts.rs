@@ -119,6 +119,7 @@ impl Stage {
             ..CfOptions::default()
         };
         let settings = Settings {
+            subcompactions: 1, // tables end where they are full
             memtable_bytes: 64 * 1024,
             segment_bytes: 64 * 1024,
             ring_bytes: 16 * 1024,

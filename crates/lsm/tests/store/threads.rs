@@ -194,7 +194,7 @@ fn everything_at_once(home: &Path, settings: Settings, commits: u64) {
 #[test]
 fn everything_at_once_on_a_disk() {
     let home = tempfile::tempdir().unwrap();
-    everything_at_once(home.path(), Settings { background_threads: 2, ..settings() }, 400);
+    everything_at_once(home.path(), Settings { background_threads: 2, subcompactions: 3, ..settings() }, 400);
 }
 
 #[test]

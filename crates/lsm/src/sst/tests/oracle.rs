@@ -82,7 +82,7 @@ fn records(keys: &[(Vec<u8>, Versions)], shape: &Shape, order: &Order) -> Vec<Ow
 }
 
 /// The record under the cursor is the one at `at`; none if that is no place.
-fn stands(cursor: &TableCursor, records: &[Owned], at: Option<usize>) -> std::result::Result<(), TestCaseError> {
+fn stands(cursor: &dyn Cursor, records: &[Owned], at: Option<usize>) -> std::result::Result<(), TestCaseError> {
     let expected = at.and_then(|at| records.get(at));
     let found = cursor.valid().then(|| Owned::of(&cursor.record()));
     prop_assert_eq!(found.as_ref(), expected);
@@ -124,16 +124,18 @@ proptest! {
         let table = opened(file, &finished, order, &cache);
         prop_assert_eq!(table.verify(&Sealer, &mut |_| Ok(())).unwrap(), finished.ledger);
 
-        let mut cursor = table.cursor(shape.fill_cache);
+        for streamed in [false, true] {
+        let mut cursor: Box<dyn Cursor> =
+            if streamed { Box::new(table.stream()) } else { Box::new(table.cursor(shape.fill_cache)) };
         cursor.first().unwrap();
         for at in 0..records.len() {
-            stands(&cursor, &records, Some(at))?;
+            stands(&*cursor, &records, Some(at))?;
             cursor.next().unwrap();
         }
         prop_assert!(!cursor.valid());
         cursor.last().unwrap();
         for at in (0..records.len()).rev() {
-            stands(&cursor, &records, Some(at))?;
+            stands(&*cursor, &records, Some(at))?;
             cursor.prev().unwrap();
         }
         prop_assert!(!cursor.valid());
@@ -150,17 +152,18 @@ proptest! {
 
             let mut place = Some(at);
             cursor.seek(key, seqno).unwrap();
-            stands(&cursor, &records, place)?;
+            stands(&*cursor, &records, place)?;
             for forward in walk {
                 let Some(at) = place.filter(|at| *at < records.len()) else { break };
                 if *forward { cursor.next().unwrap() } else { cursor.prev().unwrap() }
                 place = if *forward { Some(at + 1) } else { at.checked_sub(1) };
-                stands(&cursor, &records, place)?;
+                stands(&*cursor, &records, place)?;
             }
             cursor.seek_for_prev(key, seqno).unwrap();
-            stands(&cursor, &records, records.partition_point(upto).checked_sub(1))?;
+            stands(&*cursor, &records, records.partition_point(upto).checked_sub(1))?;
         }
         prop_assert!(cache.metrics().used_bytes <= shape.cache_bytes as u64);
+        }
     }
 }
 

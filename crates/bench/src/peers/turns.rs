@@ -1,0 +1,208 @@
+//! The rounds: the groups of a suite one after the other, and for each group all stores in turn, each in a process of its own.
+//!
+//! What is compared is so measured within seconds; the order of the stores rotates. A run with a time limit gives every suite its
+//! share of what is left, begins no group after that, and ends whatever still runs at the end: a child whose time is up gives what it had.
+
+use super::suites::{FULL, Group, Suite, groups};
+use crate::engine::{File, Name, Sizes};
+use crate::measure::StepReport;
+use crate::probe::{self, Probes};
+use crate::run::{Step, Window};
+use crate::{Outcome, child};
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// What one round of one suite gave.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    pub(super) reports: BTreeMap<(String, Name), StepReport>,
+    /// Labels in the order in which they ran.
+    pub(super) order: Vec<String>,
+    /// What the disk itself does, where the suite asks for it.
+    pub(super) probes: Probes,
+    /// The mixed load, a point a window.
+    pub(super) windows: BTreeMap<Name, Vec<Window>>,
+    /// Levels of the subject that held tables when reads began.
+    pub(super) levels: Option<u64>,
+    /// What a store may take in memory in a step: its cache and two memtables, one filling and one being flushed.
+    pub(super) budgets_mib: BTreeMap<String, u64>,
+}
+
+impl Round {
+    pub(super) fn insert(&mut self, label: String, name: Name, report: StepReport, budget_mib: u64) {
+        if !self.order.contains(&label) {
+            self.order.push(label.clone());
+        }
+        self.budgets_mib.insert(label.clone(), budget_mib);
+        self.reports.insert((label, name), report);
+    }
+
+    /// The report of a step of a store.
+    pub(super) fn get(&self, label: &str, name: Name) -> Option<&StepReport> {
+        self.reports.get(&(label.to_owned(), name))
+    }
+}
+
+/// Who takes turns, where, and until when.
+pub(super) struct Bench {
+    pub(super) engines: Vec<Name>,
+    pub(super) subject: Name,
+    pub(super) file: File,
+    pub(super) sizes: Sizes,
+    /// The file that children read their settings from, if it is not the one built in.
+    pub(super) settings: Option<PathBuf>,
+    pub(super) num: u64,
+    pub(super) rounds: u64,
+    pub(super) seed: u64,
+    pub(super) dir: PathBuf,
+    /// No group begins after this; a child that still runs is ended a little later.
+    pub(super) until: Option<Instant>,
+}
+
+/// The signal of a process that was killed.
+const KILLED: i32 = 9;
+
+/// What a child may still have when the time is up.
+const GRACE: Duration = Duration::from_secs(45);
+
+/// A child of a run without a limit: more than any step takes.
+const LONGEST: Duration = Duration::from_secs(6 * 3600);
+
+impl Bench {
+    /// 1 is the full size.
+    pub(super) fn scale(&self) -> f64 {
+        self.num as f64 / FULL as f64
+    }
+
+    /// Runs suites one after the other, and shows each round as soon as it is there.
+    pub(super) fn suites(&self, suites: &[Suite], shown: &mut dyn FnMut(Suite, &Round)) -> Outcome<Vec<Round>> {
+        let mut rounds = Vec::new();
+        for (place, suite) in suites.iter().enumerate() {
+            let rest: f64 = suites[place..].iter().map(|suite| suite.weight()).sum();
+            let until = self.until.map(|until| {
+                let left = until.saturating_duration_since(Instant::now());
+                Instant::now() + left.mul_f64(suite.weight() / rest)
+            });
+            for number in 0..suite.rounds(self.rounds) {
+                if is_over(until) {
+                    break;
+                }
+                let round = self.round(*suite, number, until)?;
+                shown(*suite, &round);
+                rounds.push(round);
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn round(&self, suite: Suite, number: u64, until: Option<Instant>) -> Outcome<Round> {
+        let mut round = Round::default();
+        for (place, group) in groups(suite, &self.file, &self.sizes, self.num).iter().enumerate() {
+            if is_over(until) {
+                break;
+            }
+            let mut order = self.engines.clone();
+            order.rotate_left((number as usize + place) % self.engines.len());
+            order.retain(|name| !group.is_of_trees || name.is_tree());
+            let steps: Vec<String> = group.steps.iter().map(|step| group.label(*step)).collect();
+            for name in order {
+                eprintln!("{suite:?} round {} {} {}", number + 1, name.text(), steps.join(","));
+                self.turn(name, group, &mut round)?;
+            }
+        }
+        // What the disk does is asked for in the same round as what is held against it.
+        match suite {
+            Suite::Core => round.probes.sync_us = probe::sync_micros(&self.dir, 200)?,
+            Suite::Values => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.large_mib << 20)?,
+            Suite::Recovery => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.recover_mib << 20)?,
+            _ => {}
+        }
+        Ok(round)
+    }
+
+    /// One group on one store.
+    fn turn(&self, name: Name, group: &Group, round: &mut Round) -> Outcome<()> {
+        let dir = self.dir.join(name.text()).join(group.store);
+        if group.is_fresh && dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        let windows = self.dir.join("windows.json");
+        let at_most = self.until.map_or(LONGEST, |until| until.saturating_duration_since(Instant::now()) + GRACE);
+        let ended = child::finish(self.command(name, group, &dir, &windows)?.spawn()?, at_most)?;
+        let ends_well = |status: ExitStatus| status.success() || (group.is_killed && status.signal() == Some(KILLED));
+        if !ended.status.is_none_or(ends_well) {
+            return Err(format!("{}: {}", name.text(), ended.complaint.trim()).into());
+        }
+        for (step, line) in group.steps.iter().zip(ended.output.lines()) {
+            let budget = group.shape.cache_mib + 2 * group.shape.memtable_mib;
+            round.insert(group.label(*step), name, serde_json::from_str(line)?, budget);
+        }
+        if group.steps.contains(&Step::Mixed)
+            && let Ok(points) = std::fs::read(&windows)
+        {
+            round.windows.insert(name, serde_json::from_slice(&points)?);
+            std::fs::remove_file(&windows)?;
+        }
+        if name == self.subject && group.prefix == "deep." {
+            round.levels = levels(name, &dir)?;
+        }
+        if group.is_last && dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        Ok(())
+    }
+
+    fn command(&self, name: Name, group: &Group, dir: &Path, windows: &Path) -> Outcome<std::process::Command> {
+        let steps: Vec<String> = group.steps.iter().map(|step| step.text()).collect();
+        let shape = &group.shape;
+        let mut command = child::command(["run", "--json", "--engine", name.text(), "--bench", &steps.join(",")])?;
+        for (option, value) in [
+            ("--num", Some(shape.num)),
+            ("--ops", Some(group.ops.unwrap_or(shape.num))),
+            ("--threads", Some(group.threads)),
+            ("--key", Some(self.file.shared.key_bytes)),
+            ("--value", Some(shape.value_bytes)),
+            ("--cache-mib", Some(shape.cache_mib)),
+            ("--memtable-mib", Some(shape.memtable_mib)),
+            ("--table-kib", shape.table_kib),
+            ("--level-kib", shape.level_kib),
+            ("--seed", Some(self.seed)),
+            ("--seconds", Some(self.sizes.mixed_seconds)),
+            ("--window-seconds", Some(self.sizes.window_seconds)),
+        ] {
+            if let Some(value) = value {
+                command.arg(option).arg(value.to_string());
+            }
+        }
+        command.arg("--dir").arg(dir).arg("--windows").arg(windows);
+        if let Some(settings) = &self.settings {
+            command.arg("--settings").arg(settings);
+        }
+        for (flag, is_set) in [("--warm", group.is_warm), ("--cold", group.is_cold), ("--kill", group.is_killed)] {
+            if is_set {
+                command.arg(flag);
+            }
+        }
+        Ok(command)
+    }
+}
+
+fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
+}
+
+/// Levels that hold tables; only asked of our own store.
+fn levels(name: Name, dir: &Path) -> Outcome<Option<u64>> {
+    if !matches!(name, Name::Waxseal | Name::Plain) || !dir.exists() {
+        return Ok(None);
+    }
+    let db = waxseal::Db::open_read_only(dir)?;
+    let metrics = db.metrics();
+    let family = metrics.families.iter().find(|family| family.name == "default");
+    let filled = family.map(|family| family.levels.iter().filter(|level| level.tables > 0).count() as u64);
+    db.close()?;
+    Ok(filled)
+}

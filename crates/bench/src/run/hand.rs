@@ -1,0 +1,221 @@
+//! One thread of a step: which calls it makes, in which order, with which keys.
+
+use super::drive::{Drive, Tally};
+use super::{SEEK_ROWS, Step};
+use crate::Outcome;
+use crate::engine::{Op, Reader, Rows, Start};
+use crate::workload::{Keys, Random, Values, Zipf};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Rows that wait in the queue of `queue`.
+const QUEUE_DEPTH: u64 = 1000;
+
+/// What one thread works with.
+pub(super) struct Hand<'a> {
+    pub(super) drive: &'a Drive<'a>,
+    pub(super) keys: Keys,
+    pub(super) values: Values,
+    pub(super) random: Random,
+    pub(super) zipf: Option<&'a Zipf>,
+    pub(super) tally: Tally,
+}
+
+impl Hand<'_> {
+    pub(super) fn work(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
+        let store = self.drive.store;
+        let num = self.drive.plan.num;
+        match self.drive.step {
+            Step::FillSeq => self.each(share, |hand, i| store.put(hand.keys.ordered(i), hand.values.value(), false)),
+            Step::FillRandom => self.each(share, |hand, i| store.put(hand.keys.written(i), hand.values.value(), false)),
+            Step::FillBatch => self.batches(share),
+            Step::Overwrite => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                store.put(hand.keys.written(i), hand.values.value(), false)
+            }),
+            Step::FillSync => self.each(share, |hand, i| store.put(hand.keys.written(i), hand.values.value(), true)),
+            Step::DeleteRandom => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                store.delete(hand.keys.written(i), false)
+            }),
+            Step::ReadRandom | Step::ReadWhileWriting => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                let answer = reader.get(hand.keys.written(i))?;
+                hand.count(answer);
+                Ok(())
+            }),
+            Step::ReadMissing => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                let answer = reader.get(hand.keys.missing(i))?;
+                hand.count(answer);
+                Ok(())
+            }),
+            Step::SeekRandom => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                let mut rows = Rows::wanted(SEEK_ROWS);
+                reader.scan(Start::Seek(hand.keys.written(i)), &mut rows)?;
+                hand.tally.found += rows.seen();
+                hand.tally.touched = hand.tally.touched.wrapping_add(rows.touched());
+                Ok(())
+            }),
+            Step::ReadSeq => self.scan(reader, Start::First),
+            Step::ReadReverse => self.scan(reader, Start::Last),
+            Step::YcsbA => self.mix(reader, share, 50, Hand::update),
+            Step::YcsbB => self.mix(reader, share, 95, Hand::update),
+            Step::YcsbC => self.mix(reader, share, 100, Hand::update),
+            Step::YcsbD => self.recent(reader, share),
+            Step::YcsbE => self.scans(reader, share),
+            Step::YcsbF => self.mix(reader, share, 50, Hand::modify),
+            Step::Queue => self.queue(reader, share),
+            Step::Mixed => self.mixed(reader),
+            Step::Settle | Step::Sync | Step::Open => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn each(&mut self, share: Range<u64>, mut operation: impl FnMut(&mut Self, u64) -> Outcome<()>) -> Outcome<()> {
+        for i in share {
+            operation(self, i)?;
+            self.tally.ops += 1;
+            self.tally.laps.lap();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn count(&mut self, answer: Option<u64>) {
+        if let Some(sum) = answer {
+            self.tally.found += 1;
+            self.tally.touched = self.tally.touched.wrapping_add(sum);
+        }
+    }
+
+    /// The operation that is timed is the batch; what is counted are its records.
+    fn batches(&mut self, share: Range<u64>) -> Outcome<()> {
+        let mut ops: Vec<Op> = Vec::new();
+        let mut next = share.start;
+        while next < share.end {
+            let end = share.end.min(next + self.drive.plan.batch as u64);
+            ops.resize_with((end - next) as usize, Op::default);
+            for (op, i) in ops.iter_mut().zip(next..end) {
+                op.key.clear();
+                op.key.extend_from_slice(self.keys.written(i));
+                let value = op.value.get_or_insert_default();
+                value.clear();
+                value.extend_from_slice(self.values.value());
+            }
+            self.drive.store.batch(&ops, false)?;
+            self.tally.ops += end - next;
+            self.tally.laps.lap();
+            next = end;
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, reader: &mut dyn Reader, start: Start<'_>) -> Outcome<()> {
+        let mut rows = Rows::timed(&mut self.tally.laps);
+        reader.scan(start, &mut rows)?;
+        let (seen, touched) = (rows.seen(), rows.touched());
+        self.tally.ops += seen;
+        self.tally.found += seen;
+        self.tally.touched = self.tally.touched.wrapping_add(touched);
+        Ok(())
+    }
+
+    /// Zipfian over all records; the ranks are spread over the key space by the keys themselves.
+    fn mix(
+        &mut self,
+        reader: &mut dyn Reader,
+        share: Range<u64>,
+        reads: u64,
+        write: impl Fn(&mut Self, &mut dyn Reader, u64) -> Outcome<()>,
+    ) -> Outcome<()> {
+        self.each(share, |hand, _| {
+            let i = hand.rank();
+            if hand.random.below(100) < reads {
+                let answer = reader.get(hand.keys.written(i))?;
+                hand.count(answer);
+                Ok(())
+            } else {
+                write(hand, reader, i)
+            }
+        })
+    }
+
+    pub(super) fn rank(&mut self) -> u64 {
+        match self.zipf {
+            Some(zipf) => zipf.rank(&mut self.random),
+            None => self.random.below(self.drive.plan.num),
+        }
+    }
+
+    pub(super) fn update(&mut self, _: &mut dyn Reader, i: u64) -> Outcome<()> {
+        self.drive.store.put(self.keys.written(i), self.values.value(), false)
+    }
+
+    fn modify(&mut self, reader: &mut dyn Reader, i: u64) -> Outcome<()> {
+        let answer = reader.get(self.keys.written(i))?;
+        self.count(answer);
+        self.update(reader, i)
+    }
+
+    fn insert(&mut self) -> Outcome<()> {
+        let i = self.drive.inserted.fetch_add(1, Ordering::Relaxed);
+        self.drive.store.put(self.keys.inserted(i), self.values.value(), false)
+    }
+
+    /// The most recent insert is asked for most.
+    fn recent(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
+        self.each(share, |hand, _| {
+            if hand.random.below(100) >= 95 {
+                return hand.insert();
+            }
+            let inserted = hand.drive.inserted.load(Ordering::Relaxed);
+            let age = hand.rank();
+            let key = match inserted.checked_sub(age + 1) {
+                Some(i) => hand.keys.inserted(i),
+                None => hand.keys.written(hand.drive.plan.num - 1 - (age - inserted).min(hand.drive.plan.num - 1)),
+            };
+            let answer = reader.get(key)?;
+            hand.count(answer);
+            Ok(())
+        })
+    }
+
+    fn scans(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
+        self.each(share, |hand, _| {
+            if hand.random.below(100) >= 95 {
+                return hand.insert();
+            }
+            let i = hand.rank();
+            let mut rows = Rows::wanted(1 + hand.random.below(100));
+            reader.scan(Start::Seek(hand.keys.written(i)), &mut rows)?;
+            hand.tally.found += rows.seen();
+            hand.tally.touched = hand.tally.touched.wrapping_add(rows.touched());
+            Ok(())
+        })
+    }
+
+    /// The queue holds what the first of these operations put there. Each operation looks for its head, where the tombstones of all
+    /// heads before it lie.
+    fn queue(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
+        let store = self.drive.store;
+        let (threads, depth) = (self.drive.plan.threads, QUEUE_DEPTH);
+        let first = share.start;
+        self.each(share, |hand, i| {
+            store.put(hand.keys.ordered(i), hand.values.value(), false)?;
+            if i < first + depth {
+                return Ok(());
+            }
+            let mut rows = Rows::wanted(1);
+            // Each thread has a queue of its own in the one store; only the lowest one begins with the store's first row.
+            match threads {
+                1 => reader.scan(Start::First, &mut rows)?,
+                _ => reader.scan(Start::Seek(hand.keys.ordered(first)), &mut rows)?,
+            }
+            hand.tally.found += rows.seen();
+            hand.tally.touched = hand.tally.touched.wrapping_add(rows.touched());
+            store.delete(hand.keys.ordered(i - depth), false)
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! The mixed load that runs for a time and not for a number of operations: half reads, 45 % updates, 5 % scans of ten rows, zipfian.
+//!
+//! Every thread keeps one histogram a window; all threads' histograms of the same window are put together. A window that the
+//! load did not begin has no point, and a stall longer than a window stands in the window in which it ended.
+
+use super::SEEK_ROWS;
+use super::hand::Hand;
+use crate::Outcome;
+use crate::engine::{Reader, Rows, Start};
+use crate::measure::Laps;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// How long `mixed` runs, and how long one of its points is.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// In all.
+    pub all: Duration,
+    /// One point.
+    pub window: Duration,
+}
+
+impl Default for Span {
+    /// A minute, a point a second.
+    fn default() -> Span {
+        Span { all: Duration::from_secs(60), window: Duration::from_secs(1) }
+    }
+}
+
+/// One window of the mixed load.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Window {
+    /// Seconds from the start to its end.
+    pub until_s: f64,
+    /// Operations that ended in it.
+    pub ops: u64,
+    /// Half of them took at most this long.
+    pub p50_us: f64,
+    /// 99 % took at most this long.
+    pub p99_us: f64,
+    /// 99.9 % took at most this long.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+/// The windows as they are reported.
+pub(super) fn told(windows: &[Laps], window: Duration) -> Vec<Window> {
+    let point = |(place, laps): (usize, &Laps)| Window {
+        until_s: window.as_secs_f64() * (place + 1) as f64,
+        ops: laps.count(),
+        p50_us: laps.quantile_us(0.5),
+        p99_us: laps.quantile_us(0.99),
+        p999_us: laps.quantile_us(0.999),
+        max_us: laps.max_us(),
+    };
+    windows.iter().enumerate().map(point).collect()
+}
+
+impl Hand<'_> {
+    /// One thread, until the time is over.
+    pub(super) fn mixed(&mut self, reader: &mut dyn Reader) -> Outcome<()> {
+        let Span { all, window } = self.drive.plan.span;
+        let start = Instant::now();
+        let mut laps = Laps::new();
+        let mut number = 0;
+        loop {
+            self.one_of_the_mix(reader)?;
+            laps.lap();
+            self.tally.laps.lap();
+            self.tally.ops += 1;
+            let elapsed = start.elapsed();
+            let now = (elapsed.as_nanos() / window.as_nanos().max(1)) as usize;
+            if now > number || elapsed >= all {
+                self.tally.windows.push(std::mem::take(&mut laps));
+                // Windows in which nothing ended are there, empty.
+                self.tally.windows.resize_with(now.max(number + 1).min(MOST_WINDOWS), Laps::new);
+                number = now;
+            }
+            if elapsed >= all || number >= MOST_WINDOWS {
+                return Ok(());
+            }
+        }
+    }
+
+    fn one_of_the_mix(&mut self, reader: &mut dyn Reader) -> Outcome<()> {
+        let i = self.rank();
+        match self.random.below(100) {
+            0..50 => {
+                let answer = reader.get(self.keys.written(i))?;
+                self.count(answer);
+                Ok(())
+            }
+            50..95 => self.update(reader, i),
+            _ => {
+                let mut rows = Rows::wanted(SEEK_ROWS);
+                reader.scan(Start::Seek(self.keys.written(i)), &mut rows)?;
+                self.tally.found += rows.seen();
+                self.tally.touched = self.tally.touched.wrapping_add(rows.touched());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A histogram takes some hundred kilobytes: so many at most.
+const MOST_WINDOWS: usize = 1024;

@@ -1,0 +1,159 @@
+use super::*;
+use clap::ValueEnum;
+
+fn plan(engine: Name, steps: &[Step], dir: PathBuf) -> Plan {
+    Plan {
+        engine,
+        steps: steps.to_vec(),
+        num: 2_000,
+        ops: Some(500),
+        threads: 2,
+        key_bytes: 16,
+        value_bytes: 100,
+        batch: 64,
+        settings: Settings::new(8 << 20, 1 << 20),
+        seed: 1,
+        dir,
+        warm: true,
+        cold: false,
+        kill: false,
+        span: Span { all: Duration::from_millis(50), window: Duration::from_millis(10) },
+        windows: None,
+    }
+}
+
+fn reports(plan: &Plan) -> Vec<StepReport> {
+    let mut reports = Vec::new();
+    run(plan, &mut |report| {
+        reports.push(report);
+        Ok(())
+    })
+    .expect("runs");
+    reports
+}
+
+#[test]
+fn a_report_has_the_fields_of_the_contract_in_their_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let reports = reports(&plan(Name::Null, &[Step::FillRandom], dir.path().into()));
+    let line = serde_json::to_string(&reports[0]).expect("printed");
+    let names: Vec<&str> =
+        line.split('"').skip(1).step_by(2).filter(|word| !["null", "fillrandom"].contains(word)).collect();
+    assert_eq!(
+        names,
+        [
+            "engine",
+            "bench",
+            "threads",
+            "ops",
+            "ops_per_s",
+            "p50_us",
+            "p99_us",
+            "p999_us",
+            "max_us",
+            "cpu_us_per_op",
+            "written_bytes",
+            "disk_bytes",
+            "peak_rss_bytes",
+            "found"
+        ]
+    );
+}
+
+#[test]
+fn every_step_does_its_operations_on_the_null_store() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // Opening comes first; the others in any order.
+    let mut steps = Step::value_variants().to_vec();
+    steps.rotate_right(1);
+    for report in reports(&plan(Name::Null, &steps, dir.path().into())) {
+        let expected = match report.bench.as_str() {
+            "fillseq" | "fillrandom" | "fillbatch" | "overwrite" => 2_000,
+            "settle" | "sync" | "open" => 1,
+            "mixed" => report.ops.max(1),
+            "readseq" | "readreverse" => 0,
+            _ => 500,
+        };
+        assert_eq!(report.ops, expected, "{}", report.bench);
+        assert_eq!(report.found, 0, "{}", report.bench);
+    }
+}
+
+#[test]
+fn real_stores_find_what_was_written_and_nothing_else() {
+    use Step::{
+        FillRandom, ReadMissing, ReadRandom, ReadReverse, ReadSeq, ReadWhileWriting, SeekRandom, Settle, YcsbC, YcsbD,
+    };
+    for engine in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let steps = [
+            FillRandom,
+            Settle,
+            ReadRandom,
+            ReadMissing,
+            ReadSeq,
+            ReadReverse,
+            SeekRandom,
+            ReadWhileWriting,
+            YcsbC,
+            YcsbD,
+        ];
+        let reports = reports(&plan(engine, &steps, dir.path().into()));
+        let found = |step: Step| reports.iter().find(|report| report.bench == step.text()).map(|report| report.found);
+        assert_eq!(found(ReadRandom), Some(500), "{engine:?}");
+        assert_eq!(found(ReadMissing), Some(0), "{engine:?}");
+        assert_eq!(found(ReadWhileWriting), Some(500), "{engine:?}");
+        assert_eq!(found(YcsbC), Some(500), "{engine:?}");
+        assert!(found(YcsbD) >= Some(440), "{engine:?}");
+        assert!(found(SeekRandom) > Some(4_500), "{engine:?}");
+        let rows = found(ReadSeq);
+        assert!(rows > Some(2 * 1_100) && rows == found(ReadReverse), "{engine:?} {rows:?}");
+    }
+}
+
+#[test]
+fn an_opening_that_does_not_come_first_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plan = plan(Name::Null, &[Step::FillRandom, Step::Open], dir.path().into());
+    assert!(run(&plan, &mut |_| Ok(())).is_err());
+}
+
+#[test]
+fn a_queue_gives_every_row_it_was_given_and_ends_as_long_as_it_was() {
+    for engine in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        for threads in [1, 2] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let steps = [Step::Queue, Step::ReadSeq];
+            let plan =
+                Plan { ops: Some(4_000), num: 10_000, threads, warm: false, ..plan(engine, &steps, dir.path().into()) };
+            let reports = reports(&plan);
+            let depth = 1_000 * threads;
+            assert_eq!(reports[0].found, 4_000 - depth, "{engine:?} {threads}");
+            assert_eq!(reports[1].found, depth * threads, "{engine:?} {threads}");
+        }
+    }
+}
+
+#[test]
+fn the_mixed_load_has_a_point_a_window() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("windows.json");
+    let plan = Plan {
+        windows: Some(file.clone()),
+        ..plan(Name::Waxseal, &[Step::FillRandom, Step::Mixed], dir.path().join("store"))
+    };
+    let reports = reports(&plan);
+    let windows: Vec<Window> =
+        serde_json::from_slice(&std::fs::read(file).expect("written")).expect("an array of windows");
+    assert!((5..=1024).contains(&windows.len()), "{}", windows.len());
+    assert_eq!(windows.iter().map(|window| window.ops).sum::<u64>(), reports[1].ops);
+}
+
+#[test]
+fn a_store_that_was_driven_out_of_the_page_cache_opens_as_before() {
+    let dir = tempfile::tempdir().expect("a directory");
+    reports(&plan(Name::Waxseal, &[Step::FillRandom, Step::Settle], dir.path().into()));
+    let plan = Plan { cold: true, ..plan(Name::Waxseal, &[Step::Open, Step::ReadRandom], dir.path().into()) };
+    let reports = reports(&plan);
+    assert_eq!((reports[0].ops, reports[0].found, reports[1].found), (1, 1, 500));
+}

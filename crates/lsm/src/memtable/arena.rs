@@ -1,0 +1,287 @@
+#![expect(unsafe_code, reason = "fence 3: bytes of records, written once and lent for as long as the arena lives")]
+//! The bytes of a memtable's records: appended one after the other, never moved, never changed, freed all at once.
+//!
+//! ```text
+//! record   seqno and kind 8, length of value 4, of companions 4, of key 2; key, value, companions; up to a whole word
+//! place    where a record begins, in words of 8 bytes: 32 bits reach over 32 GiB
+//! chunk    a run of records; one that is long for a chunk has a chunk of its own, and the places that it covers
+//! ```
+//!
+//! In:     records, by the one `Appender` of an arena, which nobody can clone and whose calls need it alone.
+//! Out:    records by their place, for any number of readers beside it, without a lock. A place that was never given out, or is
+//!         no longer what it was, gives nothing, or bytes of records that are there: never anything else.
+//! Contract: bytes of a chunk below its `written` are initialised and are not written again while the arena lives; bytes above it are
+//!         touched by the appender alone. `written` is stored with Release behind the bytes, and read with Acquire before them.
+//! Proof:  the tests of this directory, under Miri too (`scripts/miri.sh`).
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::growing::Growing;
+use crate::record::{Kind, Record, Seqno};
+
+/// Bytes of a record in front of its key.
+const HEADER_BYTES: usize = 18;
+/// Places are counted in words of so many bytes.
+const WORD_BYTES: usize = 8;
+/// Chunks are at least as long, and at most.
+const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=20;
+
+/// Records that were appended.
+#[derive(Debug)]
+pub(super) struct Arena {
+    chunks: Growing<Chunk>,
+    /// A chunk holds two to this power bytes.
+    log2: u32,
+}
+
+/// Appends to an arena; there is one for each.
+#[derive(Debug)]
+pub(super) struct Appender {
+    arena: Arc<Arena>,
+    /// The chunk that is being filled, and how far; none before the first record.
+    open: Option<(usize, usize)>,
+    /// The number of the next chunk.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    base: NonNull<u8>,
+    layout: Layout,
+    written: AtomicUsize,
+}
+
+// SAFETY: the bytes are plain memory that the chunk owns. Those below `written` are only read; those above are reached by the one
+// appender alone.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new(bytes: usize) -> Option<Chunk> {
+        let layout = Layout::from_size_align(bytes.max(WORD_BYTES), WORD_BYTES).ok()?;
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        Some(Chunk { base, layout, written: AtomicUsize::new(0) })
+    }
+
+    /// What is written from `from` on; empty beyond it.
+    #[inline]
+    fn written(&self, from: usize) -> &[u8] {
+        let written = self.written.load(Ordering::Acquire);
+        if from >= written {
+            return &[];
+        }
+        // SAFETY: `from < written <= layout.size()`, these bytes are initialised, and nobody writes them while `self` lives.
+        unsafe { slice::from_raw_parts(self.base.as_ptr().add(from), written - from) }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and whoever was lent bytes of it has given them back.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+impl Arena {
+    /// An empty arena for about so many bytes, and its appender.
+    pub(super) fn new(budget: usize) -> (Arc<Arena>, Appender) {
+        let log2 = (budget / 64).max(1).ilog2().clamp(*CHUNK_LOG2.start(), *CHUNK_LOG2.end());
+        let arena = Arc::new(Arena { chunks: Growing::new(), log2 });
+        (arena.clone(), Appender { arena, open: None, next: 0 })
+    }
+
+    /// What stands from a place on.
+    #[inline]
+    fn from(&self, place: u32) -> &[u8] {
+        let (word, log2) = (place as usize, self.log2 - WORD_BYTES.ilog2());
+        let from = (word & ((1 << log2) - 1)) * WORD_BYTES;
+        self.chunks.get(word >> log2).map_or(&[], |chunk| chunk.written(from))
+    }
+
+    /// Key and seqno of the record at a place.
+    #[inline]
+    pub(super) fn placed(&self, place: u32) -> Option<(&[u8], Seqno)> {
+        let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
+        let header = Header::decode(header);
+        Some((rest.get(..header.key)?, header.word >> 8))
+    }
+
+    /// The record at a place.
+    #[inline]
+    pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
+        let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
+        let header = Header::decode(header);
+        let (key, rest) = rest.split_at_checked(header.key)?;
+        let (value, rest) = rest.split_at_checked(header.value)?;
+        let companion = rest.get(..header.companion)?;
+        Some(Record { key, seqno: header.word >> 8, kind: Kind::from_byte(header.word as u8)?, value, companion })
+    }
+}
+
+impl Appender {
+    /// Appends a record and answers its place, and how many bytes it takes; none if the arena can hold no more.
+    pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
+        let header = Header::of(record)?.encode();
+        let parts = [&header, record.key, record.value, record.companion];
+        let bytes = parts.iter().map(|part| part.len()).sum::<usize>().next_multiple_of(WORD_BYTES);
+        let (number, from) = self.room(bytes)?;
+        let place = (number << self.arena.log2 | from) / WORD_BYTES;
+        let place = u32::try_from(place).ok()?;
+        let chunk = self.arena.chunks.get(number)?;
+        debug_assert_eq!(chunk.written.load(Ordering::Relaxed).next_multiple_of(WORD_BYTES), from);
+        assert!(from + bytes <= chunk.layout.size(), "room was found");
+        let mut to = from;
+        for part in parts {
+            // SAFETY: `to + part.len() <= from + bytes <= layout.size()`. Nobody else touches what is above `written`, which is not above
+            // `from`: this appender is the arena's only one, and is borrowed alone. The part is no memory of the chunk above `written`.
+            unsafe { part.as_ptr().copy_to_nonoverlapping(chunk.base.as_ptr().add(to), part.len()) };
+            to += part.len();
+        }
+        chunk.written.store(to, Ordering::Release);
+        Some((place, bytes))
+    }
+
+    /// A chunk with room for so many bytes, and where they go.
+    fn room(&mut self, bytes: usize) -> Option<(usize, usize)> {
+        let chunk_bytes = 1 << self.arena.log2;
+        if let Some((number, from)) = self.open
+            && from + bytes <= chunk_bytes
+        {
+            self.open = Some((number, from + bytes));
+            return Some((number, from));
+        }
+        // A long record gets a chunk of its own, and the open one goes on being filled.
+        let is_long = bytes > chunk_bytes / 4;
+        let number = self.next;
+        let next = number + if is_long { bytes.div_ceil(chunk_bytes) } else { 1 };
+        if next << self.arena.log2 > (u32::MAX as usize).saturating_mul(WORD_BYTES) {
+            return None;
+        }
+        let chunk = Chunk::new(if is_long { bytes } else { chunk_bytes })?;
+        if !self.arena.chunks.set(number, chunk) {
+            return None;
+        }
+        self.next = next;
+        if !is_long {
+            self.open = Some((number, bytes));
+        }
+        Some((number, 0))
+    }
+}
+
+/// What stands in front of a record's bytes.
+#[derive(Clone, Copy)]
+struct Header {
+    /// Seqno and kind.
+    word: u64,
+    key: usize,
+    value: usize,
+    companion: usize,
+}
+
+impl Header {
+    fn of(record: &Record<'_>) -> Option<Header> {
+        let fits = u16::try_from(record.key.len()).is_ok()
+            && u32::try_from(record.value.len()).is_ok()
+            && u32::try_from(record.companion.len()).is_ok();
+        fits.then_some(Header {
+            word: record.seqno << 8 | record.kind as u64,
+            key: record.key.len(),
+            value: record.value.len(),
+            companion: record.companion.len(),
+        })
+    }
+
+    #[inline]
+    fn encode(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&self.word.to_le_bytes());
+        bytes[8..12].copy_from_slice(&(self.value as u32).to_le_bytes());
+        bytes[12..16].copy_from_slice(&(self.companion as u32).to_le_bytes());
+        bytes[16..].copy_from_slice(&(self.key as u16).to_le_bytes());
+        bytes
+    }
+
+    #[inline]
+    fn decode(bytes: &[u8; HEADER_BYTES]) -> Header {
+        let [a, b, c, d, e, f, g, h, v0, v1, v2, v3, c0, c1, c2, c3, k0, k1] = *bytes;
+        Header {
+            word: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            value: u32::from_le_bytes([v0, v1, v2, v3]) as usize,
+            companion: u32::from_le_bytes([c0, c1, c2, c3]) as usize,
+            key: usize::from(u16::from_le_bytes([k0, k1])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record<'a>(key: &'a [u8], seqno: Seqno, value: &'a [u8]) -> Record<'a> {
+        Record { key, seqno, kind: Kind::Put, value, companion: b"seal" }
+    }
+
+    #[test]
+    fn records_come_back_from_their_places_and_nothing_from_others() {
+        let (arena, mut appender) = Arena::new(4096);
+        assert!(arena.record(0).is_none());
+        let mut places = Vec::new();
+        let values: Vec<Vec<u8>> =
+            (0..400usize).map(|n| vec![n as u8; if n % 50 == 7 { 5000 + n } else { n % 60 }]).collect();
+        for (n, value) in values.iter().enumerate() {
+            let key = n.to_le_bytes();
+            places.push(appender.append(&record(&key, n as u64, value)).unwrap().0);
+        }
+        for ((n, value), place) in values.iter().enumerate().zip(&places) {
+            assert_eq!(arena.record(*place), Some(record(&n.to_le_bytes(), n as u64, value)));
+            assert_eq!(arena.placed(*place), Some((&n.to_le_bytes()[..], n as u64)));
+        }
+        let last = places.iter().max().unwrap() + 1000;
+        // What is no place of a record is nothing, or something that lies in the arena.
+        for place in (0..last).chain(u32::MAX - 1000..=u32::MAX) {
+            let _ = (arena.record(place), arena.placed(place));
+        }
+        assert!(arena.record(last + 10_000).is_none());
+    }
+
+    #[test]
+    fn a_long_record_leaves_the_open_chunk_to_short_ones() {
+        let (arena, mut appender) = Arena::new(64 << 10);
+        let long = vec![7; 10_000];
+        let (a, _) = appender.append(&record(b"a", 1, b"short")).unwrap();
+        let (b, bytes) = appender.append(&record(b"b", 2, &long)).unwrap();
+        let (c, _) = appender.append(&record(b"c", 3, b"short")).unwrap();
+        assert!(bytes < 10_100);
+        assert_eq!(c, a + 4, "behind the first one, in the same chunk");
+        assert_eq!(arena.record(b).unwrap().value, long);
+        assert_eq!(arena.record(c).unwrap().key, b"c");
+    }
+
+    #[test]
+    fn readers_beside_the_appender_see_whole_records() {
+        let (arena, mut appender) = Arena::new(1 << 16);
+        let count = if cfg!(miri) { 60 } else { 20_000 };
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for n in 0..count {
+                    let place = appender.append(&record(&[n as u8; 9], n, &[n as u8; 40])).unwrap().0;
+                    send.send((n, place)).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                for (n, place) in receive {
+                    assert_eq!(arena.record(place), Some(record(&[n as u8; 9], n, &[n as u8; 40])));
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! Which keys are certainly not in a memtable: a read for old data does not search it.
+//!
+//! A word of 64 bits for a key, four bits in it, all from the hash that the key has anyway: a look is one line of memory, wherever the
+//! answer is "no". Words are made a page at a time when first needed.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words of a page, at most.
+const PAGE_WORDS: usize = 512;
+/// Words of a filter, at least.
+const LEAST_WORDS: usize = 8;
+/// Bytes of a memtable for each byte of its filter: with records of 128 bytes, 16 bits for each.
+const BUDGET_SHARE: usize = 64;
+
+type Page = Box<[AtomicU64]>;
+
+/// Bits of keys.
+#[derive(Debug)]
+pub(super) struct Filter {
+    pages: Box<[OnceLock<Page>]>,
+    /// Words of a page: two to this power.
+    log2: u32,
+}
+
+impl Filter {
+    /// No key, for a memtable of about so many bytes.
+    pub(super) fn new(budget: usize) -> Filter {
+        let words = (budget / BUDGET_SHARE / 8).clamp(LEAST_WORDS, 1 << 24);
+        let log2 = words.min(PAGE_WORDS).ilog2();
+        Filter { pages: (0..words >> log2).map(|_| OnceLock::new()).collect(), log2 }
+    }
+
+    /// Notes a key by its hash and answers how many bytes of memory that took. One thread at a time.
+    #[inline]
+    pub(super) fn add(&self, hash: u64) -> usize {
+        let (page, word) = self.place(hash);
+        let slot = &self.pages[page];
+        let bytes = if slot.get().is_some() { 0 } else { 8 << self.log2 };
+        let word = &slot.get_or_init(|| (0..1 << self.log2).map(|_| AtomicU64::new(0)).collect())[word];
+        word.store(word.load(Relaxed) | bits(hash), Relaxed);
+        bytes
+    }
+
+    /// False if no such key was added.
+    #[inline]
+    pub(super) fn may_hold(&self, hash: u64) -> bool {
+        let (page, word) = self.place(hash);
+        let bits = bits(hash);
+        self.pages[page].get().is_some_and(|page| page[word].load(Relaxed) & bits == bits)
+    }
+
+    /// Page and word of a key, by the upper half of its hash.
+    #[inline]
+    fn place(&self, hash: u64) -> (usize, usize) {
+        let words = (self.pages.len() << self.log2) as u64;
+        let word = ((hash >> 32) * words >> 32) as usize;
+        (word >> self.log2, word & ((1 << self.log2) - 1))
+    }
+}
+
+/// Four bits of a word, by the lower half.
+#[inline]
+fn bits(hash: u64) -> u64 {
+    1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::mix;
+
+    #[test]
+    fn what_was_added_is_found_and_little_else() {
+        let filter = Filter::new(4 << 20);
+        let count = if cfg!(miri) { 300 } else { 32_768 }; // 128 bytes of memtable each
+        assert!((0..count).all(|n| !filter.may_hold(mix(n))));
+        let bytes: usize = (0..count).map(|n| filter.add(mix(n))).sum();
+        assert!((0..count).all(|n| filter.may_hold(mix(n))));
+        assert!(bytes <= (4 << 20) / BUDGET_SHARE);
+        let wrong = (count..2 * count).filter(|n| filter.may_hold(mix(*n))).count() as u64;
+        assert!(wrong < count / 40, "{wrong} of {count}");
+    }
+}

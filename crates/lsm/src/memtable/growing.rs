@@ -1,0 +1,102 @@
+//! An array that only grows: items are set once, in any order, by one thread, and lent to all for as long as it lives.
+//!
+//! Parts of doubling length, each made when an item of it is first set, so nothing ever moves and nobody waits.
+
+use std::sync::OnceLock;
+
+/// Items of the first part, and of the second.
+const FIRST: usize = 64;
+/// Enough for 2^32 items.
+const PARTS: usize = 28;
+
+type Part<T> = OnceLock<Box<[OnceLock<T>]>>;
+
+/// Items by number, set once.
+#[derive(Debug)]
+pub(super) struct Growing<T> {
+    parts: [Part<T>; PARTS],
+}
+
+impl<T> Growing<T> {
+    pub(super) fn new() -> Growing<T> {
+        Growing { parts: [const { OnceLock::new() }; PARTS] }
+    }
+
+    /// The part of an item, and its place there.
+    #[inline]
+    fn part_of(index: usize) -> (usize, usize) {
+        if index < FIRST {
+            return (0, index);
+        }
+        let part = (index / FIRST).ilog2() as usize + 1;
+        (part, index - (FIRST << (part - 1)))
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        let (part, at) = Self::part_of(index);
+        self.parts.get(part)?.get()?.get(at)?.get()
+    }
+
+    /// Sets an item; false if it is set already, or its number is beyond all that there can be.
+    pub(super) fn set(&self, index: usize, item: T) -> bool {
+        let (part, at) = Self::part_of(index);
+        let length = if part == 0 { FIRST } else { FIRST << (part - 1) };
+        let Some(part) = self.parts.get(part) else { return false };
+        let items = part.get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+        items.get(at).is_some_and(|slot| slot.set(item).is_ok())
+    }
+}
+
+/// Nodes by number, which are there, empty, from the moment on that their number is given out.
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    chunks: Growing<Box<[T]>>,
+    /// A chunk holds two to this power.
+    log2: u32,
+}
+
+impl<T: Default> Pool<T> {
+    pub(super) fn new(log2: u32) -> Pool<T> {
+        Pool { chunks: Growing::new(), log2 }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: u32) -> Option<&T> {
+        self.chunks.get(id as usize >> self.log2)?.get(id as usize & ((1 << self.log2) - 1))
+    }
+
+    /// The node of a number; numbers are asked for in order.
+    pub(super) fn make(&self, id: u32) -> Option<&T> {
+        if self.get(id).is_none() {
+            let chunk = (0..1usize << self.log2).map(|_| T::default()).collect();
+            self.chunks.set(id as usize >> self.log2, chunk);
+        }
+        self.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_has_a_place_of_its_own() {
+        let all = Growing::new();
+        assert!((0..1000).all(|n| all.get(n).is_none() && all.set(n, n)));
+        assert!((0..1000).all(|n| all.get(n) == Some(&n) && !all.set(n, 0)));
+        assert!(all.get(u32::MAX as usize).is_none());
+        let (part, at) = Growing::<u8>::part_of(u32::MAX as usize);
+        assert!(part < PARTS && at < FIRST << (part - 1));
+    }
+
+    #[test]
+    fn nodes_stay_where_they_are() {
+        let pool: Pool<u64> = Pool::new(3);
+        assert!(pool.get(0).is_none());
+        let first = std::ptr::from_ref(pool.make(0).unwrap());
+        assert!((1..500).all(|id| pool.make(id).is_some()));
+        assert_eq!(std::ptr::from_ref(pool.get(0).unwrap()), first);
+        assert!(pool.get(7).is_some() && pool.get(512).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! A table front to back, for jobs: what a compaction reads its inputs through.
+//!
+//! In:     an open table. Its file is read in large pieces, past the cache, into room that is used again.
+//! Out:    a cursor whose steps forward decode each entry once, where it lies: no block is made ready to be searched, and nothing
+//!         is allocated once the buffers have grown.
+//! Holds:  the CRC of a block is checked before a byte of it is believed, and every byte of its body on the way, as by loading it.
+//! Damage: a block that does not pass is left to the table's cursor, which knows how to heal it, and so is the rest of the table. So
+//!         is everything but going forward.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cursor::TableCursor;
+use super::format::{COMPANION_BYTES, Handle, Stored, check, companion_of};
+use super::steps::{Keys, Step, Steps};
+use super::table::{Table, read_error};
+use crate::checksum::Role;
+use crate::cursor::Cursor;
+use crate::env::read_into;
+use crate::error::Result;
+use crate::options::KIB;
+use crate::record::{Kind, Record, Seqno};
+use crate::seam::Source;
+
+/// What is read at once.
+const CHUNK_BYTES: u64 = 256 * KIB as u64;
+
+/// See `Table::stream`.
+pub struct TableStream {
+    table: Arc<Table>,
+    /// The block that is walked.
+    number: usize,
+    steps: Option<Steps>,
+    /// The entry under the stream.
+    here: Option<Step>,
+    keys: Keys,
+    body: Vec<u8>,
+    scratch: Vec<u8>,
+    /// The companions of the block, if they stand in a column, and the one of the entry.
+    column: Option<Vec<u8>>,
+    word: [u8; COMPANION_BYTES],
+    /// Bytes of the file read ahead, and their offset.
+    chunk: Vec<u8>,
+    chunk_at: u64,
+    /// What goes on where the stream does not.
+    cursor: Option<Box<TableCursor>>,
+}
+
+impl TableStream {
+    pub(super) fn new(table: Arc<Table>) -> TableStream {
+        TableStream {
+            table,
+            number: 0,
+            steps: None,
+            here: None,
+            keys: Keys::default(),
+            body: Vec::new(),
+            scratch: Vec::new(),
+            column: None,
+            word: [0; COMPANION_BYTES],
+            chunk: Vec::new(),
+            chunk_at: 0,
+            cursor: None,
+        }
+    }
+
+    /// Stands on the first record of a block, or nowhere behind the last one.
+    fn enter(&mut self, number: usize) -> Result<()> {
+        (self.steps, self.here, self.cursor) = (None, None, None);
+        self.number = number;
+        let Some(handle) = self.table.index.handle(number).copied() else { return Ok(()) };
+        match self.load(&handle) {
+            Ok(()) => self.step(),
+            Err(error) if error.is_corruption() => {
+                let mut cursor = Box::new(self.table.cursor(false));
+                cursor.stand_first(number)?;
+                self.cursor = Some(cursor);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a block from the bytes read ahead, after reading more of them if need be, and checks it.
+    fn load(&mut self, handle: &Handle) -> Result<()> {
+        let from = self.read(handle)?;
+        let TableStream { table, chunk, body, scratch, column, .. } = self;
+        let (stored, codec) = check(&chunk[from], &table.expected.uid, Role::Data, handle)?;
+        let stored = Stored::split(stored, codec)?;
+        body.clear();
+        body.extend_from_slice(stored.body(handle.raw_len, scratch)?);
+        match (stored.column, &mut *column) {
+            (Some(words), Some(column)) => {
+                column.clear();
+                column.extend_from_slice(words);
+            }
+            (words, column) => *column = words.map(<[u8]>::to_vec),
+        }
+        self.steps = Some(Steps::new(&self.body, self.column.as_ref().map(Vec::len), &mut self.keys)?);
+        Ok(())
+    }
+
+    /// Where the block stands in the bytes read ahead.
+    fn read(&mut self, handle: &Handle) -> Result<Range<usize>> {
+        let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
+        if !held {
+            let left = self.table.index.data_end().saturating_sub(handle.offset);
+            let length = CHUNK_BYTES.min(left).max(handle.bytes() as u64) as usize;
+            self.make_room(length);
+            read_into(&*self.table.file, handle.offset, &mut self.chunk).map_err(|error| {
+                self.chunk.clear();
+                read_error(&self.table.name, handle.offset, error)
+            })?;
+            self.chunk_at = handle.offset;
+        }
+        let from = (handle.offset - self.chunk_at) as usize;
+        Ok(from..from + handle.bytes())
+    }
+
+    /// Room for so many bytes of the file; what one large record took is given back.
+    fn make_room(&mut self, length: usize) {
+        if self.chunk.capacity() > 2 * CHUNK_BYTES as usize && length <= CHUNK_BYTES as usize {
+            (self.chunk, self.body, self.scratch) = (Vec::new(), Vec::new(), Vec::new());
+        }
+        self.chunk.resize(length, 0);
+    }
+
+    /// One entry on, or the first of the next block that has one.
+    #[inline]
+    fn step(&mut self) -> Result<()> {
+        let Some(steps) = &mut self.steps else { return Ok(()) };
+        match steps.next(&self.body, self.table.base, &self.table.order, &mut self.keys) {
+            Ok(Some(step)) => {
+                if let Some(word) =
+                    self.column.as_ref().and_then(|column| column.get(step.index * 8..step.index * 8 + 8))
+                {
+                    self.word = companion_of(word);
+                }
+                self.here = Some(step);
+                Ok(())
+            }
+            Ok(None) => self.enter(self.number + 1),
+            Err(error) => {
+                (self.steps, self.here) = (None, None);
+                Err(self.table.at_block(error, self.number))
+            }
+        }
+    }
+
+    /// A cursor in the place of the stream, which moves as it is told.
+    fn hand_over(&mut self, to: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
+        let mut cursor = self.cursor.take().unwrap_or_else(|| Box::new(self.table.cursor(false)));
+        (self.steps, self.here) = (None, None);
+        to(&mut cursor)?;
+        self.cursor = Some(cursor);
+        Ok(())
+    }
+}
+
+impl Cursor for TableStream {
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.enter(self.table.index.find(key, &self.table.order))?;
+        let is_before = |record: &Record<'_>, table: &Table| {
+            table.order.compare_internal((record.key, record.seqno), (key, seqno)).is_lt()
+        };
+        while self.valid() && is_before(&self.record(), &self.table) {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.hand_over(|cursor| cursor.seek_for_prev(key, seqno))
+    }
+
+    fn first(&mut self) -> Result<()> {
+        self.enter(0)
+    }
+
+    fn last(&mut self) -> Result<()> {
+        self.hand_over(|cursor| cursor.last())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        match &mut self.cursor {
+            None => self.step(),
+            Some(cursor) => cursor.next(),
+        }
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        match &mut self.cursor {
+            Some(cursor) => cursor.prev(),
+            None => {
+                let (key, seqno) = (self.keys.last.clone(), self.record().seqno);
+                self.hand_over(|cursor| {
+                    cursor.seek(&key, seqno)?;
+                    cursor.prev()
+                })
+            }
+        }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.here.is_some() || self.cursor.as_ref().is_some_and(|cursor| cursor.valid())
+    }
+
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        match (&self.here, &self.cursor) {
+            (Some(Step { entry, seqno, companion, .. }), _) => {
+                let value = &self.body[entry.value_at..entry.value_end];
+                let companion = if self.column.is_some() { &self.word[..] } else { &self.body[companion.clone()] };
+                Record { key: &self.keys.last, seqno: *seqno, kind: entry.kind, value, companion }
+            }
+            (None, Some(cursor)) => cursor.record(),
+            (None, None) => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },
+        }
+    }
+
+    #[inline]
+    fn source(&self) -> Source<'_> {
+        match &self.cursor {
+            None => self.table.source(self.number),
+            Some(cursor) => cursor.source(),
+        }
+    }
+}
+
+impl std::fmt::Debug for TableStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableStream")
+            .field("table", &self.table.name)
+            .field("block", &self.number)
+            .finish_non_exhaustive()
+    }
+}

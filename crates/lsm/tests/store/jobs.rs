@@ -1,0 +1,52 @@
+//! How jobs are done: divided among threads, held to a rate.
+
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::Env;
+use waxseal_lsm::options::Settings;
+
+use crate::support::*;
+
+/// Fills, settles, and answers what is there: rows, and records and tombstones by level.
+fn settled(settings: Settings) -> (Rows, Vec<(u64, u64)>, u64) {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
+    let family = default(&db);
+    for round in 0..3 {
+        fill(&db, 0..1500, round);
+    }
+    for n in (0..1500).step_by(7) {
+        delete(&db, &family, &record(n, 0).0).unwrap();
+    }
+    db.settle().unwrap();
+    db.compact(&family, &ALL).unwrap();
+    let metrics = db.metrics();
+    let levels = metrics.families[0].levels.iter().map(|level| (level.records, level.tombstones));
+    (rows(&db, &family, At::Latest).unwrap(), levels.collect(), metrics.subcompactions)
+}
+
+#[test]
+fn parts_of_a_compaction_give_what_one_pass_gives() {
+    let [one, many] = [1, 4].map(|subcompactions| settled(Settings { subcompactions, ..settings() }));
+    assert_eq!((one.2, many.2 > 0), (0, true));
+    assert_eq!(one.0, many.0);
+    assert_eq!(one.1, many.1);
+    assert_eq!(one.0.len(), 1500 - 1500usize.div_ceil(7));
+}
+
+#[test]
+fn jobs_wait_for_their_rate() {
+    let unlimited = Settings::default().background_bytes_per_second;
+    for rate in [unlimited, 256 * 1024] {
+        let home = tempfile::tempdir().unwrap();
+        let settings = Settings { memtable_bytes: 1 << 20, background_bytes_per_second: rate, ..settings() };
+        let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
+        let family = default(&db);
+        for n in 0..200u32 {
+            put(&db, &family, &n.to_be_bytes(), &[7; 2048], waxseal_lsm::options::Durability::Os).unwrap();
+        }
+        db.flush().unwrap();
+        // More was written than the rate allows at once: then the rest came later.
+        assert_eq!(db.metrics().paced_nanos > 0, rate != unlimited);
+        assert!(db.metrics().flushed_bytes > 256 * 1024);
+    }
+}

@@ -1,0 +1,97 @@
+//! Tables are opened when they are read, and no more of them stay open than may.
+
+use std::path::Path;
+
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::options::Settings;
+
+use crate::support::*;
+
+fn bounded(sim: &SimFs, dir: &Path, open_tables: usize) -> Db {
+    let settings = Settings { open_tables, ..settings() };
+    Db::open(dir, settings, parts(sim.env(sim.steps()))).unwrap()
+}
+
+fn tables(db: &Db) -> usize {
+    db.tables(&default(db)).unwrap().len()
+}
+
+#[test]
+fn a_store_of_many_tables_is_read_with_few_of_them_open() {
+    let (sim, dir) = sim(1);
+    let db = bounded(&sim, &dir, 4);
+    fill(&db, 0..1500, 0);
+    db.settle().unwrap();
+    assert!(tables(&db) > 10, "{}", tables(&db));
+    let family = default(&db);
+    for (key, value) in filled(0..1500, 0) {
+        assert_eq!(get(&db, &family, &key, At::Latest).unwrap(), Some(value));
+        assert!(db.metrics().open_tables <= 4, "{}", db.metrics().open_tables);
+    }
+    let snapshot = db.snapshot().unwrap();
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..1500, 0));
+    assert!(db.metrics().open_tables <= 5, "{}", db.metrics().open_tables); // one is the cursor's
+    let keys: Vec<Vec<u8>> = filled(0..1500, 0).into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).rev().collect();
+    let mut found = 0;
+    db.multi_get(&family, &keys, At::Latest, &mut |at, record| {
+        assert_eq!(record.key, keys[at]);
+        found += 1;
+    })
+    .unwrap();
+    assert_eq!(found, 1500);
+    // Compactions hold what they merge, and files die although handles came and went.
+    fill(&db, 0..1500, 1);
+    db.compact(&family, &ALL).unwrap();
+    assert_eq!(rows(&db, &family, At::Snapshot(&snapshot)).unwrap(), filled(0..1500, 0));
+    drop(snapshot);
+    db.compact(&family, &ALL).unwrap();
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..1500, 1));
+    let files = sim.files(&dir).iter().filter(|name| name.ends_with(".tbl")).count();
+    assert_eq!(files, tables(&db), "files of tables that nobody names");
+    db.close().unwrap();
+}
+
+#[test]
+fn indexes_and_filters_stay_within_their_bytes() {
+    let (sim, dir) = sim(2);
+    let db = bounded(&sim, &dir, 0);
+    fill(&db, 0..1500, 0);
+    db.settle().unwrap();
+    let family = default(&db);
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..1500, 0));
+    let (all, open) = (db.metrics().index_bytes, db.metrics().open_tables);
+    assert_eq!(open, tables(&db), "nothing bounds them");
+    db.close().unwrap();
+    let most = all as usize / 4;
+    let settings = Settings { index_bytes: most, ..settings() };
+    let db = Db::open(&dir, settings, parts(sim.env(3))).unwrap();
+    let family = default(&db);
+    for (key, value) in filled(0..1500, 0) {
+        assert_eq!(get(&db, &family, &key, At::Latest).unwrap(), Some(value));
+        assert!(db.metrics().index_bytes <= most as u64, "{} of {most}", db.metrics().index_bytes);
+    }
+    assert!(db.metrics().open_tables > 1);
+}
+
+#[test]
+fn opening_a_store_touches_no_table() {
+    let (sim, dir) = sim(3);
+    let mut steps = Vec::new();
+    for records in [200, 2000] {
+        let db = open(&sim, &dir);
+        fill(&db, 0..records, 0);
+        db.settle().unwrap();
+        db.close().unwrap();
+        open(&sim, &dir).close().unwrap(); // what the life before has left is tidied up
+        let before = sim.steps();
+        let db = open(&sim, &dir);
+        steps.push((tables(&db), sim.steps() - before));
+        assert_eq!(db.metrics().open_tables, 0);
+        db.close().unwrap();
+    }
+    let [(few, less), (many, more)] = steps[..] else { panic!("two stores") };
+    assert!(many > 5 * few, "{few} and {many} tables");
+    assert!(more <= less + 8, "{less} steps for {few} tables, {more} for {many}"); // the manifest is longer, too
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The memtable under Miri: every access of the arena's bytes and of the leaves' words, beside readers and without. Needs nightly and its component `miri`.
+#
+#   scripts/miri.sh [TEST..]      memtable by default; some minutes
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Proptest reads its own directory, and asks the machine for a seed.
+export MIRIFLAGS="-Zmiri-disable-isolation ${MIRIFLAGS:-}" PROPTEST_CASES="${PROPTEST_CASES:-3}"
+# `crossbeam-skiplist` 0.1.3 does what Miri refuses (docs/costs.md says what is held against it): only the arena's tests.
+cargo +nightly miri test -p waxseal-lsm --lib -- "${@:-memtable::}" --skip skiplist
