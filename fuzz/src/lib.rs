@@ -57,6 +57,38 @@ pub fn table(data: &mut [u8]) {
     put_u64(data, end + 120, hash(&covered));
 }
 
+/// Mends a value file: header, heads, values that are not packed, and the footer.
+pub fn values(data: &mut [u8]) {
+    const HEAD: usize = 32;
+    const FOOT: usize = 40;
+    if data.len() < HEADER + FOOT {
+        return;
+    }
+    mend_header(data);
+    let end = data.len() - FOOT;
+    let (mut at, mut count, mut digest) = (HEADER, 0, 0);
+    while at + HEAD <= end {
+        let key = usize::from(data[at + 4]) | usize::from(data[at + 5]) << 8;
+        let (stored, offset) = (get_u32(data, at + 8) as usize, at + HEAD + key);
+        let Some(crc) = mend_block(data, end, offset as u64, stored, 8) else { break };
+        if data[offset + stored] == 0 {
+            put_u64(data, at + 16, hash(&data[offset..offset + stored]));
+        }
+        let seed = mix(get_u64(data, 24) ^ mix(get_u64(data, 32) ^ mix((at as u64) << 8 | 7))) as u32;
+        let mut head = crc32fast::Hasher::new_with_initial(seed);
+        head.update(&data[at + 4..offset]);
+        let head = head.finalize();
+        put_u32(data, at, head);
+        digest = mix(digest ^ (u64::from(head) | u64::from(crc) << 32));
+        (at, count) = (offset + stored + 5, count + 1);
+    }
+    put_u64(data, end, count);
+    put_u64(data, end + 8, (end - HEADER) as u64);
+    put_u64(data, end + 16, digest);
+    let covered = [&data[end..end + 24], &data[24..40]].concat();
+    put_u64(data, end + 24, hash(&covered));
+}
+
 fn mend_header(data: &mut [u8]) {
     put_u64(data, 56, hash(&data[..56]));
 }

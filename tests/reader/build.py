@@ -173,6 +173,24 @@ def table(family, blocks, codec=0, column=None):
     return out, entry
 
 
+def values(entries, uid=UID):
+    """A value file of (key, value, term), and the pointers into it (section 10)."""
+    data, digest, pointers = bytearray(header(b"V", uid)), 0, []
+    for key, value, term in entries:
+        at = len(data)
+        head = struct.pack("<HHIIQQ", len(key), 0, len(value), len(value), hash(value), term)
+        told = crc(block_seed(uid, at, ROLE["head"]), head + key)
+        data += struct.pack("<I", told) + head + key
+        own = crc(block_seed(uid, len(data), ROLE["value"]), value + b"\0")
+        data += value + b"\0" + struct.pack("<I", own)
+        digest = mix(digest ^ (told | own << 32))
+        pointers.append(
+            checked(uid + struct.pack("<QIIQIB3x", at, len(value), len(value), hash(value), own, 0))
+        )
+    footer = words(len(entries), len(data) - 64, digest)
+    return bytes(data) + footer + words(hash(footer + uid)) + b"WAXVALUE", pointers
+
+
 def place(segment, nonce, offset, link):
     return varint(segment) + words(nonce) + varint(offset) + words(link)
 

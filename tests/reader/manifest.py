@@ -9,8 +9,10 @@ from sums import hash
 from table import ledger
 
 TableEntry = namedtuple(
-    "TableEntry", "family level number uid size smallest largest least greatest digest ingest ledger"
+    "TableEntry", "family level number uid size smallest largest least greatest digest ingest ledger values"
 )
+# A value file of a table, and what of it is the table's.
+ValueEntry = namedtuple("ValueEntry", "number uid size count digest pointers bytes")
 Place = namedtuple("Place", "segment nonce offset link")
 Fence = namedtuple("Fence", "start end bound file offset verdict")
 
@@ -73,10 +75,10 @@ class Manifest:
                 self.tables = {at: entry for at, entry in self.tables.items() if entry.family != family}
                 self.fences = {at: fence for at, fence in self.fences.items() if at[0] != family}
                 self.barred = {at for at in self.barred if at[0] != family}
-            elif tag == 6:
+            elif tag in (6, 26):
                 entry = TableEntry(
                     c.varint(), c.varint(), c.varint(), c.take(16), c.varint(), c.bytes(), c.bytes(),
-                    c.varint(), c.varint(), c.u64(), c.varint(), ledger(c),
+                    c.varint(), c.varint(), c.u64(), c.varint(), ledger(c), values(c) if tag == 26 else (),
                 )  # fmt: skip
                 self.tables[entry.family, entry.level, entry.number] = entry
             elif tag == 8:
@@ -146,6 +148,17 @@ class Manifest:
                     raise Damage(
                         self.file, PAGE, f"tables {left.number} and {right.number} overlap (family {family}, level {level})"
                     )
+
+
+def values(c):
+    """The value files that a table points into."""
+    found = tuple(
+        ValueEntry(c.varint(), c.take(16), c.varint(), c.varint(), c.u64(), c.varint(), c.varint())
+        for _ in range(c.varint())
+    )
+    if not found:
+        raise c.damage("a table with values has none")
+    return found
 
 
 def place(c):

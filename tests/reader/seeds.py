@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cuts a store into seeds for the fuzz targets:  seeds.py DIR OUT
 
-Writes OUT/table, OUT/block (codec byte, then the stored bytes), OUT/properties, OUT/manifest and OUT/wal, one small file a
+Writes OUT/table, OUT/values, OUT/block (codec byte, then the stored bytes), OUT/properties, OUT/manifest and OUT/wal, one small file a
 seed, named by where it comes from. Large files make slow fuzzing, so files above 64 KiB are left out.
 """
 
@@ -34,6 +34,8 @@ def cut(directory, out):
         elif name.endswith(".tbl"):
             put(out, "table", seed, data)
             cut_table(Table(data, name), out, seed)
+        elif name.endswith(".val"):
+            put(out, "values", seed, data)
 
 
 def cut_table(table, out, seed):

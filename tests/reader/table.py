@@ -6,14 +6,14 @@ on the way, whether it is needed for the answer or not.
 
 from collections import namedtuple
 
-from codec import COMPANION_8, HEADER_BYTES, Cursor, Damage, Unsupported, header, record_kind, unpack
+from codec import COMPANION_8, HEADER_BYTES, POINTER, Cursor, Damage, Unsupported, header, record_kind, unpack
 from sums import block_seed, crc, hash, mix
 
 FOOTER_BYTES = 136
 MAX_KEY_BYTES = 65535
 BYTEWISE = "wax.bytewise"
 BLOOM = "wax.bloom.1"
-ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5, "side": 6}
+ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5, "side": 6, "head": 7, "value": 8}
 
 Handle = namedtuple("Handle", "offset stored_len raw_len crc")
 Record = namedtuple("Record", "key seqno kind value companions")
@@ -173,8 +173,8 @@ class Table:
             if not keys or keys[-1] != record.key:
                 keys.append(record.key)
         told = {kind: count for kind, (count, _) in p.ledger.items()}
-        others = sum(count for kind, count in counts.items() if kind not in (0x33, 0x5A))
-        found = {0x33: counts.get(0x33, 0), 0x5A: counts.get(0x5A, 0), 0: others}
+        others = sum(count for kind, count in counts.items() if kind not in (0x33, 0x5A, POINTER))
+        found = {0x33: counts.get(0x33, 0) + counts.get(POINTER, 0), 0x5A: counts.get(0x5A, 0), 0: others}
         if any(told.get(kind, 0) != count for kind, count in found.items()):
             raise Damage(self.file, self.handles["properties"].offset, f"counts {found}, properties say {told}")
         if keys:

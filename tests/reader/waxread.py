@@ -24,6 +24,7 @@ from exchange import FORMS, Export
 from log import Log
 from manifest import Manifest, covers
 from table import NO_BLOCK, Record, Table
+from values import Values, entry_bytes, pointer
 
 
 class Store:
@@ -33,6 +34,7 @@ class Store:
         self.directory = directory
         self.manifest = Manifest(directory)
         self.log = Log(directory, self.manifest)
+        self.files = {}  # uid -> Values
 
     def open_table(self, entry):
         """The table of a manifest entry, if it is the one that the entry means."""
@@ -49,6 +51,46 @@ class Store:
         if p.comparator.encode() != self.manifest.families[entry.family][1]:
             raise Damage(name, 0, f"comparator {p.comparator} is not the family's")
         return table
+
+    def open_values(self, told):
+        """A value file that a table of the manifest points into, if it is the one that is meant."""
+        if told.uid not in self.files:
+            name = file_name(told.number, "val")
+            data = read_named(self.directory, name)
+            found = Values(data, name)
+            if (found.uid, len(data), found.count, found.digest) != (told.uid, told.size, told.count, told.digest):
+                raise Damage(name, 0, "not the value file that the manifest names")
+            self.files[told.uid] = found
+        return self.files[told.uid]
+
+    def check_values(self, entry, table):
+        """What a table points to is what the manifest says, and each value is there."""
+        found = {}
+        for record in table.records():
+            if record.kind == POINTER:
+                to = pointer(record.value, table.file)
+                count, size = found.get(to.uid, (0, 0))
+                found[to.uid] = (count + 1, size + entry_bytes(to, record.key))
+        if found != {told.uid: (told.pointers, told.bytes) for told in entry.values}:
+            raise Damage(table.file, 0, "pointers are not those that the manifest counts")
+        for told in entry.values:
+            self.open_values(told)
+        for record in table.records():
+            self.whole(record)
+
+    def whole(self, record):
+        """The record with its value, wherever that stands."""
+        if record.kind != POINTER:
+            return record
+        to = pointer(record.value, "a table")
+        if to.uid not in self.files:
+            for entry in self.manifest.tables.values():
+                for told in entry.values:
+                    if told.uid == to.uid:
+                        self.open_values(told)
+        if to.uid not in self.files:
+            raise Damage("a table", 0, f"key {record.key.hex()} points into a file that the manifest does not name")
+        return record._replace(kind=PUT, value=self.files[to.uid].value(record))
 
     def newest(self, family):
         """The newest record of every key of a family."""
@@ -70,8 +112,8 @@ class Store:
         """The live records of a family, by key."""
         newest = self.newest(family)
         for key in sorted(newest):
-            record = newest[key]
-            if record.kind in (MERGE, RANGE_DELETE, POINTER):
+            record = self.whole(newest[key])
+            if record.kind in (MERGE, RANGE_DELETE):
                 raise Unsupported(f"record of kind {record.kind:02X}")
             if record.kind == PUT and not self.is_in_doubt(family, record):
                 yield record
@@ -121,6 +163,7 @@ def verify(directory):
         try:
             table = store.open_table(entry)
             table.check_contents()
+            store.check_values(entry, table)
             tables, records = tables + 1, records + sum(count for count, _ in table.properties.ledger.values())
         except Damage as fault:
             faults.append(fault)

@@ -54,6 +54,10 @@ pub enum Role {
     RangeDelete = 5,
     /// Anything later versions add.
     Side = 6,
+    /// The head and the key of a value in a value file.
+    ValueHead = 7,
+    /// A value in a value file.
+    Value = 8,
 }
 
 /// The start value of a block's CRC-32: the file's uid, the block's offset and its role.

@@ -183,6 +183,15 @@ impl Error {
         self
     }
 
+    /// Adds the key concerned to a corruption that has none yet.
+    #[cold]
+    pub fn in_key(mut self, key: &[u8]) -> Error {
+        if let ErrorKind::Corruption(damage) = &mut self.kind {
+            damage.key_range.get_or_insert_with(|| (key.to_vec(), key.to_vec()));
+        }
+        self
+    }
+
     /// What can be done about it.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind

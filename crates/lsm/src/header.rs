@@ -36,6 +36,8 @@ pub enum FileKind {
     Manifest = b'M',
     /// What an export says of the table files beside it.
     Exchange = b'X',
+    /// Large values.
+    Values = b'V',
 }
 
 /// What a header says.

@@ -9,7 +9,7 @@ use crate::record::Kind;
 /// Counts and sums of records by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
-    /// Puts: count and sum.
+    /// Values, those in value files among them: count and sum.
     pub puts: Entry,
     /// Tombstones: count and sum.
     pub deletes: Entry,
@@ -70,7 +70,7 @@ impl Ledger {
 
     fn entry(&mut self, kind: Kind) -> &mut Entry {
         match kind {
-            Kind::Put => &mut self.puts,
+            Kind::Put | Kind::BlobPointer => &mut self.puts,
             Kind::Delete => &mut self.deletes,
             _ => &mut self.others,
         }

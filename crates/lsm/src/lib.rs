@@ -8,8 +8,9 @@
 //! db                                          open, commit, read, background work
 //! read, flush, compaction, checkpoint         one job each
 //! version, merge                              pictures of the levels; many cursors as one
+//! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, order, cursor, codec, checksum, header, names, options, policy, prefetch, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -35,6 +36,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod planted;
+pub mod pointer;
 pub mod policy;
 mod prefetch;
 pub mod read;
@@ -43,5 +45,6 @@ pub mod record;
 mod scripts;
 pub mod seam;
 pub mod sst;
+pub mod values;
 pub mod version;
 pub mod wal;

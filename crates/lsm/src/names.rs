@@ -29,6 +29,8 @@ pub fn is_system_name(name: &str) -> bool {
 pub enum Name {
     /// `000012.tbl`
     Table(u64),
+    /// `000012.val`
+    Values(u64),
     /// `000012.log`
     Segment(u64),
     /// `000012.ring`
@@ -65,6 +67,7 @@ impl Name {
         let number = number.parse().ok()?;
         let parsed = match extension {
             "tbl" => Name::Table(number),
+            "val" => Name::Values(number),
             "log" => Name::Segment(number),
             "ring" => Name::Ring(number),
             "cut" => Name::Cut(number),
@@ -78,7 +81,7 @@ impl Name {
     /// The number in the name, if there is one.
     pub fn number(self) -> Option<u64> {
         match self {
-            Name::Table(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
+            Name::Table(n) | Name::Values(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
             Name::Cut(n) | Name::Trash(n) | Name::Damaged(n) => Some(n),
             Name::Current | Name::Lock | Name::Temporary => None,
         }
@@ -89,6 +92,7 @@ impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Name::Table(n) => write!(f, "{n:06}.tbl"),
+            Name::Values(n) => write!(f, "{n:06}.val"),
             Name::Segment(n) => write!(f, "{n:06}.log"),
             Name::Ring(n) => write!(f, "{n:06}.ring"),
             Name::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
@@ -120,6 +124,7 @@ mod tests {
     fn names_come_back() {
         for name in [
             Name::Table(1),
+            Name::Values(2),
             Name::Segment(1_234_567),
             Name::Ring(3),
             Name::Manifest(9),

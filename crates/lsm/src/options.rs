@@ -225,6 +225,9 @@ pub struct CfOptions {
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
     pub compression: Compression,
+    /// Values of at least so many bytes stand in files of their own, where they are written once; tables then hold pointers to them.
+    /// 0: none does. Kept in the store. Default 4 KiB; stores of an earlier version keep none.
+    pub large_value_bytes: usize,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
@@ -257,6 +260,7 @@ impl Default for CfOptions {
             filter_bits: 10,
             filter_policy: None,
             compression: Compression::default(),
+            large_value_bytes: 4 * KIB,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
@@ -289,6 +293,10 @@ impl CfOptions {
             ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
             ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
             (self.filter_bits <= MAX_FILTER_BITS, "filter_bits must be at most 32"),
+            (
+                self.large_value_bytes == 0 || self.large_value_bytes >= 64,
+                "large_value_bytes must be 0 (none) or at least 64",
+            ),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),

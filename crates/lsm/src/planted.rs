@@ -83,6 +83,12 @@ pub enum Bug {
     LineInOtherEdit,
     LinesLostAtRotation,
     LinesGoneBeforeRows,
+    PointerBeforeValueSync,
+    PointerCheckIgnored,
+    ValueNotChecked,
+    ValueOfAnotherKey,
+    ValuesGoneUnderSnapshot,
+    ValueRefForgotten,
     TablePutBackForgetsItsLife,
     LevelBoundLeftOut,
     DividedLeafLosesItsMiddle,
@@ -95,7 +101,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 62] = [
+    pub const ALL: [Bug; 68] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -150,6 +156,12 @@ impl Bug {
         Bug::LineInOtherEdit,
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
+        Bug::PointerBeforeValueSync,
+        Bug::PointerCheckIgnored,
+        Bug::ValueNotChecked,
+        Bug::ValueOfAnotherKey,
+        Bug::ValuesGoneUnderSnapshot,
+        Bug::ValueRefForgotten,
         Bug::TablePutBackForgetsItsLife,
         Bug::LevelBoundLeftOut,
         Bug::DividedLeafLosesItsMiddle,

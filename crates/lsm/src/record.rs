@@ -33,7 +33,8 @@ pub enum Kind {
     Merge = 0x69,
     /// Reserved: a tombstone for the keys from the record's key up to the value.
     RangeDelete = 0x96,
-    /// Reserved: a pointer to a value kept in a value file.
+    /// A value that stands in a value file; the record has a pointer to it. Written by flushes and compactions, never by callers, and
+    /// shown to nobody who reads: they get the value.
     BlobPointer = 0x99,
     /// Reserved: a span in which every read answers corruption.
     Fence = 0xC3,
@@ -57,9 +58,22 @@ impl Kind {
         })
     }
 
-    /// True for kinds that this version writes and reads; the others are reserved.
+    /// True for kinds that this version writes to tables and reads there; the others are reserved.
     pub fn is_supported(self) -> bool {
-        matches!(self, Kind::Put | Kind::Delete)
+        matches!(self, Kind::Put | Kind::Delete | Kind::BlobPointer)
+    }
+
+    /// True for a value, wherever it stands.
+    #[inline]
+    pub fn is_value(self) -> bool {
+        matches!(self, Kind::Put | Kind::BlobPointer)
+    }
+
+    /// The kind for whoever does not care where a value stands.
+    #[inline]
+    #[must_use]
+    pub fn logical(self) -> Kind {
+        if self == Kind::BlobPointer { Kind::Put } else { self }
     }
 }
 

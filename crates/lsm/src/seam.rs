@@ -285,6 +285,9 @@ pub trait Collector: Send {
 
 /// Keeps companions. All calls may come from any thread.
 ///
+/// A record of a table may have a pointer in the place of a large value (kind `BlobPointer`): `verify`, `term`, `on_build`, `on_drop` and
+/// `retains` see it as it lies. It stands for a put with the value hash of the pointer (`pointer::value_hash`), and must get the same answers.
+///
 /// What a keeper does not answer, the one `beneath` it does, and where there is none the answer is a plain node's: nothing is made, nothing
 /// is judged.
 pub trait Companions: Send + Sync {

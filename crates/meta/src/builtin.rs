@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::record::Record;
 
 use crate::provider::{
     Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Providers, Wants, WriteCtx,
@@ -43,7 +43,7 @@ impl MetadataProvider for Expiry {
         Wants { synopsis: true, ..Wants::default() }
     }
     fn verify(&self, record: &Record<'_>, entry: &[u8]) -> bool {
-        record.kind == Kind::Put && Expiry::read(entry).is_some()
+        record.kind.is_value() && Expiry::read(entry).is_some()
     }
     fn fold(&self, entry: &[u8], into: &mut Synopsis) {
         into.add(Expiry::read(entry).map_or(0, |micros| micros.min(i64::MAX as u64) as i64));

@@ -1,6 +1,7 @@
 //! A way in for fuzzers: any bytes beside a record are taken apart or refused, and never make a wrong record look right.
 
 use waxseal_lsm::checksum::hash;
+use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 
@@ -114,7 +115,11 @@ fn asked_for(record: &Record<'_>) -> Option<Seal> {
     let entries: Vec<_> = beside.entries().collect::<Result<_, _>>().ok()?;
     let covered: Vec<Attribute<'_>> =
         entries.iter().filter(|entry| entry.sealed).map(|entry| entry.attribute()).collect();
-    let seal = Seal::of_record(record);
+    let value_hash = match record.kind {
+        Kind::BlobPointer => Pointer::decode(record.value).ok()?.value_hash,
+        _ => hash(record.value),
+    };
+    let seal = Seal::of_hashes(record.kind, hash(record.key), value_hash);
     Some(match AttributesHash::of(&covered).ok()? {
         None => seal,
         Some(attributes) => seal.with(attributes),

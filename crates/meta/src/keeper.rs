@@ -22,6 +22,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, hash_key};
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
 
@@ -200,6 +201,7 @@ impl Sealer {
         };
         if let Some(word) = word
             && source != Protection::Foreign
+            && record.kind != Kind::BlobPointer // what counts is the value pointed to
             && Seal::of_hashed_key(record.kind, key_hash, record.value).at(record.seqno) == word
             && stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
         {
@@ -237,11 +239,13 @@ impl Sealer {
         if parts(record.companion).any(|part| !part.is_whole(record.companion)) {
             return true;
         }
+        // A provider looks at an entry and its value together, and the value of a pointer is not at hand.
+        let has_value = record.kind != Kind::BlobPointer;
         beside.entries().any(|entry| {
             entry.map_or(true, |entry| {
                 !entry.is_whole(key_hash)
                     || self.providers.find(entry.provider).is_some_and(|(descriptor, provider)| {
-                        descriptor.version == entry.version && !provider.verify(record, entry.bytes)
+                        has_value && descriptor.version == entry.version && !provider.verify(record, entry.bytes)
                     })
             })
         })
@@ -479,9 +483,10 @@ pub(crate) fn word_at(companions: &[u8]) -> Option<usize> {
     }
 }
 
-/// The seal that a record with these parts asks for. Errors: `Corruption` if its list cannot be decoded.
+/// The seal that a record with these parts asks for; one that points to its value asks for the same as with it. Errors: `Corruption` if
+/// its list, or its pointer, cannot be decoded.
 pub(crate) fn seal_of(kind: Kind, key_hash: u64, value: &[u8], beside: &Beside<'_>) -> Result<Seal> {
-    let seal = Seal::of_hashed_key(kind, key_hash, value);
+    let seal = Seal::of_hashes(kind, key_hash, value_hash(kind, value)?);
     Ok(match beside.attributes()? {
         None => seal,
         Some(attributes) => seal.with(attributes),

@@ -223,10 +223,11 @@ pub trait MetadataProvider: Send + Sync {
         Ok(false)
     }
 
-    /// A record with an entry is left out of a table.
+    /// A record with an entry is left out of a table. Where its value stands in a value file it has a pointer in its place (kind
+    /// `BlobPointer`): no value is read for this.
     fn on_drop(&self, _record: &Record<'_>, _entry: &[u8], _reason: DropReason) {}
 
-    /// False if an entry cannot be one of this provider's, at this record.
+    /// False if an entry cannot be one of this provider's, at this record. Not asked where the value is not at hand (kind `BlobPointer`).
     fn verify(&self, _record: &Record<'_>, _entry: &[u8]) -> bool {
         true
     }

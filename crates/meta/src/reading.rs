@@ -2,7 +2,7 @@
 //!
 //! In:     a record, or a store and a key or bounds; a provider.
 //! Out:    the provider's entry, copied, and how far it was checked.
-//! Holds:  a value is neither copied nor hashed for it. So the seal, which speaks for the entries it covers only together with the
+//! Holds:  a value is neither copied nor hashed for it, nor read where it stands in a value file. So the seal, which speaks for the entries it covers only together with the
 //!         value, is not checked unless that is asked for; an entry outside of it is, by its own CRC.
 
 use waxseal_lsm::checksum::hash;
@@ -86,13 +86,14 @@ pub fn verified_meta_of(sealer: &Sealer, record: &Record<'_>, provider: u16) -> 
 /// Errors: those of `Db::get` and of `meta_of`.
 pub fn get_meta(db: &Db, family: &Family, key: &[u8], at: At<'_>, provider: u16) -> Result<Option<Meta>> {
     let mut meta = Ok(None);
-    db.get_checked(family, key, at, Verify::Never, &mut |record| meta = meta_of(record, provider))?;
+    db.get_record(family, key, at, Verify::Never, &mut |record| meta = meta_of(record, provider))?;
     meta
 }
 
 /// The entries of a provider beside the values within bounds, in the order of their keys; values without one are passed over.
 pub fn iter_meta(db: &Db, family: &Family, at: At<'_>, bounds: Bounds, provider: u16) -> Result<MetaIter> {
-    Ok(MetaIter { cursor: db.cursor_checked(family, at, bounds, Verify::Never)?, provider, place: Place::Before })
+    let cursor = db.cursor_checked(family, at, bounds, Verify::Never)?.without_values();
+    Ok(MetaIter { cursor, provider, place: Place::Before })
 }
 
 /// Keys with their entries of one provider. After an error it goes on behind what is damaged, where the cursor below can.

@@ -197,6 +197,12 @@ impl Inner {
         Ok(answer)
     }
 
+    /// True if a key has a value, which is not read where it stands in a value file.
+    pub(crate) fn holds(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<bool> {
+        self.check(&cf.family)?;
+        self.engine.get_record(&cf.family, key, at, cf.point_reading(), &mut |_| {})
+    }
+
     /// `read`, if no file has to be touched for it; none if one has.
     pub(crate) fn read_resident<R>(
         &self,

@@ -230,9 +230,9 @@ impl ColumnFamily {
         Ok(self.get_with(key, |found| value.extend_from_slice(found))?.is_some())
     }
 
-    /// True if the key is there.
+    /// True if the key is there. A value that stands in a value file is not read for it.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get_with(key, |_| ())?.is_some())
+        self.inner.holds(self, key.as_ref(), At::Latest)
     }
 
     /// What a provider keeps beside the value of a key: see [`meta`](crate::meta). The value is neither copied nor hashed for it,

@@ -144,6 +144,8 @@ pub struct Range {
     at: State,
     front: Side,
     back: Side,
+    /// Nobody asks for values: those that stand in value files are not read.
+    keys_only: bool,
 }
 
 enum State {
@@ -186,7 +188,15 @@ impl Range {
             Ok(snapshot) => State::Open(snapshot),
             Err(error) => State::Failed(error),
         };
-        Range { cf: cf.clone(), bounds, prefix: None, at, front: Side::default(), back: Side::default() }
+        Range {
+            cf: cf.clone(),
+            bounds,
+            prefix: None,
+            at,
+            front: Side::default(),
+            back: Side::default(),
+            keys_only: false,
+        }
     }
 
     pub(crate) fn with_prefix(cf: &ColumnFamily, at: Result<Snapshot>, prefix: &[u8]) -> Range {
@@ -197,9 +207,9 @@ impl Range {
         Range { prefix: Some(prefix.to_vec()), ..range }
     }
 
-    /// The keys alone; values are not copied.
+    /// The keys alone; values are not copied, and not read where they stand in value files.
     pub fn keys(self) -> Keys {
-        Keys(self)
+        Keys(Range { keys_only: true, ..self })
     }
 
     /// The next record at an end; with its value, or without.
@@ -267,7 +277,7 @@ impl Range {
             }
             none => {
                 let cursor = self.cf.inner.scan(&self.cf, At::Snapshot(snapshot), self.bounds.clone())?;
-                let cursor = none.insert(cursor);
+                let cursor = none.insert(if self.keys_only { cursor.without_values() } else { cursor });
                 match end {
                     End::Front => cursor.first()?,
                     End::Back => cursor.last()?,

@@ -96,7 +96,8 @@ impl Snapshot {
 
     /// True if the key was there.
     pub fn contains(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get_with(cf, key, |_| ())?.is_some())
+        let at = self.of(cf)?;
+        self.inner.holds(cf, key.as_ref(), At::Snapshot(at))
     }
 
     /// The values that many keys had, in their order.

@@ -336,6 +336,7 @@ fn copy(sim: &SimFs, env: &Env, from: &Path, at: &Path, number: u64) -> Outcome<
         greatest_seqno: properties.greatest_seqno,
         digest: expected.digest,
         ingest_seqno: 0,
+        values: Vec::new(),
         ledger: properties.ledger,
     })
 }

@@ -5,10 +5,12 @@
 //! ```text
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
-//! pace    how fast they may be written
-//! output  records in, tables out                  parts   one pass over several threads
+//! pace    how fast they may be written            parts   one pass over several threads
+//! output  records in, tables out                  collect which value files are mostly garbage
+//! values  values out of their records, into value files
 //! ```
 
+pub mod collect;
 pub mod debt;
 pub mod output;
 pub mod pace;
@@ -16,6 +18,7 @@ pub mod parts;
 pub mod pick;
 pub mod rules;
 pub mod split;
+mod values;
 
 pub use debt::{Debt, Limits, Stall};
 pub use pace::{Pace, Turn};

@@ -1,8 +1,8 @@
 //! Records in, tables out: the pass that flushes and compactions share.
 //!
 //! In:     a cursor over the merged inputs in internal order, and the ledger that the inputs' own records give (never the merge).
-//! Out:    table files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows for
-//!         other families that a flush gives rise to, with their ledger.
+//! Out:    table and value files, written and synced, not yet named by any edit (I04 is the caller's: directory, then edit); and the rows
+//!         for other families that a flush gives rise to, with their ledger.
 //! Holds:  no user key over two tables (I05); what a live snapshot sees is kept (I08); the ledger closes (I11).
 //!         A record is checked before it is dropped, since a damaged key, seqno or kind could be the reason why it is; and
 //!         records out of order end the pass, since a newer one met too late would be dropped for an older.
@@ -17,12 +17,12 @@
 //!         checks each record where it stands, and names the file and the block.
 //! Crash:  unnamed files, swept at the next open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::checksum::hash_key;
+use crate::checksum::{Uid, hash_key};
 use crate::cursor::Cursor;
 use crate::env::{Env, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -34,11 +34,13 @@ use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Build, Check, Companions, DropReason, Emitted, Emitting, Protection, Row, Rows, Source, is_over};
 use crate::sst::{Carried, Finished, Writer, WriterSettings, not_served};
+use crate::values::{Room, ValueShelf};
 use crate::version::TableMeta;
 
 use super::pace::{Pace, Turn};
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
+use super::values::{Made, Refs, Separating, say_where};
 
 /// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
 const CHECKED_BYTES: usize = 64 * KIB;
@@ -72,6 +74,8 @@ pub struct Job<'a> {
     pub expected: Ledger,
     /// Whether they have sums of all companions; tables that a plain node wrote have counts only.
     pub summed: bool,
+    /// The value files of the family; none: values stay in their records.
+    pub values: Option<&'a Arc<ValueShelf>>,
     /// How fast it may write, and whose turn it takes; none: as fast as it can.
     pub pace: Option<(&'a Pace, Turn)>,
 }
@@ -87,6 +91,8 @@ pub struct Pass<'a> {
     pub emits: Option<Emitting<'a>>,
     /// Values whose time is over go; none: they stay.
     pub expires: Option<Expires<'a>>,
+    /// Value files whose values are written anew.
+    pub collects: BTreeSet<Uid>,
 }
 
 /// Which values may go since their time is over. One that a newer version hides may be what that one asks to be kept, until they
@@ -136,6 +142,12 @@ pub struct Written {
     pub mended: u64,
     /// Records that were given a companion.
     pub adopted: u64,
+    /// Bytes of the value files that it wrote.
+    pub value_bytes: u64,
+    /// Values that were moved out of files that are mostly garbage.
+    pub values_moved: u64,
+    /// Values that could not be, since they cannot be read: they stay where they are.
+    pub values_unreadable: u64,
 }
 
 impl Written {
@@ -149,6 +161,9 @@ impl Written {
         }
         self.mended += part.mended;
         self.adopted += part.adopted;
+        self.value_bytes += part.value_bytes;
+        self.values_moved += part.values_moved;
+        self.values_unreadable += part.values_unreadable;
     }
 }
 
@@ -190,7 +205,10 @@ pub(super) struct Done {
     outcome: Result<()>,
     written: Written,
     /// Files made, finished or not.
-    numbers: Vec<u64>,
+    names: Vec<Name>,
+    /// The value files that each table points into, and those that were written.
+    refs: Vec<Refs>,
+    made: Made,
     /// Terms that the keeper added, by kind; counts only of rows that it made.
     derived: Ledger,
     /// What was left out.
@@ -222,7 +240,9 @@ pub(super) fn write_span(
         open: None,
         written: Written::default(),
         given: Vec::new(),
-        numbers: Vec::new(),
+        values: Separating::new(job, &pass.collects),
+        refs: Vec::new(),
+        names: Vec::new(),
         companion: Vec::new(),
         derived: Ledger::default(),
         dropped: Ledger::default(),
@@ -230,18 +250,22 @@ pub(super) fn write_span(
         paced: 0,
     };
     let outcome = inject::along(cursor, |cursor| outputs.run(cursor, &mut rules, &mut splitter));
-    let Outputs { written, numbers, derived, dropped, .. } = outputs;
-    Done { outcome, written, numbers, derived, dropped }
+    let Outputs { written, names, refs, values, derived, dropped, .. } = outputs;
+    let made = values.into_made();
+    Done { outcome, written, names, refs, made, derived, dropped }
 }
 
 /// Makes one of the parts of a pass, which stand in the order of their keys: their tables one behind the other, and one ledger, which closes
 /// over all of them (I11). On any error no file is left, as far as they can be removed.
 pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Item = Done>) -> Result<Written> {
-    let (mut written, mut numbers, mut outcome) = (Written::default(), Vec::new(), Ok(()));
+    let (mut written, mut names, mut outcome) = (Written::default(), Vec::new(), Ok(()));
     let (mut derived, mut dropped) = (Ledger::default(), Ledger::default());
+    let (mut refs, mut made) = (Vec::new(), Made::new());
     for part in parts {
         written.receive(part.written);
-        numbers.extend(part.numbers);
+        names.extend(part.names);
+        refs.extend(part.refs);
+        made.extend(part.made);
         derived.merge(&part.derived);
         dropped.merge(&part.dropped);
         // A part that was told to stop says less than the one that failed.
@@ -250,10 +274,11 @@ pub(super) fn close(job: &Job<'_>, pass: &Pass<'_>, parts: impl IntoIterator<Ite
             outcome = part.outcome;
         }
     }
+    let outcome = outcome.and_then(|()| say_where(job, &made, &mut written.tables, &refs));
     let outcome = outcome.and_then(|()| balance(job, pass, &written.tables, &derived, &dropped));
     if outcome.is_err() {
-        for number in numbers {
-            let _ = job.env.fs.remove(&job.dir.join(Name::Table(number).to_string()));
+        for name in names {
+            let _ = job.env.fs.remove(&job.dir.join(name.to_string()));
         }
     }
     outcome.map(|()| written)
@@ -296,7 +321,9 @@ struct Outputs<'a> {
     written: Written,
     /// Room for the rows that one record gives rise to.
     given: Vec<Emitted>,
-    numbers: Vec<u64>,
+    values: Separating<'a>,
+    refs: Vec<Refs>,
+    names: Vec<Name>,
     /// Room for a companion that the keeper writes anew.
     companion: Vec<u8>,
     derived: Ledger,
@@ -334,7 +361,7 @@ impl Held {
 
 struct OpenTable {
     number: u64,
-    uid: crate::checksum::Uid,
+    uid: Uid,
     file: Arc<dyn crate::env::File>,
     writer: Writer,
 }
@@ -349,7 +376,7 @@ impl Outputs<'_> {
         let companions = self.job.companions.clone();
         let mut since_check = 0usize;
         let mut own = companions.rows(self.job.family, &self.job.options.order)?;
-        let mut held = Held::default();
+        let (mut held, mut room) = (Held::default(), Room::default());
         match self.span.from {
             None => cursor.first()?,
             Some(from) => cursor.seek(from, MAX_SEQNO)?,
@@ -359,6 +386,11 @@ impl Outputs<'_> {
             if self.span.to.is_some_and(|to| self.is_behind(record.key, to)) {
                 break;
             }
+            // Rows of a keeper's own speak of values: there a value that stood apart comes back.
+            let record = match self.job.values {
+                Some(values) if own.is_some() => values.resolve(&record, true, &mut room)?,
+                _ => record,
+            };
             if let Some(own) = &mut own
                 && own.takes(&record, source)?
             {
@@ -373,10 +405,10 @@ impl Outputs<'_> {
                 self.check(&record, source)?;
             }
             let retains = own.is_none() && companions.retains(&record);
-            let mut decision = rules.decide(record.key, record.seqno, record.kind, retains);
+            let mut decision = rules.decide(record.key, record.seqno, record.kind.logical(), retains);
             self.is_fresh |= rules.is_first_of_key();
             if decision == Decision::Keep
-                && record.kind == Kind::Put
+                && record.kind.is_value()
                 && let Some(Expires { now, is_hidden }) = self.pass.expires
                 && is_over(&*companions, &record, &|| now)
                 && rules.may_expire()
@@ -432,6 +464,9 @@ impl Outputs<'_> {
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
         self.finish_table()?;
+        self.values.finish_file()?;
+        self.written.value_bytes = self.values.bytes();
+        (self.written.values_moved, self.written.values_unreadable) = (self.values.moved, self.values.unreadable);
         if let (Some((pace, _)), news) = (self.job.pace, self.unpaced()) {
             pace.owe(news); // the next one waits for it: what is done is not held up
         }
@@ -441,7 +476,8 @@ impl Outputs<'_> {
     /// Bytes that were written since the pace was told.
     fn unpaced(&mut self) -> u64 {
         let finished: u64 = self.written.tables.iter().map(|table| table.size).sum();
-        let written = finished + self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
+        let values = self.values.written_bytes();
+        let written = values + finished + self.open.as_ref().map_or(0, |open| open.writer.file_bytes());
         written.saturating_sub(std::mem::replace(&mut self.paced, written))
     }
 
@@ -555,7 +591,10 @@ impl Outputs<'_> {
         let companions = self.job.companions;
         let build = companions.on_build(record, source, &mut self.companion);
         if build == Build::Keep {
-            return open.writer.add_promised(record, source);
+            return match self.values.place(self.job, record, &mut self.names)? {
+                None => open.writer.add_promised(record, source),
+                Some(pointer) => open.writer.add_promised(&pointing(record, &pointer), source),
+            };
         }
         let built = Record { companion: &self.companion, ..*record };
         let (old, new) = (companions.term(record), companions.term(&built));
@@ -565,7 +604,11 @@ impl Outputs<'_> {
         self.written.mended += (build == Build::Mend) as u64;
         self.written.adopted += (build == Build::Set && old == 0 && new != 0) as u64;
         // What it was given must stand there.
-        open.writer.add_promised(&built, if new != 0 { Protection::Complete } else { source })
+        let promise = if new != 0 { Protection::Complete } else { source };
+        match self.values.place(self.job, &built, &mut self.names)? {
+            None => open.writer.add_promised(&built, promise),
+            Some(pointer) => open.writer.add_promised(&pointing(&built, &pointer), promise),
+        }
     }
 
     fn open_table(&mut self) -> Result<OpenTable> {
@@ -573,7 +616,7 @@ impl Outputs<'_> {
         let number = (job.next_file)();
         let name = Name::Table(number).to_string();
         let file = job.env.fs.open(&job.dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
-        self.numbers.push(number);
+        self.names.push(Name::Table(number));
         let uid = job.env.random.uid();
         let settings = WriterSettings {
             order: job.options.order.clone(),
@@ -609,9 +652,16 @@ impl Outputs<'_> {
             digest: finished.digest,
             ingest_seqno: 0,
             ledger: finished.ledger,
+            values: Vec::new(),
         });
+        self.refs.push(finished.values);
         Ok(())
     }
+}
+
+/// A record with a pointer in the place of its value.
+fn pointing<'r>(record: &Record<'r>, pointer: &'r [u8]) -> Record<'r> {
+    Record { kind: Kind::BlobPointer, value: pointer, ..*record }
 }
 
 /// Names the file and the block of what was met, if it comes from one.

@@ -138,6 +138,8 @@ pub enum Reason {
     Tombstones,
     /// Somebody asked for this range.
     Range,
+    /// It points into value files that are mostly garbage, and there is nothing better to do.
+    Values,
 }
 
 impl Reason {
@@ -148,6 +150,7 @@ impl Reason {
             Reason::Size => "size",
             Reason::Tombstones => "tombstones",
             Reason::Range => "range",
+            Reason::Values => "values",
         }
     }
 }
@@ -533,7 +536,7 @@ fn finish(
 }
 
 /// True if no running job writes to this span.
-fn is_free(picture: &Picture<'_>, span: &Span) -> bool {
+pub(super) fn is_free(picture: &Picture<'_>, span: &Span) -> bool {
     let order = picture.order;
     picture.running.iter().all(|other| {
         other.level != span.level

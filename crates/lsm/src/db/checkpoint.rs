@@ -1,9 +1,10 @@
 //! A checkpoint: a store of its own in another directory, as this one was at one commit, across all families.
 //!
-//! Everything frozen at that commit is flushed first, so that tables alone carry it; no log file is linked or copied. Tables
-//! are linked where the file system can (they never change), else copied. The copy has its own manifest, log and uid.
+//! Everything frozen at that commit is flushed first, so that tables alone carry it; no log file is linked or copied. Tables, and
+//! the value files that they point into, are linked where the file system can (they never change), else copied. The copy has its own manifest, log and uid.
 //! Crash: a directory without `CURRENT`, which is no store.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,8 +46,11 @@ impl Inner {
     fn checkpoint(&self, dir: &Path) -> Result<()> {
         let started = self.now_nanos();
         let (mut state, tables) = self.picture()?;
-        for table in &tables {
-            self.copy_table(dir, table.meta().number)?;
+        // A value file that several tables point into is copied once.
+        let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
+        let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
+        for name in names.collect::<BTreeSet<_>>() {
+            self.copy_file(dir, name)?;
         }
         self.env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
         // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
@@ -91,8 +95,7 @@ impl Inner {
         Ok((state, tables.collect()))
     }
 
-    fn copy_table(&self, dir: &Path, number: u64) -> Result<()> {
-        let name = Name::Table(number);
+    fn copy_file(&self, dir: &Path, name: Name) -> Result<()> {
         let (from, to) = (self.path(name), dir.join(name.to_string()));
         if self.env.fs.link(&from, &to).is_ok() {
             return Ok(());

@@ -3,6 +3,7 @@
 //! The plan comes from `compaction::pick`, the pass is `compaction::output`. Damaged inputs are barred from picking, the rest goes on.
 //! Crash: before the edit, unnamed files that the next open sweeps; after it, everything.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +14,11 @@ use super::install::Replaced;
 use super::reads::Bounds;
 use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
+use crate::checksum::Uid;
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Debt, Limits, Plan, Rules, Splitter, Stall, Turn, debt, split};
+use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
@@ -27,7 +29,7 @@ use crate::planted::{Bug, active};
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
 use crate::sst::Carried;
-use crate::version::{Edit, LEVELS};
+use crate::version::{Edit, LEVELS, TableMeta};
 
 /// The levels that stay uncompressed: data passes through them soon.
 pub(super) const HOT_LEVELS: usize = 2;
@@ -96,7 +98,27 @@ impl Inner {
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
-        due.or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)))
+        let stale = || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken));
+        due.or_else(stale).or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)))
+    }
+
+    /// The table of a family that is written anew to be rid of value files that are mostly garbage.
+    fn pick_stale(&self, family: &Family, oldest: Option<Seqno>, taken: &Taken<'_>) -> Option<(Family, Plan)> {
+        let view = family.view();
+        let stale = stale_files(&view.levels);
+        if stale.is_empty() {
+            return None;
+        }
+        let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+        let bytes_of = |meta: &TableMeta| {
+            let of_stale = meta.values.iter().filter(|values| stale.contains(&values.file.uid));
+            of_stale.map(|values| values.bytes).sum::<u64>()
+        };
+        let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
+        let spans = taken.spans(family.id());
+        let picture = self.picture_of(family, &view, &spans, oldest, taken);
+        let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
+        collect::pick_stale(&picture, &of).map(|plan| (family.clone(), plan))
     }
 
     fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
@@ -181,19 +203,22 @@ impl Inner {
             outcome => outcome?,
         };
         self.counters.built(&written);
-        let outputs = written.tables;
+        let (outputs, unmoved, values) = (written.tables, written.values_unreadable, written.value_bytes);
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
-        let written: u64 = outputs.iter().map(|meta| meta.size).sum();
+        let written = values + outputs.iter().map(|meta| meta.size).sum::<u64>();
         let numbers: Vec<u64> = outputs.iter().map(|meta| meta.number).collect();
         let in_place = plan.inputs.iter().all(|(level, _)| *level == plan.output_level);
         let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
-        let stay = in_place && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before;
+        let stay = in_place
+            && (unmoved > 0
+                || (plan.reason != Reason::Values
+                    && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before));
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
         self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
         if stay {
-            self.compactions.keeps_tombstones(&numbers); // to write them anew once more would never end
+            self.compactions.keeps(&numbers); // to write them anew once more would never end
         }
         self.counters.compacted(read, written);
         self.tell_compacted(family, gone, numbers, plan, false);
@@ -229,7 +254,8 @@ impl Inner {
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
         let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
         let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
-        let pass = Pass { carried, checks_inputs, emits: None, expires: Some(Expires { now, is_hidden: &is_hidden }) };
+        let expires = Some(Expires { now, is_hidden: &is_hidden });
+        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
         let job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -301,6 +327,7 @@ impl Inner {
             cancelled: &self.background.stopping,
             expected,
             summed,
+            values: family.shelf().values(),
             pace: Some((&self.pace, Turn::Compaction)),
         }
     }
@@ -430,6 +457,13 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
+/// The value files of a family that are mostly garbage.
+fn stale_files(levels: &Levels) -> BTreeSet<Uid> {
+    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
+    let living = collect::living(tables).into_iter();
+    living.filter(|(_, living)| living.is_stale()).map(|(uid, _)| uid).collect()
+}
+
 /// The shape that a family wants. Tables move freely where all levels are packed alike.
 pub(super) fn shape(options: &CfOptions) -> Shape {
     Shape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
@@ -447,7 +481,7 @@ impl Inner {
         let busy = |number| taken.is_busy(number);
         let picture = Picture::new(&view.levels, shape(family.options()), spans, oldest_snapshot, busy);
         let mut picture = picture.fenced(&view.fences);
-        let stay = |number| taken.keeps_tombstones(number);
+        let stay = |number| taken.is_kept(number);
         picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
         if self.companions.has_rows() {
             // Rows of the keeper's own may be tombstones: they stay, so nothing is to be gained by merging a table to be rid of them.

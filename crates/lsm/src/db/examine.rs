@@ -18,6 +18,7 @@ use crate::names::Name;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Check;
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
+use crate::values::ValueFile;
 use crate::version::{State, TableMeta, recover};
 use crate::wal::{self, Beside, Replayed};
 
@@ -46,6 +47,11 @@ impl TableRef {
     /// What the manifest says of it.
     pub fn meta(&self) -> &TableMeta {
         self.handle.meta()
+    }
+
+    /// The value files that it points into.
+    pub fn values(&self) -> &[Arc<ValueFile>] {
+        self.handle.values()
     }
 
     /// The name of its file.

@@ -18,6 +18,7 @@ use crate::options::{CfOptions, MemtableKind, Settings};
 use crate::order::Order;
 use crate::record::Seqno;
 use crate::sst::Table;
+use crate::values::ValueShelf;
 use crate::version::{Holder, Shelf};
 
 /// How the memtables of a store are made.
@@ -85,6 +86,8 @@ pub(crate) struct View {
     pub(crate) fences: Arc<Vec<Fence>>,
     /// The number by which the manifest knows each of them.
     pub(crate) fence_ids: Arc<Vec<u64>>,
+    /// Finds the value files that its tables hold.
+    pub(crate) values: Option<Arc<ValueShelf>>,
 }
 
 impl View {
@@ -128,7 +131,8 @@ impl Family {
     ) -> Family {
         let active = Generation::new(&options.order, shape);
         let (fences, fence_ids) = Default::default();
-        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids });
+        let values = shelf.values().cloned();
+        let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids, values });
         let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
         let inner = Arc::new(Inner { id, name, options, shape, view, turn, changing, dropped, shelf });
@@ -254,12 +258,13 @@ impl Family {
 
     /// Empties the view of a dropped family.
     pub(crate) fn clear(&self, empty: Arc<Levels>) {
-        self.change(|_| View {
+        self.change(|view| View {
             active: Generation::new(self.order(), self.0.shape),
             frozen: Vec::new(),
             levels: empty,
             fences: Arc::default(),
             fence_ids: Arc::default(),
+            values: view.values.clone(),
         });
     }
 }

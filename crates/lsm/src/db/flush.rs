@@ -221,7 +221,7 @@ impl Flushed {
 
     fn bytes(&self) -> u64 {
         let emitted = self.emitted.iter().flat_map(|(_, tables)| tables);
-        self.written.tables.iter().chain(emitted).map(|meta| meta.size).sum()
+        self.written.tables.iter().chain(emitted).map(|meta| meta.bytes_with_values()).sum()
     }
 }
 
@@ -245,6 +245,7 @@ impl Level0<'_> {
             cancelled: self.cancelled,
             expected,
             summed: true,
+            values: family.shelf().values(),
             pace: self.pace.map(|pace| (pace, Turn::Flush)),
         }
     }

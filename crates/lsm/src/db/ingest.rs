@@ -37,6 +37,7 @@ use crate::merge::{ConcatCursor, MergeCursor};
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, Deed, Protection, Source};
+use crate::values::Room;
 use crate::version::{Edit, TableMeta};
 use crate::wal::{Then, Under};
 
@@ -65,8 +66,11 @@ pub struct Raw {
     seqno: Seqno,
     bounds: Bounds,
     started: bool,
+    /// Room for values that stand in value files.
+    room: Room,
     /// Pins what it sees.
     _snapshot: Snapshot,
+    view: Arc<View>,
 }
 
 impl Db {
@@ -89,7 +93,8 @@ impl Db {
             return Err(fence.error());
         }
         let cursor = raw_cursor(family, &view)?;
-        Ok(Raw { cursor, order: family.order().clone(), seqno, bounds, started: false, _snapshot: snapshot })
+        let (order, room) = (family.order().clone(), Room::default());
+        Ok(Raw { cursor, order, seqno, bounds, started: false, room, view, _snapshot: snapshot })
     }
 
     /// Puts the newest record of each key that `open` gives into the family, tombstones too, in one commit that is durable when
@@ -245,7 +250,7 @@ fn meets(order: &Order, fence: &Fence, (low, high): &Bounds) -> bool {
 }
 
 impl Raw {
-    /// To the next record, or the first; none behind the last.
+    /// To the next record, or the first; none behind the last. A value that stands in a value file is read.
     #[allow(clippy::should_implement_trait, reason = "it lends what an iterator would have to own, and may fail")]
     pub fn next(&mut self) -> Result<Option<(Record<'_>, Source<'_>)>> {
         if !self.started {
@@ -267,6 +272,10 @@ impl Raw {
         if record.kind == Kind::Fence {
             return Err(Fence::decode(&mut Reader::new(record.value)).map_or_else(|error| error, |fence| fence.error()));
         }
+        let record = match &self.view.values {
+            Some(shelf) => shelf.resolve(&record, true, &mut self.room)?,
+            None => record,
+        };
         Ok(Some((record, self.cursor.source())))
     }
 
@@ -350,7 +359,7 @@ fn check(keeper: &dyn Companions, record: &Record<'_>, source: Source<'_>, order
     if !ordered {
         return refused(Verdict::Structural, "records of another store are out of order");
     }
-    if !record.kind.is_supported() {
+    if !matches!(record.kind, Kind::Put | Kind::Delete) {
         let what = format!("a record of kind {:?}, which this version does not write", record.kind);
         return Err(Error::of(ErrorKind::FormatTooNew, what));
     }

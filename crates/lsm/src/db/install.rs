@@ -14,6 +14,7 @@ use crate::inject;
 use crate::names::{Name, system_number};
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
+use crate::values::ValueRef;
 use crate::version::{Change, Edit, TableMeta};
 
 impl Inner {
@@ -97,9 +98,15 @@ impl Inner {
     }
 
     fn remove_unnamed(&self, replaced: &Replaced<'_>) {
+        let shelf = replaced.family.shelf().values();
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
                 let _ = self.env.fs.remove(&self.path(Name::Table(meta.number)));
+                // Files that other tables name are those of before.
+                let is_new = |values: &&ValueRef| shelf.is_some_and(|shelf| shelf.find(&values.file.uid).is_none());
+                for values in meta.values.iter().filter(is_new) {
+                    let _ = self.env.fs.remove(&self.path(Name::Values(values.file.number)));
+                }
             }
         }
     }
@@ -108,6 +115,9 @@ impl Inner {
     pub(crate) fn sweep_dead_files(&self) {
         for table in self.dead_files.drain() {
             self.trash.take(&*self.env.fs, &self.dir, table.number, table.size);
+        }
+        for number in self.dead_files.values().drain() {
+            let _ = self.env.fs.remove(&self.path(Name::Values(number)));
         }
     }
 }

@@ -12,17 +12,30 @@ use crate::fence::Fence;
 use crate::record::{Kind, MAX_SEQNO, Record};
 use crate::seam::{Lookup, is_over};
 use crate::sst::Checks;
+use crate::values::Room;
 
 impl Lookup for Level0<'_> {
     fn get(&self, family: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Some(family) = self.families.by_id.get(&family) else { return Ok(false) };
-        let found = self.get_in(&family.view(), key, visit);
+        let (mut pointed, view) = (None, family.view());
+        let mut room = Room::default();
+        let found = self.get_in(&view, key, &mut |record| match record.kind {
+            Kind::BlobPointer => pointed = Some(record.value.to_vec()),
+            _ => visit(record.value),
+        });
+        let found = match (found, &pointed, &view.values) {
+            (Ok(true), Some(pointer), Some(shelf)) => {
+                let record = Record { key, seqno: 0, kind: Kind::BlobPointer, value: pointer, companion: &[] };
+                shelf.resolve(&record, true, &mut room).map(|whole| visit(whole.value)).map(|()| true)
+            }
+            (found, _, _) => found,
+        };
         found.map_err(|error| error.in_family(family.name(), Some((key, key))))
     }
 }
 
 impl Level0<'_> {
-    fn get_in(&self, view: &View, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+    fn get_in(&self, view: &View, key: &[u8], visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
         let order = view.levels.order();
         let key_hash = hash_key(key);
         let mut outcome = Ok(false);
@@ -30,12 +43,12 @@ impl Level0<'_> {
             let covers = |fence: &&Fence| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
             outcome = match (view.fences.iter().find(covers), record.kind) {
                 (Some(fence), _) => Err(fence.error()),
-                (None, Kind::Put) if is_over(&**self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
-                (None, Kind::Put) => {
-                    visit(record.value);
+                (None, kind) if !kind.is_value() => Ok(false),
+                (None, _) if is_over(&**self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
+                (None, _) => {
+                    visit(record);
                     Ok(true)
                 }
-                (None, _) => Ok(false),
             };
         };
         for generation in [&view.active].into_iter().chain(&view.frozen) {

@@ -8,6 +8,7 @@ use super::memory::MemoryMetrics;
 use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
+use crate::compaction::collect;
 use crate::compaction::output::Written;
 use crate::compaction::pick::Picture;
 use crate::version::LEVELS;
@@ -28,6 +29,8 @@ pub(crate) struct Counters {
     rotations: AtomicU64,
     mended: AtomicU64,
     adopted: AtomicU64,
+    values_moved: AtomicU64,
+    values_unreadable: AtomicU64,
 }
 
 impl Counters {
@@ -55,6 +58,8 @@ impl Counters {
     pub(crate) fn built(&self, written: &Written) {
         self.mended.fetch_add(written.mended, Ordering::Relaxed);
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
+        self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);
+        self.values_unreadable.fetch_add(written.values_unreadable, Ordering::Relaxed);
     }
 
     pub(crate) fn rotated(&self) {
@@ -102,6 +107,10 @@ pub struct Metrics {
     pub mended: u64,
     /// Records that had no companion and were given one by them.
     pub adopted: u64,
+    /// Values that compactions moved out of value files that were mostly garbage.
+    pub values_moved: u64,
+    /// Values that they could not move, since they cannot be read.
+    pub values_unreadable: u64,
     /// Tables that are open.
     pub open_tables: usize,
     /// Bytes that their indexes and filters take.
@@ -138,6 +147,21 @@ pub struct FamilyMetrics {
     pub frozen: usize,
     /// The levels that hold tables, or would.
     pub levels: Vec<LevelMetrics>,
+    /// Its value files.
+    pub values: ValueMetrics,
+}
+
+/// The value files of a family in numbers: those that its newest version names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueMetrics {
+    /// Files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Values that a record points to.
+    pub values: u64,
+    /// Bytes of entries that no record points to.
+    pub garbage: u64,
 }
 
 /// One level in numbers.
@@ -233,11 +257,20 @@ impl Inner {
                 }
                 metrics
             });
+            let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
+            let mut values = ValueMetrics::default();
+            for living in collect::living(tables).values() {
+                values.files += 1;
+                values.bytes += living.file.size;
+                values.values += living.count;
+                values.garbage += living.garbage();
+            }
             FamilyMetrics {
                 name: family.name().to_owned(),
                 memtable_bytes: view.active.memtable.bytes() as u64,
                 frozen: view.frozen.len(),
                 levels: levels.collect(),
+                values,
             }
         });
         let (counters, open_tables) = (&self.counters, self.open_tables.now());
@@ -259,6 +292,8 @@ impl Inner {
             manifest_rotations: get(&counters.rotations),
             mended: get(&counters.mended),
             adopted: get(&counters.adopted),
+            values_moved: get(&counters.values_moved),
+            values_unreadable: get(&counters.values_unreadable),
             open_tables: open_tables.0,
             index_bytes: open_tables.1 as u64,
             wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
@@ -281,6 +316,17 @@ impl fmt::Display for Metrics {
                     level.level, level.tables, level.bytes, level.target_bytes, level.records, level.tombstones
                 )?;
             }
+        }
+        let held = self.families.iter().filter(|family| family.values.files > 0);
+        for FamilyMetrics { name, values, .. } in held {
+            writeln!(
+                f,
+                "values of {name:?}: {} in {} files of {} B, {} B garbage",
+                values.values, values.files, values.bytes, values.garbage
+            )?;
+        }
+        if self.values_moved + self.values_unreadable > 0 {
+            writeln!(f, "values moved {}, not readable {}", self.values_moved, self.values_unreadable)?;
         }
         writeln!(f, "visible seqno {}, snapshots {}", self.visible_seqno, self.snapshots)?;
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;

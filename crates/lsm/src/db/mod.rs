@@ -55,6 +55,7 @@ mod rows;
 mod running;
 mod snapshot;
 mod trash;
+mod values;
 mod versions;
 mod watch;
 
@@ -75,7 +76,7 @@ pub use family::Family;
 pub use ingest::{Ingested, Raw};
 pub use memory::MemoryMetrics;
 pub use mend::ListCursor;
-pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, WalMetrics};
+pub use metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
 pub use open::RecoveryReport;
 pub use reads::Bounds;
 pub use recover::facts_of;

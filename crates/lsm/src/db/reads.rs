@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::values::Resolver;
 use super::versions::unread;
 use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
@@ -64,6 +65,28 @@ impl Db {
         inner.get_in((family, &view), (key, None), seqno, checks, visit)
     }
 
+    /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
+    /// its place (kind `BlobPointer`). For whoever asks what stands beside a value, or whether there is one.
+    pub fn get_record(
+        &self,
+        family: &Family,
+        key: &[u8],
+        at: At<'_>,
+        reading: impl Into<Reading>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        let inner = self.open_inner()?;
+        let (view, seqno, checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
+        let mut found = false;
+        inner.version_in((family, &view), (key, None), seqno, checks, |record| {
+            found = inner.is_value(record);
+            if found {
+                visit(record);
+            }
+        })?;
+        Ok(found)
+    }
+
     /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped. Checked as
     /// the family's `verify_scans` says; where something is lost it answers one error, and its next step goes on behind that.
     pub fn cursor(&self, family: &Family, at: At<'_>, bounds: Bounds) -> Result<UserCursor> {
@@ -84,10 +107,11 @@ impl Db {
             At::Latest => None,
         };
         let view = view.unwrap_or_else(|| family.pinned_view());
-        let seqno = inner.seqno(at)?;
-        let internal = inner.internal_cursor(family, &view, reading.into())?;
+        let (seqno, reading) = (inner.seqno(at)?, reading.into());
+        let internal = inner.internal_cursor(family, &view, reading)?;
+        let values = Resolver::new(family, view, inner.checks(reading).asks_values());
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
-        Ok(cursor.expiring(inner.companions.clone(), inner.env.clock.clone()))
+        Ok(cursor.reading(Box::new(values)).expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -128,7 +152,7 @@ impl Db {
         Ok(())
     }
 
-    /// About how many bytes of table files the keys within bounds take. Memtables are not counted.
+    /// About how many bytes of table and value files the keys within bounds take. Memtables are not counted.
     pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
         self.open_inner()?;
         let view = family.view();
@@ -143,7 +167,10 @@ impl Db {
                 Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
                 Bound::Unbounded => table.meta().size,
             };
-            total += to.saturating_sub(from);
+            // Of what it points to in value files, as much as of its own bytes.
+            let (share, size) = (to.saturating_sub(from), table.meta().size.max(1));
+            let values = table.meta().bytes_with_values() - table.meta().size;
+            total += share + (u128::from(values) * u128::from(share) / u128::from(size)) as u64;
         }
         Ok(total)
     }
@@ -183,7 +210,7 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(record, visit))?;
+        self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(of, record, checks, visit))?;
         outcome
     }
 
@@ -198,7 +225,7 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(record, visit);
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, checks, visit);
         self.version_by(of, (key, way.key_hash), seqno, checks, decide, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             match way.block {
@@ -215,16 +242,28 @@ impl Inner {
 
     /// Shows the version that decides, if it is a value.
     #[inline]
-    pub(super) fn value_of(&self, record: &Record<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+    fn value_of(
+        &self,
+        of: (&Family, &View),
+        record: &Record<'_>,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
         match record.kind {
-            Kind::Put if is_over(&*self.companions, record, &|| self.env.clock.wall_micros()) => Ok(false),
-            Kind::Put => {
-                visit(record);
+            Kind::Put | Kind::BlobPointer if !self.is_value(record) => Ok(false),
+            Kind::Put | Kind::BlobPointer => {
+                self.show_whole(of, record, checks.asks_values(), visit)?;
                 Ok(true)
             }
             Kind::Delete => Ok(false),
             kind => Err(unread(kind)),
         }
+    }
+
+    /// True for a value, wherever it stands, whose time is not over.
+    #[inline]
+    pub(super) fn is_value(&self, record: &Record<'_>) -> bool {
+        record.kind.is_value() && !is_over(&*self.companions, record, &|| self.env.clock.wall_micros())
     }
 
     /// The newest version that is not above a seqno, be it a tombstone.

@@ -28,6 +28,7 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
+use crate::values::ValueShelf;
 use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
@@ -106,7 +107,8 @@ impl Opening<'_> {
         }
         // Opened now, so that a writer that removes them leaves us their descriptors.
         let is_gone = |table: &Arc<TableHandle>| {
-            let outcome = table.table().map(drop);
+            let values = || table.values().iter().try_for_each(|values| values.file().map(drop));
+            let outcome = table.table().map(drop).and_then(|()| values());
             outcome.is_err_and(|error| error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing))
         };
         let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
@@ -312,8 +314,12 @@ impl Opening<'_> {
             if options.system != system_number(stored.id) {
                 return Err(Error::invalid(format!("family {:?} has another system number", stored.name)));
             }
+            let large_value_bytes = match version::family::knows_value_files(&stored.options)? {
+                true => options.large_value_bytes,
+                false => 0, // opening a store never raises its format
+            };
             return match options.order.name() == stored.comparator {
-                true => Ok(options),
+                true => Ok(CfOptions { large_value_bytes, ..options }),
                 false => Err(Error::invalid(format!(
                     "family {:?} is ordered by {:?}, not by {:?}",
                     stored.name,
@@ -407,8 +413,9 @@ pub(super) fn shelf(
     let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
+    let values = ValueShelf::new(fs.clone(), &dir, keeper.clone(), dead.values().clone());
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
+    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
         let name = Name::Table(meta.number).to_string();
         let file = match fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => file,
@@ -421,7 +428,8 @@ pub(super) fn shelf(
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
-    })
+    });
+    shelf.with_values(values)
 }
 
 /// What the manifest proves about the log.
@@ -443,7 +451,11 @@ fn barred_of(state: &State) -> Vec<u64> {
 
 /// The files that a store consists of, besides those its log will make.
 fn live_files(state: &State, manifest: u64) -> Vec<Name> {
-    let tables = state.families.values().flat_map(|family| family.tables.keys().map(|number| Name::Table(*number)));
+    let tables = state.families.values().flat_map(|family| family.tables.values());
+    let tables = tables.flat_map(|(_, table)| {
+        let values = table.values.iter().map(|values| Name::Values(values.file.number));
+        [Name::Table(table.number)].into_iter().chain(values)
+    });
     let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
     tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
 }

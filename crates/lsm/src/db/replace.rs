@@ -5,6 +5,7 @@
 //! After:  one edit has removed the old tables, added the new ones, added and lifted the fences.
 //! Crash:  before the edit, unnamed files that the next open sweeps; after it, everything.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::background::Lane;
@@ -12,7 +13,8 @@ use super::family::Family;
 use super::install::Replaced;
 use super::quarantine::Item;
 use super::{Db, Event, Inner, TableHandle};
-use crate::compaction::output::write_tables;
+use crate::checksum::Uid;
+use crate::compaction::output::{Pass, write_pass};
 use crate::compaction::{Rules, Span, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -29,6 +31,8 @@ pub struct HeldTables<'a> {
     family: Family,
     tables: Vec<(usize, Arc<TableHandle>)>,
     span: Option<Span>,
+    /// Value files whose values are written anew.
+    collects: BTreeSet<Uid>,
 }
 
 /// What takes the place of held tables.
@@ -123,7 +127,14 @@ impl<'a> HeldTables<'a> {
     fn find(inner: &'a Arc<Inner>, family: &Family, numbers: &[u64]) -> Option<HeldTables<'a>> {
         let tables = HeldTables::locate(family, numbers)?;
         let span = hull(family.order(), &tables);
-        Some(HeldTables { inner, family: family.clone(), tables, span })
+        Some(HeldTables { inner, family: family.clone(), tables, span, collects: BTreeSet::new() })
+    }
+
+    /// The same; what takes their place points into these value files no more: their values are written anew.
+    #[must_use]
+    pub fn collecting(mut self, values: BTreeSet<Uid>) -> HeldTables<'a> {
+        self.collects = values;
+        self
     }
 
     fn locate(family: &Family, numbers: &[u64]) -> Option<Vec<(usize, Arc<TableHandle>)>> {
@@ -150,7 +161,7 @@ impl<'a> HeldTables<'a> {
             (Some(records), Some(span)) => {
                 self.check_alone(span)?;
                 let mut within = Within { records, order: family.order(), span };
-                inner.write_anew(family, span.level, &mut within, (expected, summed), base_seqno)?
+                inner.write_anew(family, span.level, &mut within, (expected, summed), base_seqno, &self.collects)?
             }
             (Some(_), None) => return Err(Error::invalid("records in the place of no table")),
             (None, _) if expected != Ledger::default() => {
@@ -303,15 +314,17 @@ impl Inner {
         records: &mut dyn Cursor,
         counted: (Ledger, bool),
         base_seqno: Seqno,
+        collects: &BTreeSet<Uid>,
     ) -> Result<Vec<TableMeta>> {
         let next_file = || self.new_file_number();
         let job = self.pass_over(family, level, base_seqno, counted, &next_file);
         let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
         let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
         let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
-        let tables = write_tables(&job, records, rules, splitter)?;
+        let pass = Pass { collects: collects.clone(), ..Pass::default() };
+        let written = write_pass(&job, &pass, records, rules, splitter)?;
         self.sync_dir_before_edit()?;
-        Ok(tables)
+        Ok(written.tables)
     }
 }
 

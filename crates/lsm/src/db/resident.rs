@@ -2,16 +2,17 @@
 //!
 //! In:    what a read asks for. Out: its answer, if memtables, index, filter and cached blocks hold all that it needs; else nothing, and
 //!        whoever asked asks again where waiting is allowed.
-//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block that is not in the cache, and
-//!        whatever does not agree with itself, since healing reads the file.
+//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block that is not in the cache, a value in a
+//!        value file, and whatever does not agree with itself, since healing reads the file.
 //! Costs: as a cached read. A declined one has searched what is above the block that it lacks.
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::versions::unread;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
 use crate::options::Verify;
-use crate::record::{Record, Seqno};
+use crate::record::{Kind, Record, Seqno};
 use crate::sst::Checks;
 
 /// Why there is no answer.
@@ -81,8 +82,18 @@ impl Inner {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Option<bool>> {
-        let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(record, visit);
+        let mut outcome = Ok(Some(false));
+        let decide = |record: &Record<'_>| {
+            outcome = match record.kind {
+                Kind::Put if self.is_value(record) => {
+                    visit(record);
+                    Ok(Some(true))
+                }
+                Kind::BlobPointer if self.is_value(record) => Ok(None), // its value is in a file
+                Kind::Put | Kind::BlobPointer | Kind::Delete => Ok(Some(false)),
+                kind => Err(unread(kind)),
+            };
+        };
         let found = self.version_by(of, (key, None), seqno, checks, decide, |table, key_hash, decide| {
             let answer = match table.opened() {
                 Some(table) => table.get_resident(key, key_hash, seqno, checks, decide),
@@ -91,7 +102,7 @@ impl Inner {
             answer.ok_or(Unanswered::Declined)
         });
         match found {
-            Ok(_) => outcome.map(Some),
+            Ok(_) => outcome,
             Err(Unanswered::Declined) => Ok(None),
             Err(Unanswered::Failed(error)) => Err(error),
         }

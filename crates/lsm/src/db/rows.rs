@@ -45,10 +45,13 @@ pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received>
     Ok(received)
 }
 
-/// Removes files that no edit names.
+/// Removes files that no edit names: tables of a flush, and the value files that were written with them.
 pub(super) fn remove_tables(level0: &Level0<'_>, tables: &[TableMeta]) {
     for meta in tables {
-        let _ = level0.env.fs.remove(&level0.dir.join(Name::Table(meta.number).to_string()));
+        let values = meta.values.iter().map(|values| Name::Values(values.file.number));
+        for name in [Name::Table(meta.number)].into_iter().chain(values) {
+            let _ = level0.env.fs.remove(&level0.dir.join(name.to_string()));
+        }
     }
 }
 

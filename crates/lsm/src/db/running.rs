@@ -18,7 +18,7 @@ struct Tables {
     busy: HashSet<u64>,
     /// Damaged, or with a ledger that does not close: left alone until somebody repairs them.
     barred: HashSet<u64>,
-    /// Written anew where nothing lies below, and none of their tombstones went: records that retain keep them.
+    /// Written anew in their place, and what was to go did not: records that retain keep tombstones, values cannot be read.
     kept: HashSet<u64>,
     /// What running plans write, by family.
     spans: Vec<(u32, Span)>,
@@ -35,8 +35,8 @@ impl Taken<'_> {
         self.0.busy.contains(&number) || self.0.barred.contains(&number)
     }
 
-    /// True for a table that was written anew for its tombstones in vain.
-    pub(crate) fn keeps_tombstones(&self, number: u64) -> bool {
+    /// True for a table that was written anew, for its tombstones or its values, in vain.
+    pub(crate) fn is_kept(&self, number: u64) -> bool {
         self.0.kept.contains(&number)
     }
 
@@ -132,8 +132,8 @@ impl Running {
         tables.kept.remove(&number);
     }
 
-    /// Keeps tables from being picked for their tombstones, until they are merged for another reason or the store is opened anew.
-    pub(crate) fn keeps_tombstones(&self, numbers: &[u64]) {
+    /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
+    pub(crate) fn keeps(&self, numbers: &[u64]) {
         self.tables.lock().kept.extend(numbers);
     }
 

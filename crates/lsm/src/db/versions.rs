@@ -68,7 +68,11 @@ impl Db {
     ) -> Result<bool> {
         let inner = self.open_inner()?;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
-        inner.version_in((family, &family.view()), (key, None), at, inner.checks(verify), visit)
+        let (checks, view, mut shown) = (inner.checks(verify), family.view(), Ok(()));
+        let found = inner.version_in((family, &view), (key, None), at, checks, |record| {
+            shown = inner.show_whole((family, &view), record, checks.asks_values(), visit);
+        })?;
+        shown.map(|()| found)
     }
 
     /// Where the version stands that decides what a read of `key` answers; none if there is no version. Every look is a search of its
@@ -111,7 +115,7 @@ impl Inner {
     fn find(&self, family: &Family, view: &View, key: &[u8], seqno: Seqno) -> Result<Option<Whereabouts>> {
         let found = |record: &Record<'_>, stands: Stands, source: Source<'_>| Whereabouts {
             seqno: record.seqno,
-            kind: record.kind,
+            kind: record.kind.logical(),
             stands,
             check: self.companions.verify(record, hash_key(record.key), source.protection),
             companion: record.companion.to_vec(),

@@ -53,6 +53,8 @@ pub(crate) enum Place {
     Table(u64),
     /// A record in memory, by its seqno.
     Memory(u64),
+    /// A value in a value file, by its record's seqno.
+    Value(u64),
 }
 
 impl Integrity {
@@ -103,6 +105,7 @@ impl Integrity {
         };
         match place {
             Place::Memory(_) => self.damaged_in_memory.fetch_add(1, Relaxed),
+            Place::Value(_) => self.gaps_met.fetch_add(1, Relaxed),
             Place::Table(_) => self.fences_met.fetch_add(1, Relaxed),
         };
         if fresh {

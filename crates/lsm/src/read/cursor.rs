@@ -40,6 +40,14 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// Records passed over one by one before a seek is cheaper.
 const LONG_RUN: usize = 16;
 
+/// Reads values that do not stand in their records.
+pub trait Values: Send {
+    /// Reads the value that a record points to, and keeps it until the next one is read.
+    fn read(&mut self, record: &Record<'_>) -> Result<()>;
+    /// The value read last.
+    fn value(&self) -> &[u8];
+}
+
 /// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
 pub struct UserCursor {
     order: Order,
@@ -64,6 +72,12 @@ pub struct UserCursor {
     family: Arc<str>,
     /// Who says whether the time of a record is over, and what time it is.
     expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
+    /// Who reads values that stand elsewhere; none: the record is shown as it lies.
+    values: Option<Box<dyn Values>>,
+    /// Nobody wants them: pointers are shown.
+    shows_pointers: bool,
+    /// The record it stands on points to its value, which was read.
+    is_pointer: bool,
 }
 
 /// Where the cursor stands.
@@ -104,7 +118,23 @@ impl UserCursor {
             pending: 0,
             family: Arc::default(),
             expiry: None,
+            values: None,
+            shows_pointers: false,
+            is_pointer: false,
         }
+    }
+
+    /// The same, with values that stand elsewhere shown as if they stood in their records: each is read when the cursor comes to it.
+    #[must_use]
+    pub fn reading(self, values: Box<dyn Values>) -> UserCursor {
+        UserCursor { values: Some(values), ..self }
+    }
+
+    /// The same for whoever looks at keys and at what stands beside values: no value is read that does not stand in its record, and
+    /// such a record is shown with its pointer.
+    #[must_use]
+    pub fn without_values(self) -> UserCursor {
+        UserCursor { shows_pointers: true, ..self }
     }
 
     /// The same, with the name of its family for errors.
@@ -223,7 +253,7 @@ impl UserCursor {
             }
         }
         self.find_forward()?;
-        if self.place == Place::Inner {
+        if self.place == Place::Inner && !self.is_pointer {
             self.begin_run(true);
         }
         Ok(())
@@ -253,7 +283,7 @@ impl UserCursor {
     pub fn key(&self) -> &[u8] {
         match &self.run {
             Some(run) => run.key(),
-            None => self.record().key,
+            None => self.standing().key,
         }
     }
 
@@ -269,6 +299,16 @@ impl UserCursor {
     /// The whole record under the cursor, borrowed until the next move; an empty tombstone if the cursor stands nowhere.
     #[inline]
     pub fn record(&self) -> Record<'_> {
+        let record = self.standing();
+        match &self.values {
+            Some(values) if self.is_pointer => Record { kind: Kind::Put, value: values.value(), ..record },
+            _ => record,
+        }
+    }
+
+    /// The record under the cursor, as it lies.
+    #[inline]
+    fn standing(&self) -> Record<'_> {
         match self.place {
             Place::Inner => match &self.run {
                 Some(run) => run.record(),
@@ -283,6 +323,13 @@ impl UserCursor {
 
     /// From where the inner cursor stands, on to the next record to show, other versions of the seen key passed over.
     fn find_forward(&mut self) -> Result<()> {
+        self.is_pointer = false;
+        self.walk_forward()?;
+        if self.is_pointer { self.read_value() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn walk_forward(&mut self) -> Result<()> {
         let mut passed = 0;
         while self.inner.valid() {
             let record = self.inner.record();
@@ -306,8 +353,8 @@ impl UserCursor {
                     self.seen.set(lead, record.key);
                     passed = 0;
                 }
-                None if record.kind == Kind::Put && !self.is_expired(&record) => {
-                    self.place = Place::Inner;
+                None if record.kind.is_value() && !self.is_expired(&record) => {
+                    (self.place, self.is_pointer) = (Place::Inner, record.kind == Kind::BlobPointer);
                     break;
                 }
                 None => {
@@ -332,6 +379,12 @@ impl UserCursor {
     /// From where the inner cursor stands, back to the next record to show. It stands on no version of a key shown before
     /// that is not above the seqno.
     fn find_backward(&mut self) -> Result<()> {
+        self.is_pointer = false;
+        self.walk_backward()?;
+        if self.is_pointer { self.read_value() } else { Ok(()) }
+    }
+
+    fn walk_backward(&mut self) -> Result<()> {
         let mut passed = 0;
         while self.inner.valid() {
             let record = self.inner.record();
@@ -368,8 +421,8 @@ impl UserCursor {
                 continue;
             }
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
-            if newest.kind == Kind::Put && !self.is_expired(&newest) {
-                self.place = place;
+            if newest.kind.is_value() && !self.is_expired(&newest) {
+                (self.place, self.is_pointer) = (place, newest.kind == Kind::BlobPointer);
                 break;
             }
             hides_its_key(&newest)?;
@@ -453,10 +506,33 @@ impl UserCursor {
         }
     }
 
+    /// Reads the value that the record under the cursor points to. One that cannot be read is answered as an error in its place, and the
+    /// next step goes on behind its key.
+    #[cold]
+    #[inline(never)]
+    fn read_value(&mut self) -> Result<()> {
+        let (record, after) = match self.place {
+            Place::Inner => (self.inner.record(), Place::Fence),
+            Place::Saved => (self.saved.record(), Place::Told),
+            Place::Nowhere | Place::Fence | Place::Told => return Ok(()),
+        };
+        let Some(values) = self.values.as_mut().filter(|_| !self.shows_pointers) else {
+            self.is_pointer = false;
+            return Ok(());
+        };
+        let outcome = values.read(&record);
+        if outcome.is_err() {
+            // The next step must not show an older version in its place.
+            self.seen.set(self.order.lead(record.key), record.key);
+            (self.place, self.is_pointer) = (after, false);
+        }
+        outcome
+    }
+
     /// Forgets where the cursor stood.
     fn leave(&mut self) {
         self.end_run();
-        self.place = Place::Nowhere;
+        (self.place, self.is_pointer) = (Place::Nowhere, false);
         self.seen.clear();
         self.fences.clear();
         self.pending = 0;
@@ -552,7 +628,7 @@ fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: S
 /// needs a newer version.
 #[inline]
 fn hides_its_key(record: &Record<'_>) -> Result<()> {
-    if matches!(record.kind, Kind::Delete | Kind::Put) { Ok(()) } else { Err(reserved(record.kind)) }
+    if record.kind == Kind::Delete || record.kind.is_value() { Ok(()) } else { Err(reserved(record.kind)) }
 }
 
 #[cold]

@@ -289,7 +289,7 @@ fn a_reserved_kind_is_a_typed_error_where_it_decides() {
         record("b", 5, Kind::Put),
         record("b", 4, Kind::Merge),
         record("c", 2, Kind::Put),
-        record("d", 6, Kind::BlobPointer),
+        record("d", 6, Kind::SidePointer),
         record("d", 3, Kind::Put),
         record("e", 7, Kind::Put),
     ];

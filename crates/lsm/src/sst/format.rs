@@ -36,15 +36,15 @@ pub(super) const COMPANION_BYTES: usize = 1 + WORD_BYTES;
 
 /// Where a block is and what it must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Handle {
+pub(crate) struct Handle {
     /// Offset of the stored bytes in the file.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Their length, without the trailer.
-    pub(super) stored_len: u32,
+    pub(crate) stored_len: u32,
     /// Length of the body before packing.
-    pub(super) raw_len: u32,
+    pub(crate) raw_len: u32,
     /// A copy of the block's CRC.
-    pub(super) crc: u32,
+    pub(crate) crc: u32,
 }
 
 impl Handle {
@@ -225,6 +225,19 @@ impl Stored<'_> {
     }
 }
 
+/// The bytes that stored ones stand for, where there is no column: those themselves, or unpacked into `scratch`.
+pub(crate) fn unpack_block<'b>(
+    packed: &'b [u8],
+    codec: u8,
+    raw_len: u32,
+    scratch: &'b mut Vec<u8>,
+) -> Result<&'b [u8]> {
+    if u64::from(raw_len) > 255 * packed.len() as u64 + 64 {
+        return Err(Error::structural("stored bytes claim to unpack to more than they can hold"));
+    }
+    Stored { packed, column: None, codec }.body(raw_len, scratch)
+}
+
 /// Unpacks into room that grows until it is enough, or more than the bytes can unpack to.
 #[cfg(feature = "lz4")]
 fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
@@ -303,7 +316,7 @@ fn unpack_lz4(_: &[u8], _: &mut [u8]) -> Result<()> {
 }
 
 /// Appends a framed block to `out`: packs `body` if that saves an eighth, then column, codec and CRC. `at` is its offset in the file.
-pub(super) fn put_block(
+pub(crate) fn put_block(
     out: &mut Vec<u8>,
     body: &[u8],
     column: Option<&[u8]>,

@@ -46,6 +46,7 @@ pub use cache::{Cache, CacheMetrics, Charge};
 pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
 pub use examine::Found;
+pub(crate) use format::{put_block, unpack_block};
 pub use heal::Watch;
 pub use properties::{Carried, Properties};
 pub use prove::Checks;

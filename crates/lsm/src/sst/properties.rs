@@ -1,5 +1,6 @@
 //! What a table says of itself. docs/format.md, section 4.5.
 
+use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::ledger::{Entry, Ledger};
@@ -49,6 +50,8 @@ pub struct Properties {
     pub versions: Option<u64>,
     /// Records that have more beside them than one word; none if the file does not say.
     pub beside: Option<u64>,
+    /// Value files that its records point into: uid, pointers, bytes of the entries that they point to.
+    pub values: Vec<(Uid, u64, u64)>,
     /// Collected properties: provider id and bytes.
     pub collected: Vec<(u64, Vec<u8>)>,
 }
@@ -96,6 +99,14 @@ impl Properties {
         }
         if let Some(beside) = self.beside {
             put(18, &varints(&[beside]));
+        }
+        if !self.values.is_empty() {
+            let mut bytes = Vec::new();
+            for (uid, count, length) in &self.values {
+                bytes.extend_from_slice(&uid.0);
+                bytes.extend_from_slice(&varints(&[*count, *length]));
+            }
+            put(19, &bytes);
         }
         out
     }
@@ -161,6 +172,11 @@ impl Properties {
             16 => self.adopted = reader.varint()?,
             17 => self.versions = Some(reader.varint()?),
             18 => self.beside = Some(reader.varint()?),
+            19 => {
+                while !reader.is_empty() {
+                    self.values.push((Uid(reader.array()?), reader.varint()?, reader.varint()?));
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -286,8 +302,8 @@ mod tests {
             opaque: (Vec<u8>, Vec<u8>),
             collected: Vec<(u64, Vec<u8>)>,
             protection: u8,
-            versions: Option<u64>,
-            beside: Option<u64>,
+            (versions, beside) in any::<(Option<u64>, Option<u64>)>(),
+            values: Vec<([u8; 16], u64, u64)>,
         ) {
             let entry = |n: usize| Entry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -311,6 +327,7 @@ mod tests {
                 adopted: numbers[5],
                 versions,
                 beside,
+                values: values.into_iter().map(|(uid, count, bytes)| (Uid(uid), count, bytes)).collect(),
                 collected,
             };
             let mut bytes = properties.encode();

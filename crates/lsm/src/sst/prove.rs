@@ -37,6 +37,11 @@ impl Checks {
     pub const EACH: Checks = Checks { each: true, ..Checks::NONE };
     /// Blocks, when they are loaded.
     pub const LOADED: Checks = Checks { loaded: true, ..Checks::NONE };
+
+    /// True if a value that is read from its file is checked for what was put, not only for what was stored.
+    pub fn asks_values(&self) -> bool {
+        self.each || self.loaded
+    }
 }
 
 /// What a point read looks for in a block.

@@ -9,6 +9,7 @@
 //! Crash: an unfinished file has no footer; nothing names it, and it is swept at open (I04, I06). Nothing here syncs.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::entry;
@@ -24,8 +25,9 @@ use crate::ledger::{Entry, Ledger};
 use crate::options::{Compression, KIB};
 use crate::order::Order;
 use crate::planted::{Bug, active};
+use crate::pointer::{Pointer, value_bytes};
 use crate::policy::FilterPolicy;
-use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Collector, Companions, Protection};
 
 /// Finished blocks are gathered until there are this many bytes, then written at once.
@@ -76,6 +78,8 @@ pub struct Finished {
     pub digest: u64,
     /// Counts and sums of what stands in the finished blocks.
     pub ledger: Ledger,
+    /// The value files that records in the finished blocks point into: pointers, and bytes of the entries that they point to.
+    pub values: BTreeMap<Uid, (u64, u64)>,
 }
 
 /// Writes one table. After an error it is of no more use.
@@ -128,6 +132,8 @@ struct Checked {
     more_than_a_word: u64,
     validated: u64,
     adopted: u64,
+    /// By value file: pointers into it, bytes of the entries.
+    values: BTreeMap<Uid, (u64, u64)>,
     collector: Option<Box<dyn Collector>>,
     /// Records whose key stands before them in a newer version.
     versions: u64,
@@ -172,6 +178,7 @@ impl Writer {
                 more_than_a_word: 0,
                 validated: 0,
                 adopted: 0,
+                values: BTreeMap::new(),
                 collector,
                 versions: 0,
                 last_key: Vec::new(),
@@ -274,6 +281,7 @@ impl Writer {
             greatest_seqno: self.seen.greatest_seqno,
             digest,
             ledger: self.checked.ledger,
+            values: self.checked.values,
         })
     }
 
@@ -298,7 +306,7 @@ impl Writer {
         seen.least_seqno = if first { record.seqno } else { seen.least_seqno.min(record.seqno) };
         seen.greatest_seqno = seen.greatest_seqno.max(record.seqno);
         seen.key_bytes += record.key.len() as u64;
-        seen.value_bytes += record.value.len() as u64;
+        seen.value_bytes += value_bytes(record);
         self.added.add(record.kind, 0);
     }
 
@@ -424,6 +432,7 @@ impl Writer {
             creator: self.creator.to_owned(),
             versions: Some(self.checked.versions),
             beside: (more > 0).then_some(more),
+            values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
             collected: collected.into_iter().map(|(provider, bytes)| (provider.into(), bytes)).collect(),
             ..Properties::default()
         }
@@ -509,6 +518,12 @@ impl Checked {
         }
         if let Some(collector) = &mut self.collector {
             collector.add(record);
+        }
+        if record.kind == Kind::BlobPointer {
+            let pointer = Pointer::decode(record.value)?;
+            let (count, bytes) = self.values.entry(pointer.uid).or_default();
+            *count += 1;
+            *bytes += pointer.entry_bytes(record.key.len());
         }
         Ok(())
     }

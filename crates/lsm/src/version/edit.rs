@@ -14,6 +14,7 @@ use crate::frame::Mark;
 use crate::ledger::{Entry, Ledger};
 use crate::names::system_number;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::values::{ValueMeta, ValueRef};
 use crate::wal::Place;
 
 /// Changes that hold together: all of them or none survive a crash.
@@ -180,9 +181,16 @@ pub struct TableMeta {
     pub ingest_seqno: Seqno,
     /// Counts and sums of its records.
     pub ledger: Ledger,
+    /// The value files that it points into, and how much of each is its own.
+    pub values: Vec<ValueRef>,
 }
 
 impl TableMeta {
+    /// Length of the file, with the entries that it points to in value files.
+    pub fn bytes_with_values(&self) -> u64 {
+        self.values.iter().fold(self.size, |bytes, values| bytes.saturating_add(values.bytes))
+    }
+
     /// The seqno by which tables of level 0 are ordered.
     pub fn newest_seqno(&self) -> Seqno {
         if self.ingest_seqno != 0 { self.ingest_seqno } else { self.greatest_seqno }
@@ -203,6 +211,7 @@ const FENCE_ADDED: u64 = 22;
 const LOG_WITNESS: u64 = 23;
 const FENCE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
+const TABLE_WITH_VALUES_ADDED: u64 = 26;
 const LINE: u64 = 27;
 const TABLE_BARRED: u64 = 29;
 const LINES_TAKEN_OUT: u64 = 31;
@@ -287,7 +296,11 @@ impl Change {
                 put_varint(out, *family as u64);
                 put_varint(out, *level as u64);
                 put_table(out, table);
-                TABLE_ADDED
+                if table.values.is_empty() {
+                    return TABLE_ADDED;
+                }
+                put_values(out, &table.values);
+                TABLE_WITH_VALUES_ADDED
             }
             Change::TableRemoved { family, level, number } => {
                 put_varints(out, [*family as u64, *level as u64, *number]);
@@ -369,6 +382,11 @@ impl Change {
             FAMILY_DROPPED => Change::FamilyDropped { id: family(reader)? },
             TABLE_ADDED => {
                 Change::TableAdded { family: family(reader)?, level: level(reader)?, table: Arc::new(table(reader)?) }
+            }
+            TABLE_WITH_VALUES_ADDED => {
+                let (family, level, table) = (family(reader)?, level(reader)?, table(reader)?);
+                let table = Arc::new(TableMeta { values: values(reader)?, ..table });
+                Change::TableAdded { family, level, table }
             }
             TABLE_REMOVED => {
                 Change::TableRemoved { family: family(reader)?, level: level(reader)?, number: reader.varint()? }
@@ -453,7 +471,35 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
         digest: reader.u64()?,
         ingest_seqno: seqno(reader)?,
         ledger: Ledger { puts: entry(reader, 0x33)?, deletes: entry(reader, 0x5A)?, others: entry(reader, 0x00)? },
+        values: Vec::new(),
     })
+}
+
+fn put_values(out: &mut Vec<u8>, values: &[ValueRef]) {
+    put_varint(out, values.len() as u64);
+    for ValueRef { file, count, bytes } in values {
+        put_varint(out, file.number);
+        out.extend_from_slice(&file.uid.0);
+        put_varints(out, [file.size, file.count]);
+        out.extend_from_slice(&file.digest.to_le_bytes());
+        put_varints(out, [*count, *bytes]);
+    }
+}
+
+/// The value files of a table, which has some.
+fn values(reader: &mut Reader<'_>) -> Result<Vec<ValueRef>> {
+    let count = reader.varint()?;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let (number, uid) = (reader.varint()?, Uid(reader.array()?));
+        let (size, count, digest) = (reader.varint()?, reader.varint()?, reader.u64()?);
+        let file = Arc::new(ValueMeta { number, uid, size, count, digest });
+        values.push(ValueRef { file, count: reader.varint()?, bytes: reader.varint()? });
+    }
+    if values.is_empty() {
+        return Err(Error::structural("a table with values has none"));
+    }
+    Ok(values)
 }
 
 fn entry(reader: &mut Reader<'_>, kind: u8) -> Result<Entry> {
@@ -501,11 +547,24 @@ pub(crate) mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    fn value_refs() -> impl Strategy<Value = Vec<ValueRef>> {
+        let one = any::<([u64; 4], [u8; 16], u64, u64)>();
+        vec(one, 0..3).prop_map(|all| {
+            let of = |([number, size, count, digest], uid, live, bytes): ([u64; 4], [u8; 16], u64, u64)| ValueRef {
+                file: Arc::new(ValueMeta { number, uid: Uid(uid), size, count, digest }),
+                count: live,
+                bytes,
+            };
+            all.into_iter().map(of).collect()
+        })
+    }
+
     fn metas() -> impl Strategy<Value = TableMeta> {
         let words = (any::<u64>(), any::<[u8; 16]>(), any::<u64>(), any::<u64>(), 0..=MAX_SEQNO, 0..=MAX_SEQNO);
         let entries = any::<[(u64, u64); 3]>();
-        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), 0..=MAX_SEQNO, entries).prop_map(
-            |((number, uid, size, digest, least_seqno, greatest_seqno), smallest, largest, ingest_seqno, entries)| {
+        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), (0..=MAX_SEQNO, value_refs()), entries).prop_map(
+            |(words, smallest, largest, (ingest_seqno, values), entries)| {
+                let (number, uid, size, digest, least_seqno, greatest_seqno) = words;
                 let [puts, deletes, others] = entries.map(|(count, sum)| Entry { count, sum });
                 TableMeta {
                     number,
@@ -518,6 +577,7 @@ pub(crate) mod tests {
                     digest,
                     ingest_seqno,
                     ledger: Ledger { puts, deletes, others },
+                    values,
                 }
             },
         )
@@ -606,7 +666,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[26, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[28, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[33, 1, 7]).unwrap();
         assert_eq!(kept.changes, [Change::Skipped { tag: 33, bytes: vec![7] }]);
     }

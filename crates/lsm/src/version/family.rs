@@ -18,6 +18,7 @@ const FANOUT: u64 = 7;
 const LEVEL0_TABLES: u64 = 8;
 const SEALS: u64 = 9;
 const KEY_ENDS_IN_SEQNO: u64 = 10;
+const LARGE_VALUE_BYTES: u64 = 11;
 
 /// The level of zstd when only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -55,12 +56,27 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     if options.key_ends_in_seqno {
         put_number(&mut out, KEY_ENDS_IN_SEQNO, 1);
     }
+    put_number(&mut out, LARGE_VALUE_BYTES, options.large_value_bytes as u64);
     out
+}
+
+/// True if whoever wrote these options knew value files. If not, the family gets none by being opened.
+pub fn knows_value_files(bytes: &[u8]) -> Result<bool> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let tag = reader.varint()?;
+        reader.length_prefixed()?;
+        if tag == LARGE_VALUE_BYTES {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Reads options back; the caller brings the order. They may still be ones that cannot work here: see `CfOptions::validate`.
 pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
-    let mut options = CfOptions { order, ..CfOptions::default() };
+    // Who wrote no such tag knew no value files: a store does not get any by being opened.
+    let mut options = CfOptions { order, large_value_bytes: 0, ..CfOptions::default() };
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.varint()?;
@@ -89,6 +105,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
                 }
             }
             KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
+            LARGE_VALUE_BYTES => options.large_value_bytes = size(&mut value)?,
             _ => {}
         }
     }
@@ -110,22 +127,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(options: &CfOptions) -> ([u64; 7], Compression, SealLayout, bool) {
+    fn numbers(options: &CfOptions) -> ([u64; 8], Compression, SealLayout, bool) {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
         let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
         let [a, b, c, d] = sizes;
-        let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout];
+        let large = options.large_value_bytes as u64;
+        let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout, large];
         (words, options.compression, options.seals, options.key_ends_in_seqno)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 4], words: [u64; 3], packed in 0..3, seals in 0..3usize, ends: bool) {
+        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in 0..3, seals in 0..3usize, ends: bool) {
             let options = CfOptions {
                 block_bytes: sizes[0],
                 restart_interval: sizes[1],
                 filter_bits: sizes[2],
                 level0_tables: sizes[3],
+                large_value_bytes: sizes[4],
                 table_bytes: words[0],
                 level_base_bytes: words[1],
                 fanout: words[2],
@@ -146,8 +165,16 @@ mod tests {
     }
 
     #[test]
+    fn options_of_an_earlier_version_know_no_value_files() {
+        let none = CfOptions { large_value_bytes: 0, ..CfOptions::default() };
+        assert!(knows_value_files(&encode(&none)).unwrap());
+        assert!(!knows_value_files(&[7, 1, 12]).unwrap());
+        assert_eq!(decode(&[7, 1, 12], Order::bytewise()).unwrap().large_value_bytes, 0);
+    }
+
+    #[test]
     fn what_is_not_written_has_its_default_and_what_is_not_known_is_skipped() {
         let options = decode(&[99, 2, 1, 2, 7, 1, 12], Order::bytewise()).unwrap();
-        assert_eq!(numbers(&options), numbers(&CfOptions { fanout: 12, ..CfOptions::default() }));
+        assert_eq!(numbers(&options), numbers(&CfOptions { fanout: 12, large_value_bytes: 0, ..CfOptions::default() }));
     }
 }

@@ -18,12 +18,14 @@ use super::edit::TableMeta;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::planted::{self, Bug};
+use crate::values::{DeadValues, ValueFile, ValueShelf};
 
 /// What the tables of one family share: how they are opened, and where the dead ones go.
 pub struct Shelf<T> {
     family: String,
     open: Box<Opener<T>>,
     dead: Arc<DeadFiles>,
+    values: Option<Arc<ValueShelf>>,
     bound: Option<Bound<T>>,
 }
 
@@ -40,7 +42,7 @@ impl<T> Shelf<T> {
         dead: Arc<DeadFiles>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None })
+        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None, values: None })
     }
 
     /// The same, for tables that are put back where there are too many. `bound` says how many, and what an open one takes.
@@ -50,7 +52,21 @@ impl<T> Shelf<T> {
         bound: Bound<T>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: Some(bound) })
+        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: Some(bound), values: None })
+    }
+
+    /// The same, with the value files that its tables may point into. For a shelf that nothing stands on yet.
+    pub fn with_values(self: Arc<Shelf<T>>, values: Arc<ValueShelf>) -> Arc<Shelf<T>> {
+        let mut shelf = self;
+        if let Some(shelf) = Arc::get_mut(&mut shelf) {
+            shelf.values = Some(values);
+        }
+        shelf
+    }
+
+    /// The value files that its tables point into.
+    pub fn values(&self) -> Option<&Arc<ValueShelf>> {
+        self.values.as_ref()
     }
 
     /// Names who can put tables of this shelf back.
@@ -65,12 +81,18 @@ impl<T> Shelf<T> {
 #[derive(Debug, Default)]
 pub struct DeadFiles {
     tables: Mutex<Vec<Arc<TableMeta>>>,
+    values: Arc<DeadValues>,
 }
 
 impl DeadFiles {
     /// Takes what is on the list; the caller deletes the files.
     pub fn drain(&self) -> Vec<Arc<TableMeta>> {
         std::mem::take(&mut *lock(&self.tables))
+    }
+
+    /// The list of value files.
+    pub fn values(&self) -> &Arc<DeadValues> {
+        &self.values
     }
 }
 
@@ -161,6 +183,8 @@ struct Life {
     meta: Arc<TableMeta>,
     dead: Arc<DeadFiles>,
     is_retired: AtomicBool,
+    /// The value files that it points into: they live as long as it does.
+    values: Vec<Arc<ValueFile>>,
 }
 
 impl Drop for Life {
@@ -185,7 +209,9 @@ impl<T> Handle<T> {
     /// A table that is opened when it is first needed.
     pub fn new(meta: Arc<TableMeta>, shelf: Arc<Shelf<T>>) -> Arc<Handle<T>> {
         let is_retired = AtomicBool::new(false);
-        let life = Arc::new(Life { meta: Arc::clone(&meta), dead: Arc::clone(&shelf.dead), is_retired });
+        let values = shelf.values.as_ref();
+        let values = values.map(|values| meta.values.iter().map(|of| values.hold(of)).collect()).unwrap_or_default();
+        let life = Arc::new(Life { meta: Arc::clone(&meta), dead: Arc::clone(&shelf.dead), is_retired, values });
         Handle::living(meta, shelf, life)
     }
 
@@ -216,6 +242,11 @@ impl<T> Handle<T> {
             Some(table) => Ok(table),
             None => self.open(),
         }
+    }
+
+    /// The value files that it points into.
+    pub fn values(&self) -> &[Arc<ValueFile>] {
+        &self.life.values
     }
 
     /// The table, if somebody has opened it already.
@@ -256,7 +287,9 @@ impl<T> Handle<T> {
 
     /// No version names it from now on; call it after the edit that removes the table is durable, never before.
     pub fn retire(&self) {
-        self.life.is_retired.store(true, Ordering::Release);
+        if !self.life.is_retired.swap(true, Ordering::AcqRel) {
+            self.life.values.iter().for_each(|values| values.unname());
+        }
     }
 }
 

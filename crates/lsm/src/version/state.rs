@@ -173,6 +173,7 @@ impl State {
                     return Err("adds a table that exists");
                 }
                 self.saw_file(table.number);
+                table.values.iter().for_each(|values| self.saw_file(values.file.number));
                 self.last_seqno = self.last_seqno.max(table.newest_seqno());
             }
             Change::TableRemoved { family, level, number } => {

@@ -37,7 +37,8 @@ pub fn subject(config: Config, closed: bool) -> Subject {
     world.create_family("back1").expect("family");
     for round in 0..4 {
         for _ in 0..40 {
-            let change = Change::Put(world.family_name(), world.key(), vec![round; 30]);
+            let change =
+                Change::Put(world.family_name(), world.key(), vec![round; if config.large > 0 { 70 } else { 30 }]);
             world.commit(vec![change], Durability::Os).expect("put");
         }
         world.db().flush().expect("flush");

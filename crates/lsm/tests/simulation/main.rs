@@ -21,5 +21,6 @@ mod rules;
 mod same;
 mod sweep;
 mod tester;
+mod values;
 mod watched;
 mod world;

@@ -10,7 +10,7 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails};
 use crate::world::CONFIGS;
-use crate::{care, forged, hurt, kept, memory, rules};
+use crate::{care, forged, hurt, kept, memory, rules, values};
 
 /// Runs until something panics; true if it did.
 fn is_found() -> bool {
@@ -21,6 +21,7 @@ fn is_found() -> bool {
         .chain(&forged::ALL)
         .chain(&rules::ALL)
         .chain(&kept::ALL)
+        .chain(&values::ALL)
         .any(|check| found(check))
     {
         return true;

@@ -21,7 +21,7 @@ use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// What is done to the store; an error is the crash.
-pub const SCENARIOS: [(&str, Scenario); 26] = [
+pub const SCENARIOS: [(&str, Scenario); 28] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -48,6 +48,8 @@ pub const SCENARIOS: [(&str, Scenario); 26] = [
     ("records without seals adopted", adoption),
     ("fences and bars", fences),
     ("export and import", exchanged),
+    ("large values flushed", values_flushed),
+    ("value files collected", values_collected),
 ];
 
 /// Ways to lose what was not synced.
@@ -96,6 +98,39 @@ fn ring_full(world: &mut World) -> Result<()> {
         world.commit(vec![change], Durability::Os)?;
     }
     Ok(())
+}
+
+/// Puts values that stand apart where the world's configuration asks for it.
+fn large_values(world: &mut World, numbers: std::ops::Range<u8>, round: u8) -> Result<()> {
+    for n in numbers {
+        let change = Change::Put("default".into(), vec![b'v', n], vec![n ^ round; 400 + usize::from(n) * 11]);
+        world.commit(vec![change], Durability::Os)?;
+    }
+    Ok(())
+}
+
+fn values_flushed(world: &mut World) -> Result<()> {
+    large_values(world, 0..6, 1)?;
+    world.db().flush()?;
+    large_values(world, 3..9, 2)?;
+    world.db().flush()?;
+    put(world, Durability::Sync)
+}
+
+fn values_collected(world: &mut World) -> Result<()> {
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    large_values(world, 0..8, 1)?;
+    world.db().flush()?;
+    let family = world.db().family("default").expect("default");
+    world.db().compact(&family, &all)?;
+    large_values(world, 0..6, 2)?;
+    let seen = world.db().snapshot()?;
+    large_values(world, 2..7, 3)?;
+    world.db().compact(&family, &all)?;
+    drop(seen);
+    world.db().compact(&family, &all)?;
+    step_all(world)?;
+    put(world, Durability::Os)
 }
 
 fn large_value(world: &mut World, bytes: usize) -> Result<()> {

@@ -11,6 +11,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
+use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Chronicle, Companions, Deed, Emitted, TableFact, Work};
 
@@ -162,6 +163,10 @@ impl Companions for Retaining {
         Some(&*self.0)
     }
     fn retains(&self, record: &Record<'_>) -> bool {
-        retains(record.kind, record.key, record.value)
+        // A value that stands apart is known by its hash.
+        match record.kind {
+            Kind::BlobPointer => value_hash(record.kind, record.value).is_ok_and(|hash| hash.is_multiple_of(32)),
+            _ => retains(record.kind, record.key, record.value),
+        }
     }
 }

@@ -57,6 +57,8 @@ pub struct Config {
     pub events: bool,
     /// The engine's work is written down, and some versions are retained.
     pub watched: bool,
+    /// Values of so many bytes stand in value files; 0: none.
+    pub large: usize,
 }
 
 /// What stands beside the records.
@@ -77,7 +79,14 @@ pub const CONFIGS: [Config; 10] = [
     PLAIN,
     NO_BOOT_ID,
     LARGE_MEMTABLE,
-    Config { name: "mapped, sealed", seals: Seals::Column, watched: false, memtable: MemtableKind::Skiplist, ..MAPPED },
+    Config {
+        name: "mapped, sealed",
+        seals: Seals::Column,
+        watched: false,
+        memtable: MemtableKind::Skiplist,
+        large: 64,
+        ..MAPPED
+    },
     Config { name: "plain, sealed", seals: Seals::Following, watched: true, memtable: MemtableKind::Arena, ..PLAIN },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
@@ -105,6 +114,7 @@ const MAPPED: Config = Config {
     seals: Seals::None,
     events: false,
     watched: true,
+    large: 0,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -120,6 +130,7 @@ const PLAIN: Config = Config {
     seals: Seals::None,
     events: false,
     watched: false,
+    large: 64,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -135,6 +146,7 @@ const NO_BOOT_ID: Config = Config {
     seals: Seals::None,
     events: false,
     watched: true,
+    large: 300,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -150,6 +162,7 @@ const LARGE_MEMTABLE: Config = Config {
     seals: Seals::None,
     events: false,
     watched: false,
+    large: 64,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -195,6 +208,7 @@ impl Listener for Tally {
                     Reason::Size => "event: compacted for size",
                     Reason::Tombstones => "event: compacted for tombstones",
                     Reason::Range => "event: compacted a range",
+                    Reason::Values => "event: compacted for values",
                 },
                 1,
             ),
@@ -298,6 +312,7 @@ impl World {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
+            large_value_bytes: self.config.large,
             seals: SealLayout::always(self.config.seals == Seals::Column),
             ..CfOptions::default()
         }
@@ -369,6 +384,7 @@ impl World {
         if found != *self.oracle.now() {
             panic!("seed {}: content differs\n{}", self.seed, crate::oracle::difference(self.oracle.now(), &found));
         }
+        crate::values::check(self.db());
         self.check_watched();
     }
 

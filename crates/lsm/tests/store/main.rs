@@ -21,4 +21,5 @@ mod support;
 mod sync;
 mod tables;
 mod threads;
+mod values;
 mod watched;

@@ -21,6 +21,7 @@ mod repair;
 mod report;
 mod salvage;
 mod scrub;
+mod values;
 mod verify;
 
 pub use digest::{Digest, digest};

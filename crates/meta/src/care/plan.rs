@@ -30,8 +30,8 @@ pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<u
     let mut chosen = Vec::new();
     for (of, lost) in [(Some(Kind::Put), deficit.puts), (Some(Kind::Delete), deficit.deletes), (None, deficit.others)] {
         let is_of = |kind: Kind| match of {
-            Some(of) => kind == of,
-            None => !matches!(kind, Kind::Put | Kind::Delete),
+            Some(of) => kind.logical() == of,
+            None => kind != Kind::Delete && !kind.is_value(),
         };
         let those: Vec<(usize, u64)> = (candidates.iter().enumerate())
             .filter(|(_, (kind, _))| is_of(*kind))

@@ -13,19 +13,22 @@
 //! memory, log, trash, source, handler
 //! ```
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
 use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
+use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
+use waxseal_lsm::values::Room;
 
 use super::options::{Candidate, Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
@@ -131,6 +134,11 @@ struct Mending<'a, 'o> {
     ledger: Ledger,
     /// Entries and stamps that are left out.
     lost_beside: u64,
+    /// Records whose values cannot be had: pointers, each in a gap of its own until somebody has the value.
+    pointers: Vec<OwnedRecord>,
+    /// Value files in which something was hit: what can be had of them is written anew.
+    collects: BTreeSet<Uid>,
+    room: Room,
 }
 
 impl<'a, 'o> Mending<'a, 'o> {
@@ -163,8 +171,23 @@ impl<'a, 'o> Mending<'a, 'o> {
             Err(error) => return Err(error),
         };
         let (ledger, steps, pieces) = (Ledger::default(), Vec::new(), Vec::new());
-        let mut mending =
-            Mending { db, keeper, table, open: open.clone(), options, pieces, findings, steps, ledger, lost_beside: 0 };
+        let mut mending = Mending {
+            db,
+            keeper,
+            table,
+            open: open.clone(),
+            options,
+            pieces,
+            findings,
+            steps,
+            ledger,
+            lost_beside: 0,
+            pointers: Vec::new(),
+            collects: BTreeSet::new(),
+            room: Room::default(),
+        };
+        let hit = table.values().iter().filter(|file| file.check_ends().is_err());
+        mending.collects.extend(hit.map(|file| file.meta().uid));
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => mending.take(record, check, source.offset),
@@ -203,6 +226,10 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// A record that may be given out; a seal that was hit is mended, and what else was hit beside it is left out.
     fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
         let mut owned = OwnedRecord::of(record);
+        if record.kind == Kind::BlobPointer && !self.has_value(record) {
+            self.pointers.push(owned);
+            return;
+        }
         if check == Check::CompanionDamaged
             && let Some(mended) = mended(self.keeper, record)
         {
@@ -214,6 +241,30 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
         self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
         self.pieces.push(Piece::Record(owned));
+    }
+
+    /// False for a record whose value cannot be had: a gap takes its place.
+    fn has_value(&mut self, record: &Record<'_>) -> bool {
+        let family = self.table.family();
+        let Ok(pointer) = Pointer::decode(record.value) else { return true }; // for its own block to answer
+        match self.db.look_at_value(family, record, &mut self.room) {
+            Ok(None) => {}
+            Ok(Some(_)) => drop(self.collects.insert(pointer.uid)),
+            Err(error) => {
+                let Some(damage) = error.damage() else { return true }; // not read: neither right nor damaged
+                let place = (record.key.to_vec(), record.seqno);
+                self.pieces.push(Piece::Gap(Fence {
+                    from: place.clone(),
+                    to: place,
+                    bound: record.seqno,
+                    file: damage.file.clone(),
+                    offset: damage.offset,
+                    verdict: damage.verdict,
+                }));
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether the sums of the table speak of its companions.
@@ -296,6 +347,10 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn fill(&mut self, mut found: Vec<OwnedRecord>) {
         let order = self.table.family().order();
         let gaps = self.gaps();
+        let (db, family) = (self.db, self.table.family());
+        found.retain(|record| {
+            record.kind != Kind::BlobPointer || db.look_at_value(family, &record.borrow(), &mut Room::default()).is_ok()
+        });
         found.retain(|record| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno)));
         found.sort_by(|a, b| {
             order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
@@ -357,16 +412,21 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn suspects(&self) -> Vec<OwnedRecord> {
         let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
         offsets.dedup();
-        offsets.into_iter().flat_map(|offset| self.suspects_at(offset)).collect()
+        let mut suspects: Vec<OwnedRecord> = offsets.into_iter().flat_map(|offset| self.suspects_at(offset)).collect();
+        let is_lost = |pointer: &&OwnedRecord| !self.has_piece(pointer);
+        suspects.extend(self.pointers.iter().filter(is_lost).cloned());
+        suspects
+    }
+
+    fn has_piece(&self, suspect: &OwnedRecord) -> bool {
+        let same = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(record) if (&record.key, record.seqno) == (&suspect.key, suspect.seqno));
+        self.pieces.iter().any(same)
     }
 
     fn suspects_at(&self, offset: u64) -> Vec<OwnedRecord> {
         let mut suspects = Vec::new();
         self.open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
-        suspects.retain(|suspect| {
-            let is_kept = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(record) if (&record.key, record.seqno) == (&suspect.key, suspect.seqno));
-            !self.pieces.iter().any(is_kept)
-        });
+        suspects.retain(|suspect| !self.has_piece(suspect));
         suspects
     }
 
@@ -526,7 +586,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             lifted: own_fences(self.db, self.table),
             records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
         };
-        match held.replace(replacement) {
+        match held.collecting(std::mem::take(&mut self.collects)).replace(replacement) {
             Ok(_) => {
                 let repaired = self.findings.iter().filter(|finding| matches!(finding.outcome, Outcome::Repaired(_)));
                 report.repaired += repaired.count() as u64;

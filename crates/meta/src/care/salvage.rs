@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::batch::{Batch, Binding, Operations, SystemPass};
-use waxseal_lsm::checksum::{hash, hash_key};
-use waxseal_lsm::db::{Db, Family, Parts, facts_of};
+use waxseal_lsm::batch::{Batch, SystemPass};
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::{Db, Family, Parts};
 use waxseal_lsm::env::{File, Open};
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
@@ -25,11 +25,13 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::names::{Name, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
+use waxseal_lsm::values::{self, Room, ValueFile, ValueRef, ValueShelf};
 use waxseal_lsm::version::{self, State, TableMeta};
-use waxseal_lsm::wal::{self, Facts};
+
+mod log;
 
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
@@ -84,6 +86,8 @@ pub fn salvage(
         batch: Batch::new(),
         last: 0,
         again: false,
+        values: ValueShelf::new(parts.env.fs.clone(), from, parts.companions.clone(), Arc::default()),
+        held: Vec::new(),
     };
     let outcome = salvage.run(&names, unread, &mut options).and_then(|()| db.flush());
     let report = salvage.report;
@@ -133,16 +137,6 @@ struct Seen {
     seqnos: (Seqno, Seqno),
 }
 
-/// How far a stretch of the log could be read.
-struct Stretch {
-    /// The seqno that would have come next; none: nothing was read.
-    next: Option<Seqno>,
-    /// What proves that there was more.
-    fault: Option<Error>,
-    /// Bytes that came too late to be promised to anybody.
-    torn: Option<(String, u64, u64)>,
-}
-
 struct Salvage<'a> {
     from: &'a Path,
     parts: &'a Parts,
@@ -159,11 +153,15 @@ struct Salvage<'a> {
     last: Seqno,
     /// The second pass: what decides under a fence is written once more.
     again: bool,
+    /// The value files of the old store, and who holds them.
+    values: Arc<ValueShelf>,
+    held: Vec<Arc<ValueFile>>,
 }
 
 impl Salvage<'_> {
     fn run(&mut self, names: &[String], unread: Option<Error>, options: &mut SalvageOptions<'_>) -> Result<()> {
         self.known_families()?;
+        self.hold_values(names);
         let tables = self.tables(names);
         let mut progress = Progress { total: tables.len() as u64, ..Progress::default() };
         let mut seen = Vec::new();
@@ -213,6 +211,26 @@ impl Salvage<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Holds the value files: those that the manifest names, else all there are. One that says nothing of itself is missed by the records
+    /// that point into it.
+    fn hold_values(&mut self, names: &[String]) {
+        let named: Vec<ValueRef> = match &self.state {
+            Some(state) => {
+                let tables = state.families.values().flat_map(|family| family.tables.values());
+                tables.flat_map(|(_, table)| table.values.iter().cloned()).collect()
+            }
+            None => names.iter().filter_map(|name| self.identified(name)).collect(),
+        };
+        self.held = named.iter().map(|values| self.values.hold(values)).collect();
+    }
+
+    fn identified(&self, name: &str) -> Option<ValueRef> {
+        let Some(Name::Values(number)) = Name::parse(name) else { return None };
+        let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
+        let meta = values::identify(name, number, &*file).ok()?;
+        Some(ValueRef { count: meta.count, bytes: meta.entry_bytes(), file: Arc::new(meta) })
     }
 
     /// The tables to be read: those that the manifest names, else all there are.
@@ -519,111 +537,6 @@ impl Salvage<'_> {
         }
     }
 
-    /// What the log holds that no table does, stretch by stretch; what is missing between two of them, or behind the last, is lost.
-    fn log(&mut self) -> Result<()> {
-        let env = &self.parts.env;
-        let (facts, named) = match &self.state {
-            Some(state) => (facts_of(state), state.log),
-            None => (Facts::default(), None),
-        };
-        if self.state.is_some() && named.is_none() {
-            return Ok(());
-        }
-        let is_later = |start: &wal::LogStart| named.is_none_or(|named| start.place.offset > named.place.offset);
-        let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
-        starts.extend(wal::find(env, self.from)?.into_iter().filter(is_later));
-        let (mut read, mut before) = (Vec::new(), None::<Stretch>);
-        for start in starts {
-            if read.contains(&start.place.segment) {
-                continue;
-            }
-            let ended = before.as_ref().is_some_and(|before| before.fault.is_none());
-            if self.state.is_some() && ended {
-                break; // the log came to its end
-            }
-            let mut first = None;
-            let stretch = self.stretch(&start, &facts, &mut read, &mut first)?;
-            let gap = match (&before, first) {
-                (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
-                (Some(before), Some(first)) => before.next.is_none_or(|next| next < first).then_some(first - 1),
-                _ => None,
-            };
-            if let (Some(bound), Some(before)) = (gap, &before) {
-                self.lost_of_log(before, bound);
-            }
-            let next = stretch.next.or(before.as_ref().and_then(|before| before.next));
-            before = Some(Stretch { next, ..stretch });
-        }
-        match before {
-            Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
-            Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
-                let message =
-                    format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
-                let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
-                self.report.damage.push(Finding { file, offset, message, outcome, ..Finding::default() });
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Commits up to `bound` are lost. Families that had them in tables already have lost nothing.
-    fn lost_of_log(&mut self, before: &Stretch, bound: Seqno) {
-        if !self.again {
-            let missing = || Error::structural("a stretch of the log is not there");
-            self.lost_anywhere(&before.fault.clone().unwrap_or_else(missing), bound);
-        }
-    }
-
-    /// Reads the log from one place on, as far as it links. `first` becomes the seqno of the first commit.
-    fn stretch(
-        &mut self,
-        start: &wal::LogStart,
-        facts: &Facts,
-        read: &mut Vec<u64>,
-        first: &mut Option<Seqno>,
-    ) -> Result<Stretch> {
-        let (env, keeper) = (&self.parts.env, self.parts.companions.clone());
-        let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
-        let (mut next, mut binding) = (None, Binding::default());
-        let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
-            first.get_or_insert(frame.seqno);
-            for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
-                let operation = operation?;
-                let ends_in_seqno = self.ends_in_seqno(operation.family);
-                let record = binding.record(&operation, (frame.seqno, at), ends_in_seqno, &*keeper)?;
-                next = Some(record.seqno + 1);
-                if self.is_news(operation.family, record.key, record.seqno) {
-                    let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
-                    if !self.again {
-                        self.report.count(check);
-                    }
-                    let order = self.order_of(operation.family);
-                    let family = self.family(operation.family, &order)?;
-                    self.take(operation.family, &family, &record, check, !self.again)?;
-                }
-            }
-            Ok(())
-        });
-        match outcome {
-            Ok(end) => {
-                self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
-                read.extend(end.segments);
-                let next = end.next_seqno.or(next);
-                let (fault, torn) = match end.cut {
-                    Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
-                    None => (None, None),
-                };
-                Ok(Stretch { next, fault, torn })
-            }
-            Err(error) if error.is_corruption() => {
-                read.push(start.place.segment);
-                Ok(Stretch { next, fault: Some(error), torn: None })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// True of a family whose keys end in seqnos. Only system families have such keys without a manifest that says so.
     fn ends_in_seqno(&self, id: u32) -> bool {
         if let Some(into) = self.families.get(&id) {
@@ -652,6 +565,33 @@ impl Salvage<'_> {
     /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met
     /// it yet, so the row that its stamp asks for is still to be written.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_untold: bool) -> Result<()> {
+        let mut room = Room::default();
+        let is_pointer = record.kind == Kind::BlobPointer && check.serves();
+        let whole = if is_pointer { self.values.resolve(record, true, &mut room) } else { Ok(*record) };
+        let whole = match whole {
+            Ok(whole) => whole,
+            Err(_) if self.again => return Ok(()),
+            Err(error) => {
+                // The record is right, its value is lost: so is every older version.
+                let error = super::verify::bearable(error)?;
+                let file = error.damage().map_or_else(String::new, |damage| damage.file.clone());
+                self.report.lost += 1;
+                let fence = Fence::over(record.key, record.key, record.seqno, &file, Verdict::Missing);
+                self.lost_between(id, family, &fence);
+                return Ok(());
+            }
+        };
+        self.take_whole(id, family, &whole, check, is_untold)
+    }
+
+    fn take_whole(
+        &mut self,
+        id: u32,
+        family: &Family,
+        record: &Record<'_>,
+        check: Check,
+        is_untold: bool,
+    ) -> Result<()> {
         if self.again {
             let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
             let order = family.order();

@@ -19,6 +19,7 @@ use waxseal_lsm::sst::{Found, Table};
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::repair::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
+use super::values::look_at_values;
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -31,7 +32,7 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     for family in &families {
         tables.extend(db.tables(family)?);
     }
-    let total = tables.iter().map(|table| table.meta().size).sum();
+    let total = tables.iter().map(|table| table.meta().bytes_with_values()).sum();
     let mut progress = Progress { total, ..Progress::default() };
     for table in &tables {
         let found = report.damage.len() as u64;
@@ -129,7 +130,10 @@ fn look_into(
         Err(error) => Err(error.clone()),
     };
     let error = match (&opened, strict) {
-        (Ok(open), Ok(ledger)) => return count(open, keeper, ledger.count(), report),
+        (Ok(open), Ok(ledger)) => {
+            count(open, keeper, ledger.count(), report)?;
+            return look_at_values(db, table, open, report, progress);
+        }
         (_, Err(error)) => bearable(error)?,
         (Err(error), Ok(_)) => bearable(error.clone())?,
     };
@@ -211,7 +215,7 @@ fn look_into(
         report.structural += 1;
         report.damage.push(Finding::of(&error, Some(family)));
     }
-    Ok(())
+    look_at_values(db, table, &open, report, progress)
 }
 
 /// What was hit beside a record that is right.

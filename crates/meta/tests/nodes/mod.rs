@@ -234,6 +234,7 @@ fn copy_table(sim: &SimFs, from: &Path, dir: &Path, number: u64, order: &Order) 
         greatest_seqno: properties.greatest_seqno,
         digest: expected.digest,
         ingest_seqno: 0,
+        values: Vec::new(),
         ledger: properties.ledger,
     }
 }

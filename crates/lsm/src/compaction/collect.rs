@@ -1,0 +1,130 @@
+//! Collect: which value files are mostly garbage, and which table is written anew to be rid of one. Pure.
+//!
+//! In:     what the tables of a family say of the value files that they point into. Out: files to be collected, a plan.
+//! Choice: a file of which half or more is garbage. A compaction that meets a pointer into it moves the value; where nothing else is due,
+//!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
+//!         So each byte that is written for it frees one at least.
+//! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::pick::{Action, Picture, Plan, Reason, Span, is_free};
+use crate::checksum::Uid;
+use crate::values::ValueMeta;
+use crate::version::TableMeta;
+
+/// How much of a value file is alive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Living {
+    /// The file.
+    pub file: Arc<ValueMeta>,
+    /// Pointers into it.
+    pub count: u64,
+    /// Bytes of the entries that they point to.
+    pub bytes: u64,
+}
+
+impl Living {
+    /// Bytes of entries that nobody points to.
+    pub fn garbage(&self) -> u64 {
+        self.file.entry_bytes().saturating_sub(self.bytes)
+    }
+
+    /// True if it is to be collected.
+    pub fn is_stale(&self) -> bool {
+        self.garbage() > 0 && self.garbage() >= self.bytes
+    }
+}
+
+/// The value files that tables point into, and how much of each is alive.
+pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, Living> {
+    let mut files: BTreeMap<Uid, Living> = BTreeMap::new();
+    for of in tables.flat_map(|table| &table.values) {
+        let living = files.entry(of.file.uid).or_insert_with(|| Living { file: of.file.clone(), count: 0, bytes: 0 });
+        living.count += of.count;
+        living.bytes = living.bytes.saturating_add(of.bytes);
+    }
+    files
+}
+
+/// The table to be written anew for the values that it points to in stale files; `stale` says how many bytes of them a table has.
+pub fn pick_stale(picture: &Picture<'_>, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
+    let mut found: Option<(u64, Plan)> = None;
+    for (level, tables) in picture.levels.iter().enumerate().skip(1) {
+        for table in tables.iter().filter(|table| !table.is_busy) {
+            let bytes = stale(table.number);
+            if bytes == 0 || found.as_ref().is_some_and(|(most, _)| *most >= bytes) {
+                continue;
+            }
+            let span = Span { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
+            if is_free(picture, &span) {
+                let plan = Plan {
+                    inputs: vec![(level, vec![table.number])],
+                    output_level: level,
+                    action: Action::Merge,
+                    reason: Reason::Values,
+                    score: 0,
+                    span,
+                };
+                found = Some((bytes, plan));
+            }
+        }
+    }
+    found.map(|(_, plan)| plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Order;
+    use crate::values::ValueRef;
+    use crate::version::{Handle, Levels, Shelf};
+
+    fn file(number: u64, entry_bytes: u64) -> Arc<ValueMeta> {
+        let size = entry_bytes + 64 + 40; // header and footer
+        Arc::new(ValueMeta { number, uid: Uid([number as u8; 16]), size, count: 9, digest: 0 })
+    }
+
+    fn table(number: u64, keys: [&[u8]; 2], values: &[(&Arc<ValueMeta>, u64)]) -> TableMeta {
+        let values = values.iter().map(|(file, bytes)| ValueRef { file: (*file).clone(), count: 1, bytes: *bytes });
+        let (smallest, largest) = (keys[0].to_vec(), keys[1].to_vec());
+        TableMeta { number, size: 10, smallest, largest, values: values.collect(), ..TableMeta::default() }
+    }
+
+    #[test]
+    fn what_is_alive_is_the_sum_over_the_tables_and_half_of_it_is_stale() {
+        let (a, b) = (file(7, 100), file(8, 100));
+        let tables = [table(1, [b"a", b"b"], &[(&a, 30), (&b, 60)]), table(2, [b"c", b"d"], &[(&a, 20)])];
+        let living = living(tables.iter());
+        assert_eq!(a.entry_bytes(), 100);
+        let of = |file: &Arc<ValueMeta>| &living[&file.uid];
+        assert_eq!((of(&a).bytes, of(&a).count, of(&a).garbage(), of(&a).is_stale()), (50, 2, 50, true));
+        assert_eq!((of(&b).bytes, of(&b).garbage(), of(&b).is_stale()), (60, 40, false));
+        let whole = Living { file: file(9, 0), count: 0, bytes: 0 };
+        assert!(!whole.is_stale());
+    }
+
+    #[test]
+    fn the_table_with_most_is_written_anew_in_its_place_but_never_in_level_0_or_beside_a_job() {
+        let shelf = Shelf::<()>::new("f", Arc::default(), |_| Ok(()));
+        let a = file(7, 1000);
+        let tables = [(0, 1, [b"a", b"b"], 500), (1, 2, [b"a", b"b"], 20), (1, 3, [b"c", b"d"], 30)];
+        let handles = tables.map(|(level, number, [low, high], bytes)| {
+            (level, Handle::new(Arc::new(table(number, [low, high], &[(&a, bytes)])), shelf.clone()))
+        });
+        let levels = Levels::new(Order::bytewise(), handles).unwrap();
+        let shape = super::super::Shape::new(&crate::options::CfOptions::default(), 2);
+        let stale = |number: u64| tables.iter().find(|table| table.1 == number).map_or(0, |table| table.3);
+        let plan = |running: &[Span], busy: u64| {
+            let picture = Picture::new(&levels, shape, running, None, |number| number == busy);
+            pick_stale(&picture, &stale).map(|plan| (plan.inputs, plan.output_level))
+        };
+        assert_eq!(plan(&[], 0), Some((vec![(1, vec![3])], 1)));
+        assert_eq!(plan(&[], 3), Some((vec![(1, vec![2])], 1)));
+        let running = [Span { level: 1, smallest: b"a".to_vec(), largest: b"z".to_vec() }];
+        assert_eq!(plan(&running, 0), None);
+        let picture = Picture::new(&levels, shape, &[], None, |_| false);
+        assert_eq!(pick_stale(&picture, &|_| 0), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Values on their way out of a pass: large ones into value files, those of stale files into fresh ones, pointers as they are.
+//!
+//! In:     records that stay, in order, with the companions that they will have. Out: what stands in their place in the table.
+//! Holds:  a record's companion says the same of a pointer as of its value. Value files are durable before the pass ends (I04), and the
+//!         ledger closes over them: as many entries and bytes as the finished blocks of the tables point to.
+//! Damage: a value that cannot be moved stays where it is, pointer and all: it is an error of that record alone, as before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::output::Job;
+use crate::checksum::Uid;
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
+use crate::names::Name;
+use crate::planted::{self, Bug};
+use crate::pointer::{POINTER_BYTES, Pointer};
+use crate::record::{Kind, Record};
+use crate::values::{Room, ValueMeta, ValueRef, ValueWriter};
+use crate::version::TableMeta;
+
+/// A value file ends where it is so many times as long as a table is meant to be.
+const TABLES: u64 = 4;
+
+/// How many pointers, and bytes of the entries that they point to, by file.
+pub(super) type Refs = BTreeMap<Uid, (u64, u64)>;
+
+/// Value files that were written.
+pub(super) type Made = BTreeMap<Uid, Arc<ValueMeta>>;
+
+/// The values of one pass, or of a part of it.
+pub(super) struct Separating<'a> {
+    /// Values of so many bytes go; none: they stay in their records.
+    from_bytes: Option<usize>,
+    /// Files whose values are moved.
+    collects: &'a BTreeSet<Uid>,
+    open: Option<ValueWriter>,
+    /// Files of this pass.
+    made: Made,
+    room: Room,
+    before: Option<Pointer>,
+    /// Values that were moved, and those that could not be.
+    pub(super) moved: u64,
+    pub(super) unreadable: u64,
+}
+
+impl<'a> Separating<'a> {
+    pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> Separating<'a> {
+        let options = job.options;
+        // Rows of a keeper's own pair with the record as it stands; system families are read by everybody at any moment.
+        let stay = options.large_value_bytes == 0
+            || job.values.is_none()
+            || options.system.is_some()
+            || job.companions.has_rows();
+        Separating {
+            from_bytes: (!stay).then_some(options.large_value_bytes),
+            collects,
+            open: None,
+            made: Made::new(),
+            room: Room::default(),
+            before: None,
+            moved: 0,
+            unreadable: 0,
+        }
+    }
+
+    /// Bytes of the files that were finished.
+    pub(super) fn bytes(&self) -> u64 {
+        self.made.values().map(|meta| meta.size).sum()
+    }
+
+    /// The pointer that is to stand in the place of a record's value; none: the record goes on as it is.
+    #[inline]
+    pub(super) fn place(
+        &mut self,
+        job: &Job<'_>,
+        record: &Record<'_>,
+        names: &mut Vec<Name>,
+    ) -> Result<Option<[u8; POINTER_BYTES]>> {
+        match record.kind {
+            Kind::Put if self.from_bytes.is_some_and(|bytes| record.value.len() >= bytes) => {
+                self.write(job, record.key, record.value, job.companions.term(record), names).map(Some)
+            }
+            Kind::BlobPointer if !self.collects.is_empty() => self.collect(job, record, names),
+            _ => Ok(None),
+        }
+    }
+
+    /// Moves a value, if it stands in a file that is collected and can be read.
+    fn collect(
+        &mut self,
+        job: &Job<'_>,
+        record: &Record<'_>,
+        names: &mut Vec<Name>,
+    ) -> Result<Option<[u8; POINTER_BYTES]>> {
+        let pointer = Pointer::decode(record.value)?;
+        let Some(shelf) = job.values.filter(|_| self.collects.contains(&pointer.uid)) else { return Ok(None) };
+        let mut room = std::mem::take(&mut self.room);
+        let placed = match shelf.resolve(record, true, &mut room) {
+            Ok(whole) => {
+                self.moved += 1;
+                self.write(job, record.key, whole.value, job.companions.term(record), names).map(Some)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Corruption(_) | ErrorKind::Io(_)) => {
+                self.unreadable += 1;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        };
+        self.room = room;
+        placed
+    }
+
+    fn write(
+        &mut self,
+        job: &Job<'_>,
+        key: &[u8],
+        value: &[u8],
+        term: u64,
+        names: &mut Vec<Name>,
+    ) -> Result<[u8; POINTER_BYTES]> {
+        if self.open.as_ref().is_some_and(|open| open.file_bytes() >= job.options.table_bytes.saturating_mul(TABLES)) {
+            self.finish_file()?;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let number = (job.next_file)();
+                names.push(Name::Values(number));
+                self.open.insert(ValueWriter::create(job.env, job.dir, number, job.options.compression)?)
+            }
+        };
+        let mut pointer = open.add(key, value, term)?;
+        if planted::active(Bug::ValueOfAnotherKey)
+            && let Some(Pointer { offset, stored_len, raw_len, crc, codec, .. }) = self.before.replace(pointer)
+        {
+            pointer = Pointer { offset, stored_len, raw_len, crc, codec, ..pointer };
+        }
+        Ok(pointer.encode())
+    }
+
+    /// Makes the file that is open durable.
+    pub(super) fn finish_file(&mut self) -> Result<()> {
+        if let Some(open) = self.open.take() {
+            let meta = open.finish()?;
+            self.made.insert(meta.uid, Arc::new(meta));
+        }
+        Ok(())
+    }
+
+    /// The files that were finished.
+    pub(super) fn into_made(self) -> Made {
+        self.made
+    }
+
+    /// Bytes that were written so far.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.bytes() + self.open.as_ref().map_or(0, |open| open.file_bytes())
+    }
+}
+
+/// Says of each table of a pass which value files it points into, and closes the ledger over those that the pass wrote.
+pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], refs: &[Refs]) -> Result<()> {
+    let mut pointed: Refs = Refs::new();
+    for (table, refs) in tables.iter_mut().zip(refs) {
+        for (uid, (count, bytes)) in refs {
+            let known = || job.values.and_then(|shelf| shelf.find(uid)).map(|file| file.meta().clone());
+            let file = made.get(uid).cloned().or_else(known);
+            let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
+            let all = pointed.entry(*uid).or_default();
+            (all.0, all.1) = (all.0 + count, all.1 + bytes);
+            table.values.push(ValueRef { file, count: *count, bytes: *bytes });
+        }
+        if planted::active(Bug::ValueRefForgotten) {
+            table.values.truncate(table.values.len().saturating_sub(1));
+        }
+    }
+    let closes = |meta: &Arc<ValueMeta>| pointed.get(&meta.uid) == Some(&(meta.count, meta.entry_bytes()));
+    if made.values().all(closes) || planted::active(Bug::ValueOfAnotherKey) {
+        return Ok(());
+    }
+    let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+    Err(Error::corruption(damage, "the tables of a pass do not point to the values that it wrote"))
+}

@@ -1,0 +1,315 @@
+//! The value files of a family, and reading out of them.
+//!
+//! Life:   a file is held by the handles of the tables that point into it. Each of these counts as naming it until it is retired, which
+//!         happens when an edit that removes the table is durable. The last holder of a file that nobody names puts its number on a list;
+//!         whoever works in the background deletes the files on it (I06). Dropping does no I/O.
+//! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
+//!         stored; the CRC is taken where V is not, and to find the bits that were hit.
+//! Ladder: what does not check is read once more, then corrected by its CRC, if V confirms it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use super::format::Head;
+use super::{ValueMeta, ValueRef, walk};
+use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use crate::env::work::lock;
+use crate::env::{File, Fs, Open, read_exact, read_into};
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::names::Name;
+use crate::planted::{self, Bug};
+use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
+use crate::record::{Kind, Record};
+use crate::seam::Companions;
+use crate::sst::unpack_block;
+
+/// Numbers of value files that nobody can read any more and that still exist.
+#[derive(Debug, Default)]
+pub struct DeadValues(Mutex<Vec<u64>>);
+
+impl DeadValues {
+    /// Takes what is on the list; the caller deletes the files.
+    pub fn drain(&self) -> Vec<u64> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+/// The value files that the tables of one family point into.
+pub struct ValueShelf {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    keeper: Arc<dyn Companions>,
+    dead: Arc<DeadValues>,
+    files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
+}
+
+impl ValueShelf {
+    /// An empty shelf over the files of a directory.
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>, dead: Arc<DeadValues>) -> Arc<ValueShelf> {
+        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default() })
+    }
+
+    /// The files of this shelf, and of others, that nobody names any more.
+    pub fn dead(&self) -> &Arc<DeadValues> {
+        &self.dead
+    }
+
+    /// Holds a file for a table that names it from now on, until `ValueFile::unname`.
+    pub fn hold(self: &Arc<Self>, of: &ValueRef) -> Arc<ValueFile> {
+        let mut files = lock(&self.files);
+        let known = files.get(&of.file.uid).and_then(Weak::upgrade);
+        let file = known.unwrap_or_else(|| {
+            files.retain(|_, file| file.strong_count() > 0);
+            let file = Arc::new(ValueFile {
+                meta: of.file.clone(),
+                shelf: self.clone(),
+                opened: OnceLock::new(),
+                named: AtomicUsize::new(0),
+            });
+            files.insert(of.file.uid, Arc::downgrade(&file));
+            file
+        });
+        file.named.fetch_add(1, Ordering::AcqRel);
+        file
+    }
+
+    /// The file of this name, if a table that somebody holds points into it.
+    pub fn find(&self, uid: &Uid) -> Option<Arc<ValueFile>> {
+        lock(&self.files).get(uid).and_then(Weak::upgrade)
+    }
+
+    /// The record as it was put: where it is a pointer, its value is read. Whoever holds the record holds its table. `checked`: by V,
+    /// else by the CRC alone. Errors: `Corruption` that names the file, the place and the key; `Io`.
+    pub fn resolve<'a>(&self, record: &Record<'a>, checked: bool, room: &'a mut Room) -> Result<Record<'a>> {
+        if record.kind != Kind::BlobPointer {
+            return Ok(*record);
+        }
+        self.read(record, checked, room)?;
+        Ok(Record { kind: Kind::Put, value: room.value(), ..*record })
+    }
+
+    /// Reads the value that a record points to into `room`.
+    pub fn read(&self, record: &Record<'_>, checked: bool, room: &mut Room) -> Result<()> {
+        let pointed = self.pointed(record);
+        let read = pointed.and_then(|(file, pointer)| file.read(record.key.len(), &pointer, (checked, true), room));
+        read.map_err(|error| error.in_key(record.key))
+    }
+
+    /// Looks at the value that a record points to, and at what stands around it in its file. None: all of it is as it was written. An
+    /// error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
+    pub fn look_at(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+        let mut look = || {
+            let (file, pointer) = self.pointed(record)?;
+            let around = file.check_head(record.key, &pointer);
+            let as_it_lies = file.read(record.key.len(), &pointer, (true, false), room);
+            match as_it_lies {
+                Ok(()) => Ok(around.err()),
+                Err(hit) => file.read(record.key.len(), &pointer, (true, true), room).map(|()| Some(hit)),
+            }
+        };
+        let found: Result<Option<Error>> = look();
+        found.map(|hit| hit.map(|error| error.in_key(record.key))).map_err(|error| error.in_key(record.key))
+    }
+
+    fn pointed(&self, record: &Record<'_>) -> Result<(Arc<ValueFile>, Pointer)> {
+        let pointer = Pointer::decode(record.value)?;
+        let file = self.find(&pointer.uid);
+        let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
+        Ok((file, pointer))
+    }
+}
+
+impl fmt::Debug for ValueShelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ValueShelf").field("files", &lock(&self.files).len()).finish_non_exhaustive()
+    }
+}
+
+/// Room for values that are read, used again by the next one.
+#[derive(Clone, Debug, Default)]
+pub struct Room {
+    framed: Vec<u8>,
+    unpacked: Vec<u8>,
+    /// Bytes of the value read last, if it stands in `framed`.
+    plain: Option<usize>,
+}
+
+impl Room {
+    /// The value read last.
+    pub fn value(&self) -> &[u8] {
+        self.plain.map_or(&self.unpacked, |length| &self.framed[..length])
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.framed.capacity() + self.unpacked.capacity()
+    }
+}
+
+/// One value file.
+pub struct ValueFile {
+    meta: Arc<ValueMeta>,
+    shelf: Arc<ValueShelf>,
+    opened: OnceLock<Arc<dyn File>>,
+    /// Tables that name it, in the newest version or in one that is being made.
+    named: AtomicUsize,
+}
+
+impl ValueFile {
+    /// What the manifest says of it.
+    pub fn meta(&self) -> &Arc<ValueMeta> {
+        &self.meta
+    }
+
+    /// The name of the file.
+    pub fn name(&self) -> Name {
+        Name::Values(self.meta.number)
+    }
+
+    /// A table that named it does not any more; call it after the edit that says so is durable, never before.
+    pub fn unname(&self) {
+        if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {
+            lock(&self.shelf.dead.0).push(self.meta.number);
+        }
+    }
+
+    /// The file, opened. An error is met again, or not, by the next call.
+    pub fn file(&self) -> Result<&Arc<dyn File>> {
+        if let Some(file) = self.opened.get() {
+            return Ok(file);
+        }
+        let name = self.name().to_string();
+        let file = match self.shelf.fs.open(&self.shelf.dir.join(&name), Open::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
+                return Err(Error::corruption(damage, "a value file that a table points into is missing"));
+            }
+            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
+        };
+        Ok(self.opened.get_or_init(|| file))
+    }
+
+    /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.
+    pub fn check_ends(&self) -> Result<()> {
+        walk::check_ends(&self.name().to_string(), &**self.file()?, &self.meta)
+    }
+
+    /// Whether the head of an entry and the key in it are those of a record.
+    fn check_head(&self, key: &[u8], pointer: &Pointer) -> Result<()> {
+        let length = HEAD_BYTES + key.len();
+        let name = || self.name().to_string();
+        let bytes = read_exact(&**self.file()?, pointer.offset, length).during(|| format!("reading {}", name()))?;
+        let (head, found) = bytes.split_at(HEAD_BYTES);
+        let Pointer { stored_len, raw_len, value_hash, .. } = *pointer;
+        let is_of_it = |(head, sum): (Head, u32)| {
+            let right = Head { key_len: key.len() as u16, stored_len, raw_len, value_hash, term: head.term };
+            head == right && found == key && right.encode(&pointer.uid, pointer.offset, key).1 == sum
+        };
+        match Head::decode(head).is_ok_and(is_of_it) {
+            true => Ok(()),
+            false => Err(Error::structural("the head of a value is damaged").in_file(&name(), pointer.offset)),
+        }
+    }
+
+    /// The value that a pointer of a record with a key of this length points to, as it was put. `checked` by V, or by the CRC alone;
+    /// `mends` what does not check.
+    fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
+        let name = || self.name().to_string();
+        let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
+        if end > self.meta.size {
+            return Err(Error::structural("a pointer points outside of its file").in_file(&name(), pointer.offset));
+        }
+        let at = pointer.offset + (HEAD_BYTES + key_len) as u64;
+        let length = pointer.stored_len as usize + FRAME_BYTES;
+        let file = self.file()?;
+        if room.framed.len() < length {
+            room.framed.resize(length, 0);
+        }
+        let Room { framed, unpacked, plain } = room;
+        *plain = Some(0);
+        let framed = &mut framed[..length];
+        let seed = block_seed(&pointer.uid, at, Role::Value);
+        let mut outcome = Ok(());
+        for _ in 0..2 {
+            match read_into(&**file, at, framed) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    return Err(Error::structural("a value file ends too early").in_file(&name(), at));
+                }
+                Err(error) => return Err(error).during(|| format!("reading {}", name())),
+            }
+            outcome = check(framed, pointer, seed, checked, unpacked);
+            if outcome.is_ok() {
+                break;
+            }
+            file.advise(at, length as u64, false); // once more, past the page cache as far as that goes
+        }
+        if let Err(error) = outcome {
+            // The CRC of the pointer stands for the one in the file: nothing hit that the record relies on.
+            framed[length - 4..].copy_from_slice(&pointer.crc.to_le_bytes());
+            let mut confirm = |block: &[u8]| check(block, pointer, seed, true, unpacked).is_ok();
+            if !mends || !self.shelf.keeper.correct(framed, seed, &mut confirm) {
+                return Err(error.in_file(&name(), at));
+            }
+            check(framed, pointer, seed, true, unpacked)?;
+        }
+        *plain = (pointer.codec == 0).then_some(pointer.stored_len as usize);
+        Ok(())
+    }
+}
+
+/// Whether framed bytes hold the value that a pointer asks for. One that is packed is unpacked.
+fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: &mut Vec<u8>) -> Result<()> {
+    let (covered, _) = framed.split_at(pointer.stored_len as usize + 1);
+    let (stored, codec) = covered.split_at(pointer.stored_len as usize);
+    if planted::active(Bug::ValueNotChecked) && pointer.codec == 0 {
+        return Ok(());
+    }
+    if codec[0] != pointer.codec {
+        return Err(Error::structural("a value is packed in another way than its pointer says"));
+    }
+    if !by_value || pointer.codec != 0 {
+        let found = crc(seed, &[covered]);
+        if found != pointer.crc {
+            return Err(Error::mismatch(pointer.crc.into(), found.into(), "checksum of a value"));
+        }
+    }
+    if pointer.codec == 0 && pointer.stored_len != pointer.raw_len {
+        return Err(Error::structural("a value has another length than its pointer says"));
+    }
+    let value = match pointer.codec {
+        0 => stored,
+        _ => unpack_block(stored, pointer.codec, pointer.raw_len, unpacked)?,
+    };
+    if by_value {
+        let found = hash(value);
+        if found != pointer.value_hash {
+            let damage = Damage {
+                verdict: Verdict::Seal,
+                expected: Some(pointer.value_hash),
+                found: Some(found),
+                ..Damage::default()
+            };
+            return Err(Error::corruption(damage, "a value is not the one that its record stands for"));
+        }
+    }
+    Ok(())
+}
+
+impl Drop for ValueFile {
+    fn drop(&mut self) {
+        if *self.named.get_mut() == 0 {
+            lock(&self.shelf.dead.0).push(self.meta.number);
+        }
+    }
+}
+
+impl fmt::Debug for ValueFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "values {:06}", self.meta.number)
+    }
+}

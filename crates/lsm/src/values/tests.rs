@@ -1,0 +1,225 @@
+//! Value files written, read, hit and walked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::env::sim::SimFs;
+use crate::env::{Env, Open, SeededRandom};
+use crate::error::Result;
+use crate::names::Name;
+use crate::options::{Compression, MIB};
+use crate::record::{Kind, Record};
+use crate::seam::Plain;
+
+const DIR: &str = "/values";
+
+struct Stage {
+    env: Env,
+    sim: SimFs,
+    shelf: Arc<ValueShelf>,
+}
+
+fn stage(seed: u64) -> Stage {
+    let sim = SimFs::new(seed);
+    let env = sim.env(seed);
+    env.fs.create_dir_all(Path::new(DIR)).unwrap();
+    let shelf = ValueShelf::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain), Arc::default());
+    Stage { env, sim, shelf }
+}
+
+fn value(number: usize) -> Vec<u8> {
+    let lengths = [0, 1, 100, 4096, 5000, 70_000, 600_000];
+    let random = SeededRandom::new(number as u64);
+    let packs = number % 2 == 0;
+    (0..lengths[number % lengths.len()])
+        .map(|_| if packs { random.below(4) as u8 } else { random.below(256) as u8 })
+        .collect()
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number}").into_bytes()
+}
+
+/// A file of so many values, the pointers into it, and who holds it.
+fn written(stage: &Stage, number: u64, count: usize, compression: Compression) -> (Arc<ValueFile>, Vec<[u8; 56]>) {
+    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), number, compression).unwrap();
+    let pointers = (0..count).map(|n| writer.add(&key(n), &value(n), n as u64).unwrap().encode()).collect();
+    let meta = Arc::new(writer.finish().unwrap());
+    assert_eq!(meta.count, count as u64);
+    let bytes = meta.entry_bytes();
+    (stage.shelf.hold(&ValueRef { file: meta, count: count as u64, bytes }), pointers)
+}
+
+fn read(stage: &Stage, key: &[u8], pointer: &[u8], checked: bool) -> Result<Vec<u8>> {
+    let record = Record { key, seqno: 7, kind: Kind::BlobPointer, value: pointer, companion: b"beside" };
+    let mut room = Room::default();
+    let whole = stage.shelf.resolve(&record, checked, &mut room)?;
+    assert_eq!((whole.key, whole.seqno, whole.kind, whole.companion), (key, 7, Kind::Put, &b"beside"[..]));
+    Ok(whole.value.to_vec())
+}
+
+fn codecs() -> Vec<Compression> {
+    if cfg!(feature = "lz4") { vec![Compression::None, Compression::Lz4] } else { vec![Compression::None] }
+}
+
+#[test]
+fn values_come_back_by_their_pointers_and_by_a_walk() {
+    for compression in codecs() {
+        let stage = stage(1);
+        let (file, pointers) = written(&stage, 3, 14, compression);
+        for (n, pointer) in pointers.iter().enumerate() {
+            for checked in [true, false] {
+                assert_eq!(read(&stage, &key(n), pointer, checked).unwrap(), value(n), "{n}");
+            }
+        }
+        let mut seen = Vec::new();
+        walk("000003.val", &**file.file().unwrap(), Some(file.meta()), &mut |entry| {
+            seen.push(entry);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen.len(), pointers.len());
+        for (n, (entry, pointer)) in seen.iter().zip(&pointers).enumerate() {
+            assert_eq!((&entry.key, entry.term, &entry.pointer.encode()), (&key(n), n as u64, pointer));
+        }
+        let bytes: u64 = seen.iter().map(|entry| entry.pointer.entry_bytes(entry.key.len())).sum();
+        assert_eq!(bytes, file.meta().entry_bytes());
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_an_error_of_the_values_it_is_in_and_the_walk_sees_what_lies_between() {
+    for compression in codecs() {
+        let stage = stage(2);
+        let (file, pointers) = written(&stage, 3, 4, compression);
+        let name = Path::new(DIR).join("000003.val");
+        let open = stage.env.fs.open(&name, Open::Write).unwrap();
+        let size = file.meta().size;
+        let places = (0..size.min(600)).chain(size - 48..size).chain((600..size).step_by(97));
+        for at in places {
+            let mut byte = [0];
+            open.read_at(&mut byte, at).unwrap();
+            open.write_at(&[byte[0] ^ 0x10], at).unwrap();
+            let mut wrong = 0;
+            for (n, pointer) in pointers.iter().enumerate() {
+                for checked in [true, false] {
+                    match read(&stage, &key(n), pointer, checked) {
+                        Ok(found) => assert_eq!(found, value(n), "byte {at}"),
+                        Err(error) => {
+                            let damage = error.damage().unwrap();
+                            assert_eq!(damage.file, "000003.val");
+                            assert_eq!(damage.key_range, Some((key(n), key(n))));
+                            wrong += usize::from(checked);
+                        }
+                    }
+                }
+            }
+            assert!(wrong <= 1, "byte {at}: {wrong} values");
+            let walked = walk("000003.val", &*open, Some(file.meta()), &mut |_| Ok(()));
+            let is_in_a_value = wrong == 1;
+            assert!(walked.is_err() || is_in_a_value || at < size, "byte {at}");
+            open.write_at(&byte, at).unwrap();
+        }
+        for (n, pointer) in pointers.iter().enumerate() {
+            assert_eq!(read(&stage, &key(n), pointer, true).unwrap(), value(n));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_short_missing_or_another_one_is_an_error() {
+    let stage = stage(3);
+    let (file, pointers) = written(&stage, 3, 7, Compression::None);
+    let name = Path::new(DIR).join("000003.val");
+    let open = stage.env.fs.open(&name, Open::Write).unwrap();
+    open.set_len(file.meta().size - 100_000).unwrap();
+    assert!(read(&stage, &key(6), &pointers[6], true).unwrap_err().is_corruption());
+    assert!(read(&stage, &key(3), &pointers[3], true).is_ok());
+    assert!(walk("v", &*open, None, &mut |_| Ok(())).unwrap_err().is_corruption());
+    // The entry of another key in the same file, and in another file.
+    assert!(read(&stage, &key(10), &pointers[3], true).is_err(), "a longer key reads behind the value");
+    let (other, _) = written(&stage, 4, 7, Compression::None);
+    assert!(stage.shelf.find(&other.meta().uid).is_some());
+    let uid = other.meta().uid;
+    drop(other);
+    assert!(stage.shelf.find(&uid).is_none());
+    let lost = crate::pointer::Pointer { uid, ..crate::pointer::Pointer::decode(&pointers[3]).unwrap() };
+    let error = read(&stage, &key(3), &lost.encode(), true).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("no table names"));
+}
+
+#[test]
+fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
+    let stage = stage(4);
+    let (file, _) = written(&stage, 3, 2, Compression::None);
+    let dead = || stage.shelf.dead().drain();
+    let again = stage.shelf.hold(&ValueRef { file: file.meta().clone(), count: 1, bytes: 9 });
+    assert!(Arc::ptr_eq(&file, &again));
+    file.unname();
+    drop(file);
+    assert_eq!(dead(), []);
+    let reader = stage.shelf.find(&again.meta().uid).unwrap();
+    again.unname();
+    drop(again);
+    assert_eq!(dead(), [], "somebody reads it");
+    drop(reader);
+    assert_eq!(dead(), [3]);
+    // Closing a store lets go of everything and retires nothing.
+    let (file, _) = written(&stage, 5, 2, Compression::None);
+    drop(file);
+    assert_eq!(dead(), []);
+}
+
+#[test]
+fn a_crash_before_the_end_leaves_no_file_that_passes() {
+    let stage = stage(5);
+    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 9, Compression::None).unwrap();
+    writer.add(b"k", &vec![7; 2 * MIB], 1).unwrap();
+    drop(writer);
+    let open = stage.env.fs.open(&Path::new(DIR).join(Name::Values(9).to_string()), Open::Read).unwrap();
+    assert!(walk("v", &*open, None, &mut |_| Ok(())).is_err());
+    assert!(stage.sim.env(1).fs.exists(Path::new(DIR)).unwrap());
+}
+
+/// The bytes of a small file and its pointers, beside their meaning. When this fails, the format has changed: that is a new format level.
+/// `BLESS=1 cargo test -p waxseal-lsm golden` writes the file anew.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a golden file is no file of a store")]
+fn golden_bytes_of_a_small_file() {
+    use std::fmt::Write;
+    let stage = stage(9);
+    let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 12, Compression::None).unwrap();
+    let values: [(&[u8], &[u8], u64); 3] =
+        [(b"", b"the empty key", 1), (b"apple", b"red", 0x0123_4567_89AB_CDEF), (b"apple", b"", 0)];
+    let pointers: Vec<_> = values.iter().map(|(key, value, term)| writer.add(key, value, *term).unwrap()).collect();
+    writer.finish().unwrap();
+    let bytes = stage.sim.read_all(Path::new(DIR).join("000012.val")).unwrap();
+    let mut text = String::new();
+    let mut section = |name: &str, at: usize, bytes: &[u8]| {
+        writeln!(text, "# {name}").unwrap();
+        for (row, line) in bytes.chunks(16).enumerate() {
+            let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+            let shown: String =
+                line.iter().map(|byte| if (32..127).contains(byte) { *byte as char } else { '.' }).collect();
+            writeln!(text, "{:06x}  {:<47}  {shown}", at + row * 16, hex.join(" ")).unwrap();
+        }
+    };
+    section("header", 0, &bytes[..64]);
+    for (n, (pointer, (key, ..))) in pointers.iter().zip(&values).enumerate() {
+        let (head, value) = (pointer.offset as usize, pointer.offset as usize + 32 + key.len());
+        let behind = value + pointer.stored_len as usize;
+        section(&format!("entry {n}: head"), head, &bytes[head..head + 32]);
+        section("key", head + 32, &bytes[head + 32..value]);
+        section("value", value, &bytes[value..behind]);
+        section("codec and crc", behind, &bytes[behind..behind + 5]);
+        section("its pointer", 0, &pointer.encode());
+    }
+    section("footer", bytes.len() - 40, &bytes[bytes.len() - 40..]);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/values.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let kept = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(text, kept, "the format has changed");
+}

@@ -1,0 +1,110 @@
+//! A value file by itself, from end to end: for whoever verifies it, or has lost the tables that point into it.
+//!
+//! In:    a file, and what the manifest says of it, if anything. Out: its entries, in order; then whether head and foot are what they must be.
+//! Holds: a length is checked against what remains before it is used (I10). Values are not read unless they are asked for: an entry's head
+//!        says where the next one stands. What is wrong ends the walk, since nothing behind a head that is damaged can be found without
+//!        the tables.
+
+use super::ValueMeta;
+use super::format::{FOOTER_BYTES, Footer, Head, START, digest};
+use crate::checksum::{Role, Uid, block_seed, crc};
+use crate::env::{File, read_exact};
+use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
+
+/// One value as it stands in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key under which it was put.
+    pub key: Vec<u8>,
+    /// The term of its record in the ledger when it was written; 0: none.
+    pub term: u64,
+    /// A pointer to it.
+    pub pointer: Pointer,
+}
+
+/// Shows every entry of a file. Errors: `Corruption` where the file is not what it must be, `Io`, and those of `visit`.
+pub fn walk(
+    name: &str,
+    file: &dyn File,
+    meta: Option<&ValueMeta>,
+    visit: &mut dyn FnMut(Entry) -> Result<()>,
+) -> Result<()> {
+    let read = |offset: u64, length: usize| read_exact(file, offset, length).during(|| format!("reading {name}"));
+    let wrong = |error: Error, offset: u64| error.in_file(name, offset);
+    let (uid, footer, end) = ends(name, file, meta)?;
+    let (mut at, mut count, mut sum) = (START as u64, 0, 0);
+    while at < end {
+        let (entry, next, after) = entry_at(&uid, at, end, sum, &read).map_err(|error| wrong(error, at))?;
+        visit(entry)?;
+        (at, sum) = (next, after);
+        count += 1;
+    }
+    let found = Footer { count, bytes: end - START as u64, digest: sum };
+    let kept = meta.is_none_or(|meta| (meta.count, meta.digest) == (count, sum));
+    if found != footer || !kept {
+        return Err(wrong(Error::structural("a value file does not hold what it says it does"), end));
+    }
+    Ok(())
+}
+
+/// What a file says of itself, for whoever has no manifest. Errors: `Corruption` if it says nothing that can be believed, `Io`.
+pub fn identify(name: &str, number: u64, file: &dyn File) -> Result<ValueMeta> {
+    let (uid, footer, end) = ends(name, file, None)?;
+    Ok(ValueMeta { number, uid, size: end + FOOTER_BYTES as u64, count: footer.count, digest: footer.digest })
+}
+
+/// Checks head and foot of a file, whatever stands between.
+pub(super) fn check_ends(name: &str, file: &dyn File, meta: &ValueMeta) -> Result<()> {
+    let (_, footer, end) = ends(name, file, Some(meta))?;
+    match (footer.count, footer.digest) == (meta.count, meta.digest) {
+        true => Ok(()),
+        false => Err(Error::structural("a value file is not the one that the manifest names").in_file(name, end)),
+    }
+}
+
+/// The file's own name, its footer, and where that begins.
+fn ends(name: &str, file: &dyn File, meta: Option<&ValueMeta>) -> Result<(Uid, Footer, u64)> {
+    let read = |offset: u64, length: usize| read_exact(file, offset, length).during(|| format!("reading {name}"));
+    let wrong = |error: Error, offset: u64| error.in_file(name, offset);
+    let size = file.len().during(|| format!("asking for the length of {name}"))?;
+    if meta.is_some_and(|meta| meta.size != size) || size < (START + FOOTER_BYTES) as u64 {
+        return Err(wrong(Error::structural("a value file of another length"), 0));
+    }
+    let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Values).map_err(|error| wrong(error, 0))?;
+    if meta.is_some_and(|meta| meta.uid != header.uid) {
+        let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
+        return Err(wrong(Error::corruption(damage, "another value file stands in its place"), 0));
+    }
+    let end = size - FOOTER_BYTES as u64;
+    let footer = Footer::decode(&read(end, FOOTER_BYTES)?, &header.uid).map_err(|error| wrong(error, end))?;
+    Ok((header.uid, footer, end))
+}
+
+/// The entry at `at`, where the next one begins, and the digest with this one.
+fn entry_at(
+    uid: &Uid,
+    at: u64,
+    end: u64,
+    before: u64,
+    read: &dyn Fn(u64, usize) -> Result<Vec<u8>>,
+) -> Result<(Entry, u64, u64)> {
+    let outside = || Error::structural("an entry reaches beyond its file");
+    if end - at < HEAD_BYTES as u64 {
+        return Err(outside());
+    }
+    let bytes = read(at, HEAD_BYTES)?;
+    let (head, sum) = Head::decode(&bytes)?;
+    let next = at.checked_add(head.entry_bytes()).filter(|next| *next <= end).ok_or_else(outside)?;
+    let key = read(at + HEAD_BYTES as u64, head.key_len.into())?;
+    let found = crc(block_seed(uid, at, Role::ValueHead), &[&bytes[4..], &key]);
+    if found != sum {
+        return Err(Error::mismatch(sum.into(), found.into(), "head of a value"));
+    }
+    let frame = read(next - FRAME_BYTES as u64, FRAME_BYTES)?;
+    let crc = u32::from_le_bytes([frame[1], frame[2], frame[3], frame[4]]);
+    let Head { stored_len, raw_len, value_hash, term, .. } = head;
+    let pointer = Pointer { uid: *uid, offset: at, stored_len, raw_len, value_hash, crc, codec: frame[0] };
+    Ok((Entry { key, term, pointer }, next, digest(before, sum, crc)))
+}

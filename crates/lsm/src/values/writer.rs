@@ -1,0 +1,156 @@
+//! The writer: values become a value file.
+//!
+//! In:    keys and values in the order of the pass that writes them. Out: a pointer for each, and what the manifest says of the file.
+//! Holds: the CRC of a value is taken first, V afterwards from the bytes that it covers, unpacked again if they are packed: damage before
+//!        is found by the record's companion, which asks for V, damage after by the CRC. No value is copied that is not packed and larger
+//!        than the buffer.
+//! Crash: an unfinished file; nothing names it, and it is swept at open (I04, I06). `finish` syncs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ValueMeta;
+use super::format::{Footer, Head, START, digest};
+use crate::checksum::{Role, Uid, block_seed, crc, hash};
+use crate::env::{Env, File, Open};
+use crate::error::{Error, IoContext, Result};
+use crate::header::{FileKind, Header};
+use crate::names::Name;
+use crate::options::{Compression, KIB, MIB};
+use crate::planted::{self, Bug};
+use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
+use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::sst::{put_block, unpack_block};
+
+/// Entries are gathered until there are this many bytes, then written at once.
+const WRITE_BYTES: usize = 512 * KIB;
+
+/// Larger values are not packed: that would take as much memory once more.
+const MOST_PACKED: usize = 64 * MIB;
+
+/// Writes one value file. After an error it is of no more use.
+pub struct ValueWriter {
+    file: Arc<dyn File>,
+    number: u64,
+    uid: Uid,
+    compression: Compression,
+    /// Bytes that are in the file; `out` goes behind them.
+    written: u64,
+    out: Vec<u8>,
+    count: u64,
+    digest: u64,
+    scratch: Vec<u8>,
+}
+
+impl ValueWriter {
+    /// A writer to a new file of this number.
+    pub fn create(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<ValueWriter> {
+        let name = Name::Values(number).to_string();
+        let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
+        let uid = env.random.uid();
+        let out = Header::new(FileKind::Values, uid).encode().to_vec();
+        Ok(ValueWriter { file, number, uid, compression, written: 0, out, count: 0, digest: 0, scratch: Vec::new() })
+    }
+
+    /// The file's own name.
+    pub fn uid(&self) -> Uid {
+        self.uid
+    }
+
+    /// Bytes of the file so far.
+    pub fn file_bytes(&self) -> u64 {
+        self.written + self.out.len() as u64
+    }
+
+    /// Adds a value; `term` is that of its record in the ledger. Errors: `Io`, `Invalid` beyond the limits.
+    pub fn add(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
+        if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
+            return Err(Error::invalid("a value beyond the limits reaches a value file"));
+        }
+        let packs = self.compression != Compression::None && value.len() <= MOST_PACKED;
+        let pointer = if packs || value.len() <= WRITE_BYTES {
+            self.add_buffered(key, value, term)?
+        } else {
+            self.add_directly(key, value, term)?
+        };
+        self.count += 1;
+        if self.out.len() >= WRITE_BYTES {
+            self.write_out()?;
+        }
+        Ok(pointer)
+    }
+
+    /// Writes the footer and makes the file durable.
+    pub fn finish(mut self) -> Result<ValueMeta> {
+        let bytes = self.file_bytes() - START as u64;
+        let footer = Footer { count: self.count, bytes, digest: self.digest };
+        self.out.extend_from_slice(&footer.encode(&self.uid));
+        self.write_out()?;
+        if !planted::active(Bug::PointerBeforeValueSync) {
+            self.file.sync_data().during(|| format!("syncing {}", Name::Values(self.number)))?;
+        }
+        let Self { number, uid, count, digest, written, .. } = self;
+        Ok(ValueMeta { number, uid, size: written, count, digest })
+    }
+
+    fn add_buffered(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
+        let (offset, start) = (self.file_bytes(), self.out.len());
+        let at = offset + (HEAD_BYTES + key.len()) as u64;
+        self.out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.out.extend_from_slice(key);
+        let framed = self.out.len();
+        let compression = if value.len() <= MOST_PACKED { self.compression } else { Compression::None };
+        let handle = put_block(&mut self.out, value, None, compression, (&self.uid, Role::Value), at)?;
+        crate::inject::framed(&mut self.out[framed..]);
+        let stored = &self.out[framed..];
+        let codec = stored[handle.stored_len as usize];
+        let logical = unpack_block(&stored[..handle.stored_len as usize], codec, handle.raw_len, &mut self.scratch)?;
+        let head = Head {
+            key_len: key.len() as u16,
+            stored_len: handle.stored_len,
+            raw_len: handle.raw_len,
+            value_hash: hash(logical),
+            term,
+        };
+        let (bytes, sum) = head.encode(&self.uid, offset, key);
+        self.out[start..start + HEAD_BYTES].copy_from_slice(&bytes);
+        Ok(self.pointer(offset, &head, sum, (handle.crc, codec)))
+    }
+
+    fn add_directly(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
+        let offset = self.file_bytes();
+        let at = offset + (HEAD_BYTES + key.len()) as u64;
+        let crc = crc(block_seed(&self.uid, at, Role::Value), &[value, &[0]]);
+        let (stored_len, raw_len) = (value.len() as u32, value.len() as u32);
+        let head = Head { key_len: key.len() as u16, stored_len, raw_len, value_hash: hash(value), term };
+        let (bytes, sum) = head.encode(&self.uid, offset, key);
+        self.out.extend_from_slice(&bytes);
+        self.out.extend_from_slice(key);
+        self.write_out()?;
+        self.file.write_at(value, self.written).during(|| "writing a value")?;
+        self.written += value.len() as u64;
+        self.out.push(0);
+        self.out.extend_from_slice(&crc.to_le_bytes());
+        debug_assert_eq!(self.out.len(), FRAME_BYTES);
+        Ok(self.pointer(offset, &head, sum, (crc, 0)))
+    }
+
+    fn pointer(&mut self, offset: u64, head: &Head, sum: u32, (crc, codec): (u32, u8)) -> Pointer {
+        self.digest = digest(self.digest, sum, crc);
+        let Head { stored_len, raw_len, value_hash, .. } = *head;
+        Pointer { uid: self.uid, offset, stored_len, raw_len, value_hash, crc, codec }
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write_at(&self.out, self.written).during(|| "writing values")?;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ValueWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValueWriter").field("number", &self.number).field("count", &self.count).finish_non_exhaustive()
+    }
+}

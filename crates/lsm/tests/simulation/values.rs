@@ -1,0 +1,162 @@
+//! Value files in any world: what tables say of them is what their records point to. And a few wrong turns that must not be taken.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::env::sim::{Crash, Loss};
+use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::pointer::Pointer;
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::values::walk;
+
+use crate::oracle::Change;
+use crate::world::{CONFIGS, World};
+
+/// Each is one that a wrong turn fails.
+pub const ALL: [fn(); 4] = [
+    pointers_are_checked,
+    values_are_checked,
+    files_outlive_their_tables_readers,
+    values_are_durable_before_they_are_named,
+];
+
+type Refs = BTreeMap<Uid, (u64, u64)>;
+
+/// By a full walk: pointers and bytes of each table as its meta says, each file as the manifest says, and no pointer into none.
+pub fn check(db: &Db) {
+    for family in db.families() {
+        let Ok(tables) = db.tables(&family) else { return };
+        let mut all = Refs::new();
+        for table in tables {
+            let Ok(open) = table.table() else { continue };
+            let (mut found, mut cursor) = (Refs::new(), open.cursor(false));
+            let mut moved = cursor.first();
+            while moved.is_ok() && cursor.valid() {
+                let record = cursor.record();
+                if record.kind == Kind::BlobPointer {
+                    let pointer = Pointer::decode(record.value).expect("a pointer in a table");
+                    for refs in [&mut found, &mut all] {
+                        let of = refs.entry(pointer.uid).or_default();
+                        *of = (of.0 + 1, of.1 + pointer.entry_bytes(record.key.len()));
+                    }
+                }
+                moved = cursor.next();
+            }
+            let said: Refs = table.meta().values.iter().map(|of| (of.file.uid, (of.count, of.bytes))).collect();
+            assert!(moved.is_err() || said == found, "{table:?} says {said:?} and holds {found:?}");
+        }
+        let Ok(files) = db.value_files(&family) else { return };
+        for file in files {
+            let (live, bytes) = all.remove(&file.meta().uid).unwrap_or_default();
+            let mut count = 0;
+            let name = file.name().to_string();
+            let walked = file.file().and_then(|open| {
+                walk(&name, &**open, Some(file.meta()), &mut |_| {
+                    count += 1;
+                    Ok(())
+                })
+            });
+            if walked.is_ok() {
+                assert!(count == file.meta().count && live <= count && bytes <= file.meta().entry_bytes(), "{name}");
+            }
+        }
+        assert!(all.is_empty(), "pointers into files that no table names: {all:?}");
+    }
+}
+
+#[test]
+fn no_wrong_turn_with_values_is_taken() {
+    ALL.iter().for_each(|check| check());
+}
+
+/// A store with large values in one table, uncompressed and sealed, and nobody has read one.
+fn with_values() -> World {
+    let mut world = World::new(31, CONFIGS[5]);
+    world.open().expect("a new store");
+    write(&mut world, 1);
+    world.db().flush().expect("flush");
+    world
+}
+
+fn write(world: &mut World, round: u8) {
+    for n in 0..12u8 {
+        let change = Change::Put("default".into(), vec![b'v', n], vec![n ^ round << 4; 300 + usize::from(n)]);
+        world.commit(vec![change], Durability::Os).expect("put");
+    }
+}
+
+fn pointers_are_checked() {
+    let mut bytes = Pointer { value_hash: 77, stored_len: 4000, raw_len: 4000, ..Pointer::default() }.encode();
+    assert!(Pointer::decode(&bytes).is_ok());
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(Pointer::decode(&bytes).is_err(), "bit {bit}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+fn values_are_checked() {
+    let world = with_values();
+    let family = world.db().family("default").expect("default");
+    let file = world.db().value_files(&family).expect("files").remove(0);
+    let path = world.dir.join(file.name().to_string());
+    let mut places = Vec::new();
+    walk("v", &**file.file().expect("open"), None, &mut |entry| {
+        places.push((entry.key.clone(), entry.pointer.offset + 32 + entry.key.len() as u64));
+        Ok(())
+    })
+    .expect("walk");
+    for (key, at) in places {
+        for bit in [8, 90, 130, 700, 1500] {
+            world.sim.flip(&path, at * 8 + bit).expect("flip");
+        }
+        for verify in [Verify::Always, Verify::Never, Verify::OnFill] {
+            let mut found = None;
+            let read = world.db().get_checked(&family, &key, At::Latest, verify, &mut |record| {
+                found = Some(record.value.to_vec());
+            });
+            match read {
+                Ok(_) => assert_eq!(found.as_ref(), world.oracle.now()["default"].get(&key), "a value that was hit"),
+                Err(error) => assert!(error.is_corruption()),
+            }
+        }
+    }
+}
+
+fn files_outlive_their_tables_readers() {
+    let mut world = with_values();
+    let family = world.db().family("default").expect("default");
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let before = world.oracle.now()["default"].clone();
+    let mut cursor = world.db().cursor(&family, At::Latest, all.clone()).expect("cursor");
+    // Every value is hidden: the file dies without having been read.
+    write(&mut world, 2);
+    world.db().compact(&family, &all).expect("compact");
+    world.db().settle().expect("settle");
+    let mut seen = BTreeMap::new();
+    cursor.first().expect("first");
+    while cursor.valid() {
+        seen.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        cursor.next().expect("next");
+    }
+    assert_eq!(seen, before);
+    drop(cursor);
+    world.db().settle().expect("settle");
+    write(&mut world, 3);
+    world.db().compact(&family, &all).expect("compact");
+    let left = world.sim.files(&world.dir).into_iter().filter(|name| name.ends_with(".val")).count();
+    assert_eq!(left, world.db().value_files(&family).expect("files").len(), "a file that nobody names stays");
+    world.check();
+}
+
+fn values_are_durable_before_they_are_named() {
+    for loss in [Loss::DurableOnly, Loss::Random { seed: 5 }] {
+        let mut world = with_values();
+        world.check();
+        world.crash(Crash::Machine(loss));
+        world.check();
+    }
+}

@@ -1,0 +1,406 @@
+//! Large values: where they stand, what reads them, and when their files die.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::env::Open;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::values::walk;
+use waxseal_meta::Sealer;
+
+use crate::support::*;
+
+fn parts_of(sim: &SimFs) -> Parts {
+    let options = CfOptions { large_value_bytes: 100, ..options() };
+    let families = vec![("default".to_owned(), options)];
+    Parts { families, companions: Arc::new(Sealer::new()), ..parts(sim.env(sim.steps())) }
+}
+
+/// A memtable that is not full before a test says so.
+fn roomy() -> Settings {
+    Settings { memtable_bytes: 1 << 20, ..settings() }
+}
+
+fn open_with_values(sim: &SimFs, dir: &Path) -> Db {
+    Db::open(dir, roomy(), parts_of(sim)).unwrap()
+}
+
+fn key(n: usize) -> Vec<u8> {
+    format!("key-{n:03}").into_bytes()
+}
+
+/// Every third is small; the others have 100 bytes to 3 kB.
+fn value(n: usize, round: usize) -> Vec<u8> {
+    let length = if n % 3 == 0 { n % 50 } else { 100 + n * 37 % 3000 };
+    (0..length).map(|at| (at * (n + 7) + round * 131) as u8 ^ (at >> 3) as u8).collect()
+}
+
+fn write(db: &Db, numbers: impl Iterator<Item = usize>, round: usize) {
+    for n in numbers {
+        put(db, &default(db), &key(n), &value(n, round), Durability::Os).unwrap();
+    }
+}
+
+fn expected(count: usize, round: impl Fn(usize) -> usize) -> Rows {
+    (0..count).map(|n| (key(n), value(n, round(n)))).collect()
+}
+
+/// Tables say of value files exactly what their records point to, the files are what the manifest says, and no other file is there.
+/// Answers the bytes of all entries and those that are alive.
+fn check_files(sim: &SimFs, dir: &Path, db: &Db) -> (u64, u64) {
+    let (mut all, mut alive, mut names) = (0, 0, Vec::new());
+    for family in db.families() {
+        let mut said = std::collections::BTreeMap::<_, (u64, u64)>::new();
+        for table in db.tables(&family).unwrap() {
+            let mut found = std::collections::BTreeMap::<_, (u64, u64)>::new();
+            let mut cursor = table.table().unwrap().cursor(false);
+            use waxseal_lsm::cursor::Cursor;
+            cursor.first().unwrap();
+            while cursor.valid() {
+                let record = cursor.record();
+                if record.kind == Kind::BlobPointer {
+                    let pointer = waxseal_lsm::pointer::Pointer::decode(record.value).unwrap();
+                    let of = found.entry(pointer.uid).or_default();
+                    *of = (of.0 + 1, of.1 + pointer.entry_bytes(record.key.len()));
+                }
+                cursor.next().unwrap();
+            }
+            let table_says = table.meta().values.iter().map(|of| (of.file.uid, (of.count, of.bytes)));
+            assert_eq!(table_says.collect::<std::collections::BTreeMap<_, _>>(), found, "{table:?}");
+            found.iter().for_each(|(uid, (count, bytes))| {
+                let of = said.entry(*uid).or_default();
+                *of = (of.0 + count, of.1 + bytes);
+            });
+        }
+        for file in db.value_files(&family).unwrap() {
+            let mut count = 0;
+            let name = file.name().to_string();
+            walk(&name, &**file.file().unwrap(), Some(file.meta()), &mut |_| {
+                count += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(count, file.meta().count);
+            let (live, bytes) = said.remove(&file.meta().uid).unwrap();
+            assert!(live <= count && bytes <= file.meta().entry_bytes());
+            all += file.meta().entry_bytes();
+            alive += bytes;
+            names.push(name);
+        }
+        assert!(said.is_empty(), "pointers into no file");
+    }
+    names.sort();
+    assert_eq!(named(sim, dir, ".val"), names, "files that nobody names");
+    (all, alive)
+}
+
+#[test]
+fn large_values_stand_apart_and_every_read_finds_them() {
+    let (sim, dir) = sim(1);
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..60, 1);
+    let rows_now = expected(60, |_| 1);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), rows_now, "from memory");
+    assert_eq!(named(&sim, &dir, ".val").len(), 0, "the log and the memtable hold them until then");
+    let before = db.snapshot().unwrap();
+    db.flush().unwrap();
+    let family = default(&db);
+    let (all, alive) = check_files(&sim, &dir, &db);
+    assert!(all == alive && all > 20_000, "{all} {alive}");
+    let tables: u64 = db.tables(&family).unwrap().iter().map(|table| table.meta().size).sum();
+    assert!(tables < 16_000, "tables take {tables} bytes");
+    reads(&db, &family, &rows_now);
+    db.settle().unwrap();
+    reads(&db, &family, &rows_now);
+    assert_eq!(rows(&db, &family, At::Snapshot(&before)).unwrap(), rows_now);
+    assert_eq!(check_files(&sim, &dir, &db), (all, alive), "moves and merges write no value");
+    drop(before);
+    kill(&sim, db);
+    let db = open_with_values(&sim, &dir);
+    reads(&db, &default(&db), &rows_now);
+    db.close().unwrap();
+    let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).unwrap();
+    reads(&beside, &default(&beside), &rows_now);
+    // A writer writes all of it anew: the reader sees what it saw, and then what there is.
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..60, 2);
+    db.compact(&default(&db), &ALL).unwrap();
+    db.settle().unwrap();
+    reads(&beside, &default(&beside), &rows_now);
+    beside.refresh().unwrap();
+    reads(&beside, &default(&beside), &expected(60, |_| 2));
+}
+
+/// All ways to read.
+fn reads(db: &Db, family: &Family, all: &Rows) {
+    assert_eq!(rows(db, family, At::Latest).unwrap(), *all);
+    let mut cursor = db.cursor(family, At::Latest, ALL).unwrap();
+    cursor.last().unwrap();
+    for (key, value) in all.iter().rev() {
+        assert_eq!((cursor.key(), cursor.value(), cursor.record().kind), (&key[..], &value[..], Kind::Put));
+        cursor.prev().unwrap();
+    }
+    assert!(!cursor.valid());
+    let keys: Vec<&[u8]> = all.iter().map(|(key, _)| &key[..]).collect();
+    let mut many = vec![None; keys.len()];
+    db.multi_get(family, &keys, At::Latest, &mut |n, record| many[n] = Some(record.value.to_vec())).unwrap();
+    for ((key, value), of_many) in all.iter().zip(many) {
+        assert_eq!(of_many.as_ref(), Some(value));
+        for verify in [Verify::Always, Verify::Never, Verify::OnFill] {
+            let mut found = None;
+            let is_there = db.get_checked(family, key, At::Latest, verify, &mut |record| {
+                assert_eq!((record.key, record.kind), (&key[..], Kind::Put));
+                found = Some((record.value.to_vec(), Sealer::seal_of(record).unwrap().unwrap()));
+            });
+            assert!(is_there.unwrap());
+            assert_eq!(found, Some((value.clone(), waxseal_meta::Seal::of(key, value))), "the very seal of the put");
+        }
+        let mut as_it_lies = None;
+        db.get_record(family, key, At::Latest, Verify::Always, &mut |record| as_it_lies = Some(record.kind)).unwrap();
+        let large = value.len() >= 100;
+        assert_eq!(as_it_lies, Some(if large { Kind::BlobPointer } else { Kind::Put }));
+        let resident = db.get_resident(family, key, At::Latest, Verify::Always, &mut |_| {}).unwrap();
+        assert!(!large || resident.is_none(), "a value in a file is not in memory");
+        let stands = db.whereabouts(family, key, At::Latest).unwrap().unwrap();
+        assert_eq!(stands.kind, Kind::Put);
+    }
+    let mut keys = db.cursor(family, At::Latest, ALL).unwrap().without_values();
+    keys.first().unwrap();
+    let mut count = 0;
+    while keys.valid() {
+        count += 1;
+        keys.next().unwrap();
+    }
+    assert_eq!(count, all.len());
+}
+
+#[test]
+fn garbage_is_collected_and_what_a_snapshot_sees_is_kept() {
+    let (sim, dir) = sim(2);
+    let db = open_with_values(&sim, &dir);
+    let family = default(&db);
+    write(&db, 0..60, 1);
+    db.settle().unwrap();
+    db.compact(&family, &ALL).unwrap();
+    let first: Vec<String> = named(&sim, &dir, ".val");
+    let held = db.snapshot().unwrap();
+    for n in (0..60).filter(|n| n % 4 != 0) {
+        put(&db, &family, &key(n), &value(n, 2), Durability::Os).unwrap();
+    }
+    let now = expected(60, |n| if n % 4 == 0 { 1 } else { 2 });
+    db.compact(&family, &ALL).unwrap();
+    db.settle().unwrap();
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), now);
+    assert_eq!(rows(&db, &family, At::Snapshot(&held)).unwrap(), expected(60, |_| 1));
+    check_files(&sim, &dir, &db);
+    // A cursor made while they are alive goes on reading them.
+    let mut cursor = db.cursor(&family, At::Snapshot(&held), ALL).unwrap();
+    cursor.first().unwrap();
+    drop(held);
+    db.compact(&family, &ALL).unwrap();
+    for n in (0..60).filter(|n| n % 4 != 0) {
+        put(&db, &family, &key(n), &value(n, 3), Durability::Os).unwrap();
+    }
+    db.compact(&family, &ALL).unwrap();
+    db.settle().unwrap();
+    let mut seen = Rows::new();
+    while cursor.valid() {
+        seen.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next().unwrap();
+    }
+    assert_eq!(seen, expected(60, |_| 1));
+    drop(cursor);
+    db.create_family("another", options()).unwrap(); // whatever is installed next removes what died
+    let metrics = db.metrics();
+    assert!(metrics.values_moved > 0, "{metrics}");
+    let (all, alive) = check_files(&sim, &dir, &db);
+    assert!(all < 2 * alive, "{alive} of {all} bytes are alive");
+    let values = metrics.families.iter().find(|family| family.name == "default").unwrap().values;
+    assert_eq!((values.garbage, values.bytes > 0), (all - alive, true));
+    assert!(named(&sim, &dir, ".val").iter().all(|name| !first.contains(name)), "the first files are gone");
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), expected(60, |n| if n % 4 == 0 { 1 } else { 3 }));
+    kill(&sim, db);
+    let db = open_with_values(&sim, &dir);
+    assert_eq!(check_files(&sim, &dir, &db), (all, alive));
+}
+
+#[test]
+fn orphans_go_when_the_store_is_opened_and_files_go_with_their_family() {
+    let (sim, dir) = sim(3);
+    let db = open_with_values(&sim, &dir);
+    let options = CfOptions { large_value_bytes: 64, ..options() };
+    let other = db.create_family("other", options).unwrap();
+    for n in 0..20 {
+        put(&db, &other, &key(n), &value(n * 3 + 1, 1), Durability::Os).unwrap();
+    }
+    write(&db, 0..20, 1);
+    db.flush().unwrap();
+    let before = named(&sim, &dir, ".val").len();
+    db.drop_family("other").unwrap();
+    drop(other);
+    check_files(&sim, &dir, &db);
+    let own = named(&sim, &dir, ".val").len();
+    assert!(own > 0 && own < before, "{own} of {before}");
+    let env = sim.env(1);
+    let orphan = env.fs.open(&dir.join("009999.val"), Open::Create).unwrap();
+    orphan.write_at(b"left by a crash", 0).unwrap();
+    orphan.sync_data().unwrap();
+    kill(&sim, db);
+    let db = open_with_values(&sim, &dir);
+    assert_eq!(named(&sim, &dir, ".val").len(), own);
+    check_files(&sim, &dir, &db);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(20, |_| 1));
+}
+
+#[test]
+fn a_checkpoint_takes_the_files_along() {
+    let (sim, dir) = sim(4);
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..40, 1);
+    db.settle().unwrap();
+    write(&db, 10..20, 2);
+    let now = rows(&db, &default(&db), At::Latest).unwrap();
+    let copy = dir.join("copy");
+    db.checkpoint(&copy).unwrap();
+    write(&db, 0..40, 3);
+    db.compact(&default(&db), &ALL).unwrap();
+    db.settle().unwrap();
+    db.close().unwrap();
+    let copied = open_with_values(&sim, &copy);
+    assert_eq!(rows(&copied, &default(&copied), At::Latest).unwrap(), now);
+    check_files(&sim, &copy, &copied);
+}
+
+#[test]
+fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
+    let (sim, dir) = sim(5);
+    let options = |families: &mut Vec<(String, CfOptions)>| {
+        families[0].1.compression = waxseal_lsm::options::Compression::None;
+    };
+    let open = || {
+        let mut parts = parts_of(&sim);
+        options(&mut parts.families);
+        Db::open(&dir, roomy(), parts).unwrap()
+    };
+    let db = open();
+    write(&db, 0..30, 1);
+    db.flush().unwrap();
+    write(&db, 0..30, 2);
+    db.flush().unwrap();
+    let family = default(&db);
+    let files = db.value_files(&family).unwrap().into_iter();
+    let file = files.max_by_key(|file| (file.meta().count.min(9), file.meta().number)).unwrap();
+    let mut entries = Vec::new();
+    walk("v", &**file.file().unwrap(), None, &mut |entry| {
+        entries.push(entry);
+        Ok(())
+    })
+    .unwrap();
+    let hit = &entries[3];
+    let at = hit.pointer.offset + 32 + hit.key.len() as u64;
+    // Two bits in bytes far apart, of a value as long as that: nothing corrects them.
+    let raw = sim.env(2).fs.open(&dir.join(file.name().to_string()), Open::Write).unwrap();
+    for (place, bits) in [(at, 0x41), (at + 40, 0x22), (at + 90, 0x18)] {
+        let mut byte = [0];
+        raw.read_at(&mut byte, place).unwrap();
+        raw.write_at(&[byte[0] ^ bits], place).unwrap();
+    }
+    let error = get(&db, &family, &hit.key, At::Latest).unwrap_err();
+    let damage = error.damage().unwrap();
+    assert_eq!((damage.file.clone(), damage.cf.as_deref()), (file.name().to_string(), Some("default")));
+    assert_eq!(damage.key_range, Some((hit.key.clone(), hit.key.clone())));
+    let others: Rows = expected(30, |_| 2).into_iter().filter(|(key, _)| *key != hit.key).collect();
+    for forward in [true, false] {
+        let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+        let (mut seen, mut errors) = (Rows::new(), 0);
+        let mut moved = if forward { cursor.first() } else { cursor.last() };
+        loop {
+            match moved {
+                Err(error) => {
+                    assert!(error.is_corruption());
+                    errors += 1;
+                }
+                Ok(()) if !cursor.valid() => break,
+                Ok(()) => seen.push((cursor.key().to_vec(), cursor.value().to_vec())),
+            }
+            moved = if forward { cursor.next() } else { cursor.prev() };
+        }
+        seen.sort();
+        assert_eq!((errors, &seen), (1, &others), "forward: {forward}");
+    }
+    // It can still be asked for what stands beside it, and compactions carry it along.
+    assert!(db.get_record(&family, &hit.key, At::Latest, Verify::Always, &mut |_| {}).unwrap());
+    write(&db, (0..30).filter(|n| key(*n) != hit.key), 3);
+    db.compact(&family, &ALL).unwrap();
+    db.settle().unwrap();
+    assert!(get(&db, &family, &hit.key, At::Latest).unwrap_err().is_corruption());
+    assert!(db.metrics().values_unreadable > 0);
+    let later: Rows = expected(30, |_| 3).into_iter().filter(|(key, _)| *key != hit.key).collect();
+    for (key, value) in later {
+        assert_eq!(get(&db, &family, &key, At::Latest).unwrap(), Some(value));
+    }
+    drop(file);
+    kill(&sim, db);
+    let db = open();
+    assert!(get(&db, &default(&db), &hit.key, At::Latest).unwrap_err().is_corruption());
+}
+
+#[test]
+fn a_store_that_knew_no_value_files_gets_none_by_being_opened() {
+    let (sim, dir) = sim(6);
+    let none = |sim: &SimFs| {
+        let mut parts = parts_of(sim);
+        parts.families[0].1.large_value_bytes = 0;
+        parts
+    };
+    let db = Db::open(&dir, roomy(), none(&sim)).unwrap();
+    write(&db, 0..30, 1);
+    db.settle().unwrap();
+    assert_eq!(named(&sim, &dir, ".val").len(), 0);
+    db.close().unwrap();
+    // One that knows them may begin, and stop again: what stands apart is read all the same, until it is written anew.
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..30, 2);
+    db.flush().unwrap();
+    assert!(!named(&sim, &dir, ".val").is_empty());
+    db.close().unwrap();
+    let db = Db::open(&dir, roomy(), none(&sim)).unwrap();
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(30, |_| 2));
+    write(&db, 0..30, 3);
+    db.compact(&default(&db), &ALL).unwrap();
+    db.settle().unwrap();
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(30, |_| 3));
+    assert_eq!(named(&sim, &dir, ".val").len(), 0, "nobody points to them any more");
+}
+
+/// What flushes and compactions write for a load of 2 kB values in random order, for each byte of it.
+fn written_per_byte(large_value_bytes: usize) -> f64 {
+    let (sim, dir) = sim(7);
+    let mut parts = parts_of(&sim);
+    parts.families[0].1.large_value_bytes = large_value_bytes;
+    parts.families[0].1.compression = waxseal_lsm::options::Compression::None;
+    let db = Db::open(&dir, settings(), parts).unwrap();
+    let mut bytes = 0;
+    for n in 0..400usize {
+        let (key, value) = (key(n * 7919 % 997), vec![n as u8; 2000]);
+        bytes += key.len() + value.len();
+        put(&db, &default(&db), &key, &value, Durability::Os).unwrap();
+        if n % 7 == 6 {
+            db.flush().unwrap();
+            while db.step().unwrap() {}
+        }
+    }
+    db.settle().unwrap();
+    let metrics = db.metrics();
+    (metrics.flushed_bytes + metrics.compacted_written) as f64 / bytes as f64
+}
+
+#[test]
+fn compactions_do_not_write_large_values_again() {
+    let (inline, apart) = (written_per_byte(0), written_per_byte(100));
+    println!("bytes written to tables and value files for each byte: {inline:.2} inline, {apart:.2} apart");
+    assert!(apart < 1.6 && inline > 2.0 * apart, "{inline:.2} inline, {apart:.2} apart");
+}

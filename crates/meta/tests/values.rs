@@ -1,0 +1,224 @@
+//! Care of large values: what is hit in a value file is found, mended where somebody has it, and costs one record where nobody does.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use support::{DIR, Owned, Store, options};
+use waxseal_lsm::db::{At, Parts, Silent};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{CfOptions, Settings};
+use waxseal_lsm::record::Kind;
+use waxseal_lsm::values::{Entry, walk};
+use waxseal_meta::care::{
+    Candidate, Outcome, RepairOptions, RepairSource, Rung, SalvageOptions, ScrubOptions, VerifyOptions, repair,
+    salvage, scrub, verify,
+};
+use waxseal_meta::exchange::{Export, Policy, export};
+use waxseal_meta::{Seal, Sealer};
+
+fn with_values() -> CfOptions {
+    CfOptions { large_value_bytes: 100, table_bytes: 1 << 20, level_base_bytes: 1 << 20, ..options() }
+}
+
+fn key(n: usize) -> Vec<u8> {
+    format!("k{n:03}").into_bytes()
+}
+
+fn value(n: usize) -> Vec<u8> {
+    let random = waxseal_lsm::env::SeededRandom::new(n as u64);
+    (0..300 + n * 10).map(|_| random.below(256) as u8).collect()
+}
+
+fn filled(seed: u64) -> (SimFs, Store) {
+    let sim = SimFs::new(seed);
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    for n in 0..20 {
+        store.put(&key(n), &value(n));
+    }
+    store.compact();
+    // Opened again, so that the log has nothing of it.
+    store.db.close().unwrap();
+    drop(store);
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    (sim, store)
+}
+
+/// The only value file, and its entries.
+fn entries(store: &Store) -> (PathBuf, Vec<Entry>) {
+    let file = store.db.value_files(&store.family).unwrap().remove(0);
+    let mut entries = Vec::new();
+    walk("v", &**file.file().unwrap(), None, &mut |entry| {
+        entries.push(entry);
+        Ok(())
+    })
+    .unwrap();
+    (Path::new(DIR).join(file.name().to_string()), entries)
+}
+
+fn place_of(entry: &Entry) -> u64 {
+    entry.pointer.offset + 32 + entry.key.len() as u64
+}
+
+/// Hits a value so that no correction helps.
+fn strike(sim: &SimFs, path: &Path, entry: &Entry) {
+    for (at, bit) in [(3, 1), (50, 4), (51, 6), (200, 2)] {
+        sim.flip(path, (place_of(entry) + at) * 8 + bit).unwrap();
+    }
+}
+
+fn holds_all_but(store: &Store, lost: Option<usize>) {
+    for n in 0..20 {
+        match store.get(&key(n)) {
+            Ok(found) => assert_eq!(found.map(|found| found.value), Some(value(n)), "{n}"),
+            Err(error) => assert!(error.is_corruption() && lost == Some(n), "{n}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn one_flipped_bit_is_read_past_found_by_verify_and_gone_after_a_repair() {
+    let (sim, store) = filled(1);
+    let (path, found) = entries(&store);
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+    for (at, what) in
+        [(place_of(&found[4]) + 7, "a value"), (found[9].pointer.offset + 26, "a head"), (30, "the header")]
+    {
+        sim.flip(&path, at * 8 + 3).unwrap();
+        holds_all_but(&store, None);
+        let report = verify(&store.db, VerifyOptions::default()).unwrap();
+        assert!(!report.is_clean() && report.structural > 0 && report.corrupted == 0, "{what}: {report:?}");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(report.damage.iter().all(|finding| finding.file == name), "{what}: {report:?}");
+        sim.flip(&path, at * 8 + 3).unwrap();
+    }
+    sim.flip(&path, (place_of(&found[4]) + 7) * 8).unwrap();
+    sim.flip(&path, (found[9].pointer.offset + 26) * 8).unwrap();
+    let report = repair(&store.db, RepairOptions::default()).unwrap();
+    assert!(report.is_clean() && report.repaired > 0 && report.lost == 0, "{report:?}");
+    holds_all_but(&store, None);
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+    store.db.create_family("another", with_values()).unwrap(); // whatever is installed next removes what died
+    assert!(!sim.files(DIR).iter().any(|name| Path::new(DIR).join(name) == path), "its values were moved");
+}
+
+struct Replica;
+
+impl RepairSource for Replica {
+    fn by_seal(&self, _: &str, asked: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        let whole = (0..20).find(|n| key(*n) == asked).filter(|n| Seal::of(key(*n), value(*n)) == seal);
+        let of = |n: usize| Candidate { key: key(n), kind: Kind::Put, value: value(n) };
+        Ok(whole.map(of))
+    }
+    fn by_range(&self, _: &str, _: &[u8], _: &[u8], _: &mut dyn FnMut(Candidate)) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_lost_value_costs_its_record_until_a_source_has_it() {
+    let (sim, store) = filled(2);
+    let (path, found) = entries(&store);
+    strike(&sim, &path, &found[6]);
+    holds_all_but(&store, Some(6));
+    let report = verify(&store.db, VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report:?}");
+    assert_eq!(report.damage[0].key_range, Some((key(6), key(6))));
+    let scrubbed = scrub(&store.db, ScrubOptions::default()).unwrap();
+    assert_eq!((scrubbed.corrupted, scrubbed.damage.len()), (1, 1), "{scrubbed:?}");
+    // Nobody has it: a fence over the one record, and the others are as they were.
+    let report = repair(&store.db, RepairOptions::default()).unwrap();
+    assert_eq!(report.lost, 1, "{report:?}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Fenced), "{report:?}");
+    let fences = store.db.fences(&store.family);
+    assert_eq!(fences.len(), 1);
+    assert_eq!((&fences[0].1.from.0, &fences[0].1.to.0), (&key(6), &key(6)));
+    holds_all_but(&store, Some(6));
+    assert!(store.get(&key(6)).unwrap_err().is_corruption());
+    // A newer record decides as ever.
+    store.put(&key(6), &value(6));
+    holds_all_but(&store, None);
+
+    let (sim, store) = filled(3);
+    let (path, found) = entries(&store);
+    strike(&sim, &path, &found[11]);
+    let source = Replica;
+    let options = RepairOptions { source: Some(&source), ..RepairOptions::default() };
+    let report = repair(&store.db, options).unwrap();
+    assert!(report.is_clean() && report.lost == 0, "{report:?}");
+    let by = |finding: &&waxseal_meta::care::Finding| finding.outcome == Outcome::Repaired(Rung::Source);
+    assert_eq!(report.damage.iter().filter(by).count(), 1, "{report:?}");
+    assert!(store.db.fences(&store.family).is_empty());
+    holds_all_but(&store, None);
+    let (seal, of) = (Seal::of(key(11), value(11)), store.get(&key(11)).unwrap().unwrap());
+    assert_eq!(Sealer::seal_of(&of.record()).unwrap(), Some(seal));
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+}
+
+fn parts(sim: &SimFs) -> Parts {
+    Parts {
+        env: sim.env(sim.steps() + 1),
+        companions: Arc::new(Sealer::new()),
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), with_values())],
+        orders: Vec::new(),
+        chronicle: None,
+        cache: None,
+    }
+}
+
+#[test]
+fn salvage_takes_values_along_with_a_manifest_or_without() {
+    for without in [false, true] {
+        let (sim, store) = filled(4);
+        let (path, found) = entries(&store);
+        strike(&sim, &path, &found[2]);
+        store.db.close().unwrap();
+        drop(store);
+        if without {
+            sim.env(1).fs.remove(&Path::new(DIR).join("CURRENT")).unwrap();
+        }
+        let to = Path::new("/salvaged");
+        let options = SalvageOptions::default();
+        let report = salvage(Path::new(DIR), to, Settings::default(), parts(&sim), options).unwrap();
+        assert_eq!(report.lost, 1, "{report:?}");
+        let db = waxseal_lsm::db::Db::open(to, Settings::default(), parts(&sim)).unwrap();
+        let family = db.family("default").unwrap();
+        for n in 0..20 {
+            let mut value_found = None;
+            let read = db.get(&family, &key(n), At::Latest, &mut |record| value_found = Some(Owned::of(record).value));
+            match n {
+                2 => assert!(read.unwrap_err().is_corruption()),
+                _ => assert_eq!((read.unwrap(), value_found), (true, Some(value(n))), "{n}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_leaves_the_store_has_its_values() {
+    let (sim, store) = filled(5);
+    let dir = Path::new("/export");
+    for (n, policy) in [Policy::Strip, Policy::Companion { allow: Vec::new() }].into_iter().enumerate() {
+        let to = dir.join(n.to_string());
+        let request = Export { policy, ..Export::default() };
+        let exported = export(&store.db, &store.family, &sim.env(9), &to, &request).unwrap();
+        assert_eq!(exported.records, 20);
+        let file = sim.env(9).fs.open(&to.join("000001.tbl"), waxseal_lsm::env::Open::Read).unwrap();
+        let expected = waxseal_lsm::sst::Table::identify("t", &*file).unwrap();
+        let cache = Arc::new(waxseal_lsm::sst::Cache::new(0));
+        let order = waxseal_lsm::order::Order::bytewise();
+        let plain = Arc::new(waxseal_lsm::seam::Plain);
+        let table = waxseal_lsm::sst::Table::open("t".into(), file, expected, order, cache, plain).unwrap();
+        use waxseal_lsm::cursor::Cursor;
+        let mut cursor = table.cursor(false);
+        cursor.first().unwrap();
+        for n in 0..20 {
+            let record = cursor.record();
+            assert_eq!((record.key, record.kind, record.value), (&key(n)[..], Kind::Put, &value(n)[..]));
+            cursor.next().unwrap();
+        }
+    }
+}

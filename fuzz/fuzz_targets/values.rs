@@ -1,0 +1,16 @@
+//! Any bytes as a pointer into a value file, and as a value file: decoded or refused.
+//! Sums are mended after each mutation.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+
+fuzz_target!(|data: &[u8]| {
+    waxseal_lsm::values::fuzzing::pointer(data);
+    waxseal_lsm::values::fuzzing::file(data);
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {
+    let size = fuzzer_mutate(data, size, max_size);
+    waxseal_fuzz::values(&mut data[..size]);
+    size
+});
