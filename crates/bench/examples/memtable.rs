@@ -3,6 +3,8 @@
 //! `memtable RECORDS [ROUNDS]` prints the median nanoseconds of each and their ratio; `memtable RECORDS only arena|skiplist fill|get|missing|walk` does one thing
 //! once, for valgrind (`--toggle-collect="*work*"`).
 
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
+
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -93,6 +93,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
         cancelled: &AtomicBool::new(false),
         expected,
         summed: expected.has_sums(),
+        values: None,
         pace: None,
     };
     let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);

@@ -34,7 +34,7 @@ fn key(n: usize) -> Vec<u8> {
 
 /// Every third is small; the others have 100 bytes to 3 kB.
 fn value(n: usize, round: usize) -> Vec<u8> {
-    let length = if n % 3 == 0 { n % 50 } else { 100 + n * 37 % 3000 };
+    let length = if n.is_multiple_of(3) { n % 50 } else { 100 + n * 37 % 3000 };
     (0..length).map(|at| (at * (n + 7) + round * 131) as u8 ^ (at >> 3) as u8).collect()
 }
 
