@@ -204,7 +204,7 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
                 let asked: [[u8; 16]; 16] = std::array::from_fn(|_| {
                     keys.written(random.below(RECORDS)).try_into().unwrap_or_default() // sixteen digits each
                 });
-                black_box(records.multi_get(&asked)?);
+                black_box(records.multi_get(asked)?);
             }
         }
         "missing" => {

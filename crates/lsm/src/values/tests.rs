@@ -31,7 +31,7 @@ fn stage(seed: u64) -> Stage {
 fn value(number: usize) -> Vec<u8> {
     let lengths = [0, 1, 100, 4096, 5000, 70_000, 600_000];
     let random = SeededRandom::new(number as u64);
-    let packs = number % 2 == 0;
+    let packs = number.is_multiple_of(2);
     (0..lengths[number % lengths.len()])
         .map(|_| if packs { random.below(4) as u8 } else { random.below(256) as u8 })
         .collect()
