@@ -208,7 +208,9 @@ fn client(run: &Run, checks: &mut Checks) -> Outcome<()> {
         checks.is("provenance: why", provenance.events.iter().map(of).eq(expected.clone()));
         checks.is("provenance: watched by", provenance.watched_by.len() == 1);
         let explained = registrar.explain(&store.family, b"John", None)?;
-        checks.is("explain", explained.value.is_none() && explained.events.len() == 3 && explained.lies.is_some());
+        // A tombstone that a flush brought where nothing lies below it may be gone already.
+        let lies = flushed || explained.lies.is_some();
+        checks.is("explain", explained.value.is_none() && explained.events.len() == 3 && lies);
         store.db.flush()?;
     }
     let ranged = registrar.query_range(&store.family, &ALL, &Paging::ALL, At::Latest, None)?;

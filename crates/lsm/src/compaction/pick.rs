@@ -44,6 +44,8 @@ pub struct TableFacts<'a> {
     pub entries: u64,
     /// How many of them are tombstones.
     pub tombstones: u64,
+    /// How many have a newer version of their key beside them, where somebody has looked; else 0.
+    pub hidden: u64,
     /// The greatest seqno of a record.
     pub greatest_seqno: Seqno,
     /// Not to be touched: an input of a running job, or barred after a job failed.
@@ -191,6 +193,7 @@ impl<'a> Picture<'a> {
                 largest: &meta.largest,
                 entries: meta.ledger.count(),
                 tombstones: meta.ledger.deletes.count,
+                hidden: 0,
                 greatest_seqno: meta.newest_seqno(),
                 is_busy: is_busy(meta.number),
                 is_fenced: false,
@@ -333,8 +336,9 @@ fn is_cheap(picture: &Picture<'_>, plan: &Plan) -> bool {
 }
 
 /// The next step of compacting the keys between `low` and `high` (both included, none: open) out of `level`; at the bottom, of
-/// ridding it of tombstones. Ask for levels 0 to 6 in turn, each until it is `Done`. Tables of level 0 above number `newest`
-/// came later and are left alone, so that it ends under steady writes.
+/// ridding it of tombstones and hidden versions. Ask for levels 0 to 6 in turn, each until it is `Done`. Tables of level 0 above
+/// number `newest` came later and are left alone, so that it ends under steady writes; so are those at the bottom that were made since, whose hidden
+/// versions somebody wants to keep.
 pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high: Option<&[u8]>, newest: u64) -> Step {
     let order = picture.order;
     let concerned = |table: &TableFacts<'_>| {
@@ -346,7 +350,8 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
         0 => table.number <= newest && concerned(table),
         BOTTOM => {
             let can_go = table.greatest_seqno <= picture.oldest_snapshot && !table.is_fenced;
-            concerned(table) && table.tombstones > 0 && can_go
+            let has_hidden = table.hidden > 0 && table.number < newest; // the next that will be given
+            concerned(table) && (table.tombstones > 0 || has_hidden) && can_go
         }
         _ => concerned(table),
     };

@@ -58,6 +58,7 @@ fn scripts_tell_what_is_picked() {
                     _ => {
                         let (low, high) = words[2].split_once("..").unwrap();
                         levels[level(words[0])].push(TableFacts {
+                            hidden: 0,
                             number: words[1].parse().unwrap(),
                             size: number("size", 10),
                             smallest: low.as_bytes(),
@@ -154,6 +155,7 @@ impl Tree {
         let running: Vec<Span> = self.jobs.iter().map(|job| job.plan.span.clone()).collect();
         let facts = |level: usize| {
             let tables = self.levels[level].iter().map(|table| TableFacts {
+                hidden: 0,
                 number: table.number,
                 size: table.records.len() as u64,
                 smallest: &self.bounds[&table.number].0,

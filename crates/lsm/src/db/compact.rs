@@ -17,7 +17,7 @@ use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::parts::{Part, write_parts};
-use crate::compaction::pick::{self, Picture, Shape, Span, Step};
+use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
@@ -125,6 +125,7 @@ impl Inner {
         let (low, high) = (bound_key(&bounds.0), bound_key(&bounds.1));
         let newest = self.next_file.load(Ordering::Relaxed);
         for level in 0..LEVELS {
+            let hidden = if level == BOTTOM { hidden_at_bottom(&family.view()) } else { HashMap::new() };
             loop {
                 if self.background.is_stopping() {
                     return Err(Error::closed());
@@ -133,7 +134,10 @@ impl Inner {
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
-                    let picture = self.picture_of(family, &view, &spans, oldest, taken);
+                    let mut picture = self.picture_of(family, &view, &spans, oldest, taken);
+                    for table in picture.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
+                        table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
+                    }
                     step = pick::plan_range(&picture, level, low, high, newest);
                     match &step {
                         Step::Run(plan) => Some((family.clone(), plan.clone())),
@@ -396,6 +400,13 @@ fn sources(family: &Family, plan: &Plan, inputs: &[Input]) -> Result<Vec<Box<dyn
         }
     }
     Ok(sources)
+}
+
+/// How many records of each table at the bottom have a newer version beside them. What cannot be opened has none.
+fn hidden_at_bottom(view: &View) -> HashMap<u64, u64> {
+    let tables = view.levels.level(BOTTOM).tables().iter();
+    let hidden = tables.filter_map(|table| Some((table.meta().number, table.table().ok()?.properties().versions?)));
+    hidden.collect()
 }
 
 /// A table as a part of its level, read by a job.

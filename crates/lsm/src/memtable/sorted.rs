@@ -6,6 +6,17 @@ use super::node::Leaf;
 use super::sync::LEAF;
 use super::tree::{Probe, Tree};
 
+/// Sorts a few by a comparator that may be anybody's: what says one thing today and another tomorrow gives some order, and no panic.
+fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    for end in 1..few.len() {
+        let mut at = end;
+        while at > 0 && compare(&few[at - 1], &few[at]) == Ordering::Greater {
+            few.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}
+
 /// Heads and places in internal order, with room for one more than a leaf has.
 #[derive(Debug)]
 pub(super) struct Sorted {
@@ -36,8 +47,8 @@ impl Sorted {
         let slots = &mut self.slots[..self.len];
         // By their heads alone, which costs no look at a record; then those whose heads are the same.
         slots.sort_unstable_by_key(|(head, _)| *head);
-        for same in slots.chunk_by_mut(|(a, _), (b, _)| a == b).filter(|same| same.len() > 1) {
-            same.sort_unstable_by(|(_, a), (_, b)| tree.compare_places(*a, *b));
+        for same in slots.chunk_by_mut(|(a, _), (b, _)| a == b) {
+            put_in_order(same, |(_, a), (_, b)| tree.compare_places(*a, *b));
         }
     }
 
@@ -107,5 +118,24 @@ impl Sorted {
             }
         }
         from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparator_that_contradicts_itself_is_endured() {
+        let mut few: Vec<u32> = (0..LEAF as u32).rev().collect();
+        put_in_order(&mut few, u32::cmp);
+        assert!(few.is_sorted());
+        let turn = std::cell::Cell::new(0u32);
+        put_in_order(&mut few, |a, b| {
+            turn.set(turn.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+            if turn.get() >> 31 == 0 { a.cmp(b) } else { b.cmp(a) }
+        });
+        few.sort_unstable();
+        assert_eq!(few, (0..LEAF as u32).collect::<Vec<_>>());
     }
 }

@@ -50,3 +50,22 @@ fn jobs_wait_for_their_rate() {
         assert!(db.metrics().flushed_bytes > 256 * 1024);
     }
 }
+
+#[test]
+fn versions_that_nobody_sees_any_more_go_when_asked() {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), settings(), parts(Env::real())).unwrap();
+    let family = default(&db);
+    let records = || db.metrics().families[0].levels.iter().map(|level| level.records).sum::<u64>();
+    fill(&db, 0..300, 0);
+    let snapshot = db.snapshot().unwrap();
+    fill(&db, 0..300, 1);
+    db.compact(&family, &ALL).unwrap();
+    assert_eq!(records(), 600, "the snapshot sees the old ones");
+    db.compact(&family, &ALL).unwrap();
+    assert_eq!(records(), 600);
+    drop(snapshot);
+    db.compact(&family, &ALL).unwrap();
+    assert_eq!(records(), 300, "they stand at the bottom, without a tombstone beside them");
+    assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 300);
+}
