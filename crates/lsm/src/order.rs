@@ -77,6 +77,22 @@ impl Order {
         self.compare(a.0, b.0).then_with(|| b.1.cmp(&a.1))
     }
 
+    /// Sorts items by their keys. A comparator of somebody's own may contradict itself: then nothing panics and nothing is lost, and
+    /// whoever relies on the order must look whether it is there.
+    pub fn sort_by_key<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
+        if self.is_bytewise() {
+            items.sort_by(|a, b| key(a).cmp(key(b)));
+            return;
+        }
+        // The library's sort may panic where an order is none. Places are searched for instead, one item after the other.
+        let mut sorted: Vec<T> = Vec::with_capacity(items.len());
+        for item in items.drain(..) {
+            let at = sorted.partition_point(|before| self.compare(key(before), key(&item)).is_le());
+            sorted.insert(at, item);
+        }
+        *items = sorted;
+    }
+
     /// A short key `s` with `a <= s < b`, where `a < b`.
     pub fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
         match &self.custom {
@@ -208,6 +224,48 @@ mod tests {
     fn padded_keys() -> impl Strategy<Value = Vec<u8>> {
         let tail = proptest::collection::vec(0u8..2, 0..4);
         (0usize..18, tail).prop_map(|(zeros, tail)| [&[0; 18][..zeros], &tail].concat())
+    }
+
+    /// An order that says now this, now that.
+    struct Fickle(std::sync::atomic::AtomicU32);
+
+    impl Comparator for Fickle {
+        fn name(&self) -> &str {
+            "fickle"
+        }
+
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            let turn = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed).wrapping_mul(0x9E37_79B9);
+            if turn >> 31 == 0 { a.cmp(b) } else { b.cmp(a) }
+        }
+    }
+
+    /// The order of bytes, asked for as a stranger's.
+    struct Plain;
+
+    impl Comparator for Plain {
+        fn name(&self) -> &str {
+            "plain"
+        }
+
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            a.cmp(b)
+        }
+    }
+
+    #[test]
+    fn an_order_that_contradicts_itself_is_sorted_by_without_a_loss() {
+        let keys: Vec<[u8; 2]> = (0..2000u16).map(|at| at.wrapping_mul(40_503).to_be_bytes()).collect();
+        let mut sorted = keys.clone();
+        Order::bytewise().sort_by_key(&mut sorted, |key| &key[..]);
+        assert!(sorted.is_sorted());
+        let mut same = keys.clone();
+        Order::custom(Arc::new(Plain)).sort_by_key(&mut same, |key| &key[..]);
+        assert_eq!(same, sorted);
+        let mut endured = keys;
+        Order::custom(Arc::new(Fickle(Default::default()))).sort_by_key(&mut endured, |key| &key[..]);
+        endured.sort_unstable();
+        assert_eq!(endured, sorted);
     }
 
     proptest! {
