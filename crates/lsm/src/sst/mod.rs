@@ -16,6 +16,7 @@ mod block;
 mod cache;
 mod copies;
 mod cursor;
+mod ends;
 mod entry;
 mod examine;
 mod filter;
