@@ -97,11 +97,12 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    ReplayKeepsItsMemtable,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 69] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -170,6 +171,7 @@ impl Bug {
         Bug::NewestVersionInLeafPassedOver,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
+        Bug::ReplayKeepsItsMemtable,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

@@ -374,6 +374,7 @@ impl Opening<'_> {
             added: Vec::new(),
             commits: 0,
             binding: Binding::default(),
+            target: None,
             cache,
             dead_files,
             open_tables,
