@@ -19,7 +19,11 @@ _DURABILITIES = {
     "os": _abi.WAXSEAL_DURABILITY_OS,
     "sync": _abi.WAXSEAL_DURABILITY_SYNC,
 }
-_COMPRESSIONS = {"none": _abi.WAXSEAL_COMPRESSION_NONE, "lz4": _abi.WAXSEAL_COMPRESSION_LZ4}
+_COMPRESSIONS = {
+    "none": _abi.WAXSEAL_COMPRESSION_NONE,
+    "lz4": _abi.WAXSEAL_COMPRESSION_LZ4,
+    "zstd": _abi.WAXSEAL_COMPRESSION_ZSTD,
+}
 _POLICIES = {
     "never": _abi.WAXSEAL_VERIFY_NEVER,
     "on_fill": _abi.WAXSEAL_VERIFY_ON_FILL,
@@ -179,7 +183,7 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
             numbers = (size(value, name),)
         elif name in _CHECKS:
             numbers = policy(value, name)
-        elif name == "compression":
+        elif name in ("compression", "bottom_compression"):
             numbers = (word(value, _COMPRESSIONS, name),)
         elif name == "comparator":
             call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)

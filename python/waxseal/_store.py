@@ -88,6 +88,7 @@ class DB(Family, Asker):
         table_bytes: Optional[int] = None,
         level_base_bytes: Optional[int] = None,
         compression: Optional[str] = None,
+        bottom_compression: Optional[str] = None,
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,

@@ -97,6 +97,9 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    // Found by the engine's own in builds with zstd.
+    DictionaryOfAnotherTable,
+    DictionaryNotChecked,
 }
 
 impl Bug {
@@ -171,6 +174,9 @@ impl Bug {
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
     ];
+
+    /// Those that the engine's own suite finds in builds with zstd.
+    pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
 
     /// Those that the tests of the layer above find, where stamps are kept.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];

@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use super::dictionary::Dictionary;
 use super::entry::Entry;
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
 use super::steps::{Keys, walk};
@@ -98,12 +99,13 @@ pub(super) struct Place {
 }
 
 impl Block {
-    /// Makes a block of the stored bytes of a checked block (without trailer). `searched`: heads are worth their price.
+    /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
+    /// `searched`: heads are worth their price.
     pub(super) fn load(
         mut buffer: Vec<u8>,
         codec: u8,
         handle: &Handle,
-        base: Seqno,
+        (base, dictionary): (Seqno, Option<&Dictionary>),
         order: &Order,
         searched: bool,
     ) -> Result<Block> {
@@ -112,7 +114,7 @@ impl Block {
         let mut offsets = Vec::new();
         let mut keys = Keys::default();
         let stored = Stored::split(&buffer, codec)?;
-        let body = stored.body(handle.raw_len, &mut scratch)?;
+        let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
             if offsets.is_empty() {
                 offsets.reserve_exact(body.len() / 16 + 2);

@@ -18,6 +18,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::dictionary::Dictionary;
 use super::entry::{Entry, Shape, checked_seqno};
 use super::format::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
 use crate::checksum::{crc, hash_key};
@@ -65,6 +66,8 @@ pub(super) struct Site<'a> {
     pub(super) file: &'a str,
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
+    /// What the block was packed with.
+    pub(super) dictionary: Option<&'a Dictionary>,
 }
 
 /// What is left of a block, in internal order.
@@ -190,7 +193,7 @@ pub(super) fn remains(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remain
     if !site.fits && trailer.get(1..) != Some(&handle.crc.to_le_bytes()) {
         return nothing(site); // as likely another block as this one, damaged
     }
-    let (body, column) = unpack_what_goes(stored, codec, handle);
+    let (body, column) = unpack_what_goes(stored, codec, handle, site.dictionary);
     let plain = (body.len() + column.as_ref().map_or(0, Vec::len) <= stored.len()).then_some(stored);
     let mut walk = Walk::new(site, body, column);
     walk.run();

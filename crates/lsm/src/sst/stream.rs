@@ -88,7 +88,7 @@ impl TableStream {
         let (stored, codec) = check(&chunk[from], &table.expected.uid, Role::Data, handle)?;
         let stored = Stored::split(stored, codec)?;
         body.clear();
-        body.extend_from_slice(stored.body(handle.raw_len, scratch)?);
+        body.extend_from_slice(stored.body(handle.raw_len, scratch, table.dictionary.as_deref())?);
         match (stored.column, &mut *column) {
             (Some(words), Some(column)) => {
                 column.clear();
