@@ -97,6 +97,10 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    SwallowedSealTaken,
+    PartTakesItsEnd,
+    StreamKeepsTheColumnBefore,
+    MovedValueKeepsItsPlace,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -104,7 +108,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 72] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -173,6 +177,10 @@ impl Bug {
         Bug::NewestVersionInLeafPassedOver,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
+        Bug::SwallowedSealTaken,
+        Bug::PartTakesItsEnd,
+        Bug::StreamKeepsTheColumnBefore,
+        Bug::MovedValueKeepsItsPlace,
     ];
 
     /// Those that the engine's own suite finds in builds with zstd.
