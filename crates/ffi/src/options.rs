@@ -168,7 +168,8 @@ pub extern "C" fn waxseal_options_set_memtable_bytes(options: *mut waxseal_optio
     set(options, move |builder| builder.memtable_bytes(bytes))
 }
 
-/// One budget for the cache and two memtables together, in bytes. Default: none.
+/// One budget for everything the store keeps in memory, in bytes: memtables, blocks, indexes and filters, the log's newest bytes, the room
+/// of jobs. What callers hold is not in it. Default 0: none.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]

@@ -9,6 +9,7 @@
 //! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::dictionary::Dictionary;
@@ -317,6 +318,26 @@ impl Block {
     #[inline]
     fn heads(&self) -> &[u64] {
         if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] }
+    }
+
+    /// True if a key is, as far as heads can tell, the one that stood at a place when the block was loaded. What stands there in memory now may
+    /// be another record, moved and whole.
+    pub(super) fn remembers(&self, at: usize, key: &[u8]) -> bool {
+        match self.heads_beside(key) {
+            Some((heads, wanted)) => wanted.is_ok_and(|wanted| heads.get(at) == Some(&wanted)),
+            None => true,
+        }
+    }
+
+    /// The places whose heads are that of the entry at a place. None if there are no heads.
+    pub(super) fn alike(&self, at: usize) -> Option<Range<usize>> {
+        let heads = self.has_heads.then(|| self.heads())?;
+        let of = heads.get(at)?;
+        let (before, behind) = (
+            heads[..at].iter().rev().take_while(|head| *head == of).count(),
+            heads[at..].iter().take_while(|head| *head == of).count(),
+        );
+        Some(at - before..at + behind)
     }
 
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
