@@ -90,11 +90,16 @@ impl FrameHeader {
 
     /// Reads a header; says nothing yet about its link.
     pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<FrameHeader> {
+        FrameHeader::peek(bytes).ok_or_else(|| Error::structural("frame of no known kind"))
+    }
+
+    /// The same for whoever looks in many places where there may be none: to say that there is none costs nothing.
+    #[inline]
+    pub fn peek(bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<FrameHeader> {
         let (words, _) = bytes.as_chunks::<8>();
         let [word0, word1, link] = [words[0], words[1], words[2]].map(u64::from_le_bytes);
-        let kind =
-            FrameKind::from_byte((word1 >> 56) as u8).ok_or_else(|| Error::structural("frame of no known kind"))?;
-        Ok(FrameHeader { length: word0 as u32, body_sum: (word0 >> 32) as u32, seqno: word1 & MAX_SEQNO, kind, link })
+        let kind = FrameKind::from_byte((word1 >> 56) as u8)?;
+        Some(FrameHeader { length: word0 as u32, body_sum: (word0 >> 32) as u32, seqno: word1 & MAX_SEQNO, kind, link })
     }
 
     /// True if this frame, with this body, stands at `offset` after `previous`.

@@ -104,11 +104,12 @@ pub enum Bug {
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
+    ReplayKeepsItsMemtable,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 72] = [
+    pub const ALL: [Bug; 73] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -181,6 +182,7 @@ impl Bug {
         Bug::PartTakesItsEnd,
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
+        Bug::ReplayKeepsItsMemtable,
     ];
 
     /// Those that the engine's own suite finds in builds with zstd.

@@ -33,16 +33,17 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits for a family: level 0 from three times to nine times its trigger, debt from 16 to 256 base levels.
+    /// Limits for a family: level 0 from three times to nine times its trigger, debt from 16 to 256 base levels, or `SOON_BYTES`: what a
+    /// disk rewrites within seconds holds nobody back, however small the levels.
     pub fn new(level0_tables: usize, level_base_bytes: u64, frozen: usize) -> Limits {
         let level0 = level0_tables.max(1);
-        Limits {
-            level0: (level0 * 3, level0 * 9),
-            bytes: (level_base_bytes.saturating_mul(16), level_base_bytes.saturating_mul(256)),
-            frozen: frozen.max(1),
-        }
+        let bytes = level_base_bytes.saturating_mul(16).max(SOON_BYTES);
+        Limits { level0: (level0 * 3, level0 * 9), bytes: (bytes, bytes.saturating_mul(16)), frozen: frozen.max(1) }
     }
 }
+
+/// Debt that is worked off within seconds.
+const SOON_BYTES: u64 = 1 << 30;
 
 /// What a writer has to do; the greatest of several families counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,8 +62,8 @@ const DOUBLINGS: u64 = 10;
 /// No single commit waits longer than this for its own bytes: 4 ms.
 const LONGEST_NANOS: u64 = 4_000_000;
 
-/// The debt of a family.
-pub fn debt(picture: &Picture<'_>, frozen: usize, active: u64) -> Debt {
+/// The debt of a family, as far as it is one of its tables.
+pub fn debt(picture: &Picture<'_>) -> Debt {
     let (sizes, targets) = (picture.sizes(), picture.targets());
     let level0 = picture.levels[0].len();
     let is_due = level0 >= picture.shape.level0_tables || sizes[0] > picture.shape.level_base_bytes;
@@ -76,7 +77,7 @@ pub fn debt(picture: &Picture<'_>, frozen: usize, active: u64) -> Debt {
         bytes = bytes.saturating_add(over).saturating_add((over as u128 * under as u128 / 1000) as u64);
         carried = over;
     }
-    Debt { bytes, level0, frozen, active, memory: 0 }
+    Debt { bytes, level0, ..Debt::default() }
 }
 
 /// What the debt costs the next writer.

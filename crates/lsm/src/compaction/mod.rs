@@ -13,6 +13,8 @@
 
 pub mod collect;
 pub mod debt;
+#[cfg(test)]
+mod life;
 pub mod output;
 pub mod pace;
 pub mod packing;

@@ -41,8 +41,11 @@ pub(crate) struct Background {
     stall: AtomicU64,
     /// Nanoseconds that writers owe and have not waited yet.
     owed: AtomicU64,
-    /// Held from the look at the debt to the decision, so that an older look never overrules a newer one.
-    deciding: Mutex<()>,
+    /// What tables alone ask of writers, as of the last change of tables. Held from the look at the debt to the decision, so that an older
+    /// look never overrules a newer one.
+    deciding: Mutex<Stall>,
+    /// So many memtables wait for their flush that the one which fills is looked at while it does.
+    watches: AtomicBool,
 }
 
 #[derive(Default)]
@@ -61,7 +64,8 @@ impl Background {
             stopping: AtomicBool::new(false),
             stall: AtomicU64::new(0),
             owed: AtomicU64::new(0),
-            deciding: Mutex::default(),
+            deciding: Mutex::new(Stall::Go),
+            watches: AtomicBool::new(false),
         }
     }
 
@@ -102,11 +106,22 @@ impl Background {
         }
     }
 
+    /// True while writers have to look how full memtables are as they fill them.
+    #[inline]
+    pub(crate) fn watches(&self) -> bool {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn watch(&self, watches: bool) {
+        self.watches.store(watches, Ordering::Relaxed);
+    }
+
     /// Decides anew. Whoever changed what the debt depends on calls this afterwards; then the last decision is made from the
-    /// last state, whichever thread makes it. Gives the new decision if writers begin or cease to be held back.
-    pub(crate) fn decide_stall(&self, stall: impl FnOnce() -> Stall) -> Option<Stall> {
-        let _one_look_at_a_time = lock(&self.deciding);
-        let stall = stall();
+    /// last state, whichever thread makes it. `stall` gets what tables asked for last, and may change it. Gives the new decision if
+    /// writers begin or cease to be held back.
+    pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall) -> Option<Stall> {
+        let mut one_look_at_a_time = lock(&self.deciding);
+        let stall = stall(&mut one_look_at_a_time);
         let word = match stall {
             Stall::Go => 0,
             Stall::Delay(nanos) => nanos.clamp(1, u64::MAX - 1),

@@ -372,7 +372,7 @@ impl Inner {
             }
         }
         if any {
-            self.revise_stall();
+            self.revise_waits();
             self.background.kick(Lane::Flush);
         }
     }

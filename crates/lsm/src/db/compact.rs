@@ -354,23 +354,34 @@ impl Inner {
         });
     }
 
-    /// Decides anew how much writers are held back.
+    /// Decides anew how much writers are held back, after tables or memtables have changed.
     pub(crate) fn revise_stall(&self) {
-        let changed = self.background.decide_stall(|| self.stall_due());
+        self.decide(|tables| *tables = self.stall_by_tables());
+    }
+
+    /// The same after memtables have: tables are not looked at.
+    pub(crate) fn revise_waits(&self) {
+        self.decide(|_| {});
+    }
+
+    fn decide(&self, look: impl FnOnce(&mut Stall)) {
+        let changed = self.background.decide_stall(|tables| {
+            look(tables);
+            (*tables).max(self.stall_by_memory())
+        });
         if let Some(stall) = changed {
             self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
         }
     }
 
-    fn stall_due(&self) -> Stall {
-        let (families, memory) = (self.families(), self.memory_pressure());
+    fn stall_by_tables(&self) -> Stall {
+        let families = self.families();
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let options = family.options();
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
-            let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
-            let limits = Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES);
-            let mut debt = Debt { memory, ..debt::debt(&picture, view.frozen.len(), active) };
+            let limits = limits(options);
+            let mut debt = debt::debt(&picture);
             // Behind a barred table, there or in the level below, level 0 grows whatever writers do: to hold them back would end
             // in waiting for ever.
             let tables = view.levels.iter().flat_map(|level| level.tables());
@@ -379,9 +390,27 @@ impl Inner {
             }
             debt::stall(&debt, &limits)
         });
-        let price = |stall: &Stall| stall.nanos(1 << 20).unwrap_or(u64::MAX);
-        worst.max_by_key(price).unwrap_or(Stall::Go)
+        worst.max().unwrap_or(Stall::Go)
     }
+
+    fn stall_by_memory(&self) -> Stall {
+        let (families, memory) = (self.families(), self.memory_pressure());
+        let mut most_frozen = 0;
+        let worst = families.by_id.values().map(|family| {
+            let view = family.view();
+            let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
+            let debt = Debt { frozen: view.frozen.len(), active, memory, ..Debt::default() };
+            most_frozen = most_frozen.max(debt.frozen);
+            debt::stall(&debt, &limits(family.options()))
+        });
+        let worst = worst.max().unwrap_or(Stall::Go);
+        self.background.watch(most_frozen >= FROZEN_MEMTABLES);
+        worst
+    }
+}
+
+fn limits(options: &CfOptions) -> Limits {
+    Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES)
 }
 
 /// What a record takes in a table at least, as far as the room of a job is concerned.

@@ -67,7 +67,11 @@ impl Inner {
                 Err(_) => {} // no room for a fresh one: the old one goes on
             }
         }
+        let tables = manifest.state().families.values().map(|family| family.tables.len()).sum();
         drop(guard);
+        if let Some(files) = self.open_tables.outgrown(tables) {
+            self.env.fs.expect_open(&self.dir, files as u64);
+        }
         self.sweep_dead_files();
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! Out:    blocks give way at once, since they take what charges leave. Beyond half of what is left for memtables the largest one is
 //!         frozen; near all of it writers slow down, and with all of it taken they wait for a flush.
 //! Looks:  whoever has written a piece of the budget, every flush, and a writer before it waits: where memtables take all of their
-//!         room, one of them is frozen, or waits for its flush already; so nobody waits for what nobody does.
+//!         room, one of them is frozen, or waits for its flush already; so nobody waits for what nobody does. Without a budget too,
+//!         while flushes are behind: the memtable that fills then is all the room there is, and writers slow down as it goes.
 //! Beside: what callers hold on to (memtables that were flushed while a snapshot or cursor sees them) is counted and shown, and not
 //!         in the budget: the store cannot take it back.
 
@@ -21,7 +22,7 @@ use crate::sst::{Cache, Charge, TRAINING_BYTES};
 /// What memtables may take whatever else there is, or one memtable if that is less: without it nothing could be written.
 const LEAST_ROOM_BYTES: usize = 256 * KIB;
 
-/// Bytes that are written between two looks, at most; and at most this part of the budget.
+/// Bytes that are written between two looks, at most; and at most this part of the budget, or of a memtable.
 const LOOK_BYTES: usize = 256 * KIB;
 const LOOK_PART: usize = 64;
 
@@ -47,8 +48,9 @@ pub(super) fn cache_of(settings: &Settings) -> Cache {
 pub(super) struct Memory {
     memtables: Charge,
     _ring: Charge,
-    /// Bytes written since the last look.
+    /// Bytes written since the last look, and how many there may be.
     unseen: AtomicUsize,
+    look_bytes: usize,
     /// Memtables that were flushed and may still be held.
     flushed: Mutex<Vec<Weak<Memtable>>>,
 }
@@ -98,11 +100,13 @@ impl Share {
 }
 
 impl Memory {
-    pub(super) fn new(cache: &Arc<Cache>, ring_bytes: usize) -> Memory {
+    pub(super) fn new(cache: &Arc<Cache>, ring_bytes: usize, settings: &Settings) -> Memory {
+        let budget = if settings.memory_bytes > 0 { settings.memory_bytes } else { usize::MAX };
         Memory {
             memtables: Charge::new(cache.clone(), 0),
             _ring: Charge::new(cache.clone(), ring_bytes),
             unseen: AtomicUsize::new(0),
+            look_bytes: LOOK_BYTES.min(budget.min(settings.memtable_bytes) / LOOK_PART),
             flushed: Mutex::default(),
         }
     }
@@ -120,16 +124,15 @@ impl Memory {
 }
 
 impl Inner {
-    /// A writer comes with so many bytes: looks at the budget now and then.
+    /// A writer comes with so many bytes: looks at the memory that is left now and then, where it is bounded or becomes short.
     #[inline]
     pub(super) fn grows_by(&self, bytes: usize) {
-        if self.settings.memory_bytes > 0
-            && self.memory.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)
-                >= LOOK_BYTES.min(self.settings.memory_bytes / LOOK_PART)
+        if (self.settings.memory_bytes > 0 || self.background.watches())
+            && self.memory.unseen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= self.memory.look_bytes
         {
             self.memory.unseen.store(0, Ordering::Relaxed);
             self.revise_memory();
-            self.revise_stall();
+            self.revise_waits();
         }
     }
 

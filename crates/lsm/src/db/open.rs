@@ -203,7 +203,7 @@ fn start(
         companions: parts.companions,
         integrity,
         listener: parts.listener,
-        memory: Memory::new(&opened.cache, if access == Access::Write { settings.ring_bytes } else { 0 }),
+        memory: Memory::new(&opened.cache, if access == Access::Write { settings.ring_bytes } else { 0 }, &settings),
         cache: opened.cache,
         snapshots: Arc::new(Snapshots::default()),
         access,

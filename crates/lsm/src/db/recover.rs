@@ -374,6 +374,10 @@ impl Opening<'_> {
         let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
         let open_tables = Arc::new(self.most_open(new_number.is_some()));
+        let tables = state.families.values().map(|family| family.tables.len()).sum();
+        if let Some(files) = open_tables.outgrown(tables) {
+            self.env().fs.expect_open(self.dir, files as u64);
+        }
         let families = self.families(state, (&cache, &dead_files, &open_tables))?;
         let flushed = state.families.values().map(|family| (family.id, family.flushed)).collect();
         Ok(Replay {
@@ -384,6 +388,7 @@ impl Opening<'_> {
             added: Vec::new(),
             commits: 0,
             binding: Binding::default(),
+            target: None,
             cache,
             dead_files,
             open_tables,

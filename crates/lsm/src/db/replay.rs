@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::family::Family;
+use super::family::{Family, Target};
 use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use super::{Families, TableHandle};
@@ -31,6 +31,8 @@ pub(super) struct Replay<'a> {
     pub(super) added: Vec<Change>,
     pub(super) commits: u64,
     pub(super) binding: Binding,
+    /// Where the last record went.
+    pub(super) target: Option<Target>,
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
@@ -38,31 +40,35 @@ pub(super) struct Replay<'a> {
 
 impl Replay<'_> {
     pub(super) fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
-        let companions = self.opening.parts.companions.clone();
-        let mut seqno = frame.seqno;
+        let opening = self.opening;
+        let (companions, limit) = (&*opening.parts.companions, opening.settings.memtable_bytes);
+        let (mut seqno, mut any_full) = (frame.seqno, false);
         for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
             let operation = operation?;
-            if let Some(family) = self.families.by_id.get(&operation.family)
+            let keeps = |target: &Target| {
+                planted::active(Bug::ReplayKeepsItsMemtable) && target.family.id() == operation.family
+            };
+            if !self.target.as_ref().is_some_and(|target| target.is_that_of(operation.family) || keeps(target)) {
+                self.target = self.families.by_id.get(&operation.family).map(Family::target);
+            }
+            if let Some(Target { family, generation: active, .. }) = &self.target
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
                 let ends = family.options().key_ends_in_seqno;
                 let unbound = planted::active(Bug::SealNotBoundAfterReplay);
                 let place = if unbound { (0, 0) } else { (frame.seqno, at) };
-                let record = self.binding.record(&operation, place, ends, &*companions)?;
+                let record = self.binding.record(&operation, place, ends, companions)?;
                 let record = Record { seqno, ..record };
-                let view = family.view();
-                view.active.touch(frame.offset);
-                view.active.memtable.insert(&record, companions.term(&record))?;
+                active.touch(frame.offset);
+                active.memtable.insert(&record, companions.term(&record))?;
+                any_full |= active.memtable.is_full(limit);
             }
             seqno += 1;
         }
         self.commits += 1;
-        if self.new_number.is_some() {
-            let limit = self.opening.settings.memtable_bytes;
-            let full: Vec<Family> = (self.families.by_id.values())
-                .filter(|family| family.view().active.memtable.is_full(limit))
-                .cloned()
-                .collect();
+        if any_full && self.new_number.is_some() {
+            let is_full = |family: &&Family| family.view().active.memtable.is_full(limit);
+            let full: Vec<Family> = self.families.by_id.values().filter(is_full).cloned().collect();
             full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
         }
         Ok(())
@@ -75,6 +81,9 @@ impl Replay<'_> {
 
     fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
         let Some(new_number) = self.new_number else { return Ok(()) };
+        if !planted::active(Bug::ReplayKeepsItsMemtable) {
+            self.target = None; // nobody but its flush keeps a frozen memtable
+        }
         family.freeze(through);
         let view = family.pinned_view();
         if view.frozen.is_empty() {

@@ -111,6 +111,8 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn most_open(&self) -> Option<u64> {
         None
     }
+    /// So many files may soon be open at the same time: a system that makes room for them by waiting makes it now. A hint.
+    fn expect_open(&self, _dir: &Path, _files: u64) {}
     /// True if blocks of a file written with zeros stay reserved (ext4, XFS, tmpfs), so that a store into its mapping cannot fail for want of space.
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool>;
 }

@@ -97,6 +97,13 @@ impl Fs for RealFs {
         getrlimit(Resource::Nofile).current
     }
 
+    fn expect_open(&self, dir: &Path, files: u64) {
+        let most = self.most_open().unwrap_or(u64::MAX);
+        if let Ok(dir) = fs::File::open(dir) {
+            space::expect_open(&dir, files.min(most.saturating_sub(1)));
+        }
+    }
+
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
         space::reserves_blocks(dir)
     }

@@ -3,11 +3,12 @@
 //! Nothing here is believed by itself: a copy is taken only if every record of it is confirmed, and a suspect only tells a repair
 //! what to ask for.
 
+use super::ends::read_framed;
 use super::entry::Entry;
 use super::format::{Stored, check, companion_of};
 use super::heal::mismatch;
 use super::steps::{Keys, walk};
-use super::table::{Table, promised, read_framed};
+use super::table::{Table, promised};
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
 use crate::error::{Error, Result};

@@ -12,13 +12,14 @@
 use std::sync::Arc;
 
 use super::block::Block;
+use super::ends::read_error;
 use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
 use super::key::WholeKey;
 use super::prove::{Checks, Side};
 use super::remains::Remains;
-use super::table::{Table, read_error};
+use super::table::Table;
 use super::wreck::Wreck;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;

@@ -14,9 +14,10 @@
 
 use std::sync::Arc;
 
+use super::ends::{Parts, Tail, read_ends, read_framed};
 use super::format::{Handle, Stored, check};
 use super::steps::{Keys, walk};
-use super::table::{Parts, Table, read_ends, read_framed};
+use super::table::Table;
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::File;
 use crate::error::{Error, Result};
@@ -214,7 +215,8 @@ pub(super) fn corrected(
     order: &Order,
     keeper: &dyn Companions,
 ) -> Option<(Dictionary, u64)> {
-    let (uid, footer) = read_ends(name, file, file.len().ok()?).ok()?;
+    let size = file.len().ok()?;
+    let (uid, footer) = read_ends(name, file, size, &Tail::read(file, size)).ok()?;
     let mut framed = read_framed(name, file, &footer.side).ok()?;
     let of = |framed: &[u8]| Dictionary::of(framed.get(..footer.side.stored_len as usize)?).ok();
     let judged = |handle: &Handle, dictionary: &Dictionary| {

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::block::Block;
+use super::ends::{read_framed, read_parts};
 use super::format::{Handle, check};
 use super::index::Index;
 use super::prove::{Checks, Wanted};
 use super::remains::{Answer, Item, Remains, Site, after, nothing, remains};
-use super::table::{Outcome, Table, promised, read_framed, read_parts};
+use super::table::{Outcome, Table, promised};
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::work::lock;
 use crate::error::{Damage, Error, Remedy, Result, Verdict};

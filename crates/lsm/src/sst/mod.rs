@@ -17,6 +17,7 @@ mod cache;
 mod copies;
 mod cursor;
 mod dictionary;
+mod ends;
 mod entry;
 mod examine;
 mod filter;

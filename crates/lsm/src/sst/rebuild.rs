@@ -15,11 +15,12 @@ use std::sync::Arc;
 
 use super::cache::Cache;
 use super::dictionary::Dictionary;
+use super::ends::read_error;
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, TRAILER_BYTES, check};
 use super::index::{self, Index};
 use super::properties::Properties;
 use super::steps::{Keys, walk};
-use super::table::{Assembly, Expected, Table, read_error};
+use super::table::{Assembly, Expected, Table};
 use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
 use crate::env::{File, read_exact, read_into};
 use crate::error::{Error, Result};

@@ -11,9 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::TableCursor;
+use super::ends::read_error;
 use super::format::{COMPANION_BYTES, Handle, Stored, check, companion_of};
 use super::steps::{Keys, Step, Steps};
-use super::table::{Table, read_error};
+use super::table::Table;
 use crate::checksum::Role;
 use crate::cursor::Cursor;
 use crate::env::read_into;

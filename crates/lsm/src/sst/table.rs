@@ -8,26 +8,25 @@
 //! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
 //! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
 use super::dictionary::{self, Dictionary};
-use super::filter::{self, Filter};
-use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
+use super::ends::{Parts, Tail, read_ends, read_error, read_framed, read_parts};
+use super::filter::Filter;
+use super::format::{Handle, check};
 use super::heal::{TRIES, Unwatched, Watch, Wounds};
 use super::index::Index;
-use super::policed::{self, Policed};
+use super::policed::Policed;
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
 use super::stream::TableStream;
 use super::walked::Walked;
 use crate::checksum::{Role, Uid, hash_key};
-use crate::env::{File, read_exact};
-use crate::error::{Damage, Error, ErrorKind, Remedy, Result};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::env::File;
+use crate::error::{Error, Remedy, Result};
 use crate::ledger::Ledger;
 use crate::options::Reading;
 use crate::order::Order;
@@ -94,23 +93,6 @@ pub(super) enum Outcome {
     Further,
     /// What stands there does not agree with itself.
     Doubtful,
-}
-
-/// Everything of a table but its records.
-pub(super) struct Parts {
-    pub(super) base: Seqno,
-    properties: Properties,
-    filter: Option<Filter>,
-    policed: Option<Policed>,
-    pub(super) index: Index,
-    dictionary: Option<Arc<Dictionary>>,
-}
-
-impl Parts {
-    /// True if there is a dictionary that cannot be read.
-    fn lacks_dictionary(&self) -> bool {
-        self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole())
-    }
 }
 
 impl Table {
@@ -232,7 +214,7 @@ impl Table {
     /// What a file says of itself, for those who have no manifest (salvage, tools). Header and footer are checked.
     pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
         let size = file.len().map_err(|error| read_error(name, 0, error))?;
-        let (uid, footer) = read_ends(name, file, size)?;
+        let (uid, footer) = read_ends(name, file, size, &Tail::read(file, size))?;
         Ok(Expected { uid, size, digest: footer.digest })
     }
 
@@ -516,111 +498,5 @@ pub(super) fn promised(properties: &Properties, keeper: &dyn Companions) -> Prot
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").field("name", &self.name).field("blocks", &self.blocks()).finish_non_exhaustive()
-    }
-}
-
-/// An error of the operating system while reading; an early end is damage, since lengths are checked before.
-pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        return Error::structural("the file ends too early").in_file(name, offset);
-    }
-    Error::io(format_args!("reading {name} at {offset}"), error)
-}
-
-/// Reads a block with its trailer. Its handle was checked against the file's length.
-pub(super) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Result<Vec<u8>> {
-    read_exact(file, handle.offset, handle.bytes()).map_err(|error| read_error(name, handle.offset, error))
-}
-
-/// Reads and checks header and footer.
-pub(super) fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
-    let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
-        return Err(Error::structural("the file is too short for a table").in_file(name, 0));
-    };
-    let read = |offset, length| read_exact(file, offset, length).map_err(|error| read_error(name, offset, error));
-    let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
-    let footer = Footer::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
-    Ok((header.uid, footer.map_err(|error| error.in_file(name, footer_at))?))
-}
-
-/// Reads and checks everything but the data blocks.
-pub(super) fn read_parts(
-    name: &str,
-    file: &dyn File,
-    expected: Expected,
-    order: &Order,
-    policy: Option<&Arc<dyn FilterPolicy>>,
-) -> Result<Parts> {
-    let size = file.len().map_err(|error| read_error(name, 0, error))?;
-    if size != expected.size {
-        let message = format!("the file has {size} bytes, not {}", expected.size);
-        return Err(Error::corruption(Damage::default(), message).in_file(name, size.min(expected.size)));
-    }
-    let (uid, footer) = read_ends(name, file, size)?;
-    let footer_at = size - FOOTER_BYTES as u64;
-    if uid != expected.uid {
-        return Err(misplaced("another file stands under this name").in_file(name, 0));
-    }
-    if footer.digest != expected.digest {
-        return Err(misplaced("another state of the file than the manifest names").in_file(name, footer_at));
-    }
-    if !footer.range_deletes.is_absent() {
-        return Err(Error::of(
-            ErrorKind::FormatTooNew,
-            format!("{name} has range deletes, which this version cannot read"),
-        ));
-    }
-    let blocks = Blocks { name, file, uid, end: footer_at };
-    let properties = blocks.read(&footer.properties, Role::Properties, Properties::decode)?;
-    if properties.comparator != order.name() {
-        let (kept, given) = (&properties.comparator, order.name());
-        return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
-    }
-    let data_end = footer.sides().map(|handle| handle.offset).into_iter();
-    let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(footer_at);
-    let index = blocks.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
-    let in_index = |error: Error| error.in_file(name, footer.index.offset);
-    if properties.data_blocks != index.len() as u64 || index.data_end() != data_end {
-        return Err(in_index(Error::structural("the index does not name the blocks that are there")));
-    }
-    let (mut filter, mut policed) = (None, None);
-    match (properties.filter.as_deref(), policy) {
-        (Some(filter::NAME), _) => {
-            let own = blocks.read(&footer.filter, Role::Filter, Filter::decode)?;
-            filter = order.is_hashable().then_some(own);
-        }
-        (Some(name), Some(policy)) if name == policed::name_of(&**policy) => {
-            policed = Some(blocks.read(&footer.filter, Role::Filter, |body| Policed::decode(body, policy.clone()))?);
-        }
-        _ => {}
-    }
-    let dictionary = match footer.side.is_absent() {
-        true => None,
-        false => Some(Arc::new(Dictionary::or_lost(blocks.read(&footer.side, Role::Side, Dictionary::of))?)),
-    };
-    let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
-    let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
-    if found != footer.digest {
-        return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
-    }
-    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index, dictionary })
-}
-
-/// The blocks of a file that are not data.
-struct Blocks<'a> {
-    name: &'a str,
-    file: &'a dyn File,
-    uid: Uid,
-    end: u64,
-}
-
-impl Blocks<'_> {
-    fn read<T>(&self, handle: &Handle, role: Role, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        let decoded = handle.check_within(self.end).and_then(|()| {
-            let block = read_framed(self.name, self.file, handle)?;
-            let (stored, codec) = check(&block, &self.uid, role, handle)?;
-            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?)
-        });
-        decoded.map_err(|error| error.in_file(self.name, handle.offset))
     }
 }

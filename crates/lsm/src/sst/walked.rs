@@ -5,12 +5,13 @@
 
 use std::cmp::Ordering;
 
+use super::ends::read_framed;
 use super::filter::Filter;
 use super::format::{Handle, Stored, check};
 use super::policed::Policed;
 use super::properties::Properties;
 use super::steps::{Keys, walk};
-use super::table::{Table, read_framed};
+use super::table::Table;
 use super::writer::checked_term;
 use crate::checksum::{Role, hash};
 use crate::error::{Damage, Error, Result, Verdict};

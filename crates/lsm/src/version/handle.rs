@@ -112,7 +112,12 @@ pub struct OpenTables {
     bytes: AtomicUsize,
     holders: Mutex<Vec<Weak<dyn Holder>>>,
     is_sweeping: AtomicBool,
+    /// So many open files the system was told to expect.
+    expected: AtomicUsize,
 }
+
+/// Files that a store of few tables has open, with room to grow.
+const FEW_FILES: usize = 1000;
 
 impl OpenTables {
     /// At most so many, which take so many bytes beside the blocks that are cached.
@@ -124,7 +129,20 @@ impl OpenTables {
             bytes: AtomicUsize::new(0),
             holders: Mutex::default(),
             is_sweeping: AtomicBool::new(false),
+            expected: AtomicUsize::new(0),
         }
+    }
+
+    /// There are so many tables now: how many open files the system is to expect, where that is more than it was told before. Twice as
+    /// many as there are, so that it is asked seldom; never more than may be open.
+    pub fn outgrown(&self, tables: usize) -> Option<usize> {
+        let needed = tables.min(self.most);
+        if needed < self.expected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let wanted = tables.saturating_mul(2).max(FEW_FILES).min(self.most.saturating_add(FEW_FILES));
+        self.expected.store(wanted, Ordering::Relaxed);
+        Some(wanted)
     }
 
     /// How many are open, and the bytes of their indexes and filters.
@@ -411,6 +429,19 @@ mod tests {
             drop(picture);
             assert_eq!(bound.now(), (0, 0));
         }
+    }
+
+    #[test]
+    fn the_system_is_told_of_twice_as_many_tables_before_there_are_more_than_it_knows_of() {
+        let tables = OpenTables::bounded(5000, usize::MAX);
+        assert_eq!((tables.outgrown(0), tables.outgrown(999)), (Some(1000), None));
+        assert_eq!(
+            (tables.outgrown(1000), tables.outgrown(1999), tables.outgrown(2000)),
+            (Some(2000), None, Some(4000))
+        );
+        assert_eq!((tables.outgrown(4500), tables.outgrown(10_000)), (Some(6000), None));
+        let few = OpenTables::bounded(8, usize::MAX);
+        assert_eq!((few.outgrown(100), few.outgrown(10_000)), (Some(1000), None));
     }
 
     #[test]

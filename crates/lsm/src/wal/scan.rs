@@ -83,7 +83,7 @@ pub(super) fn scan(source: &mut dyn Source, from: u64, expected: Option<Seqno>, 
         if source.read(at, piece).is_ok() {
             for start in (0..=length - FRAME_HEADER_BYTES).step_by(8) {
                 let Some(bytes) = piece[start..].first_chunk::<FRAME_HEADER_BYTES>() else { break };
-                let Ok(header) = FrameHeader::decode(bytes) else { continue };
+                let Some(header) = FrameHeader::peek(bytes) else { continue };
                 let offset = at + start as u64;
                 let extent = header.extent();
                 if !seqnos.contains(&header.seqno) || extent > limit - offset || extent > budget {

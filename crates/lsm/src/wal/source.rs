@@ -70,7 +70,7 @@ pub(super) trait Source {
         }
         let mut bytes = [0; FRAME_HEADER_BYTES];
         self.read(offset, &mut bytes)?;
-        Ok(FrameHeader::decode(&bytes).ok().filter(|header| header.extent() <= left))
+        Ok(FrameHeader::peek(&bytes).filter(|header| header.extent() <= left))
     }
 
     /// Damage at the frame that begins at `offset`.

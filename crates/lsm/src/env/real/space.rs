@@ -31,6 +31,15 @@ pub(super) fn advise(file: &File, offset: u64, length: u64, will_need: bool) {
     let _ = (file, offset, length, will_need);
 }
 
+/// Has the process's table of files grow for so many. Linux doubles it when it is full, and then whoever opens the file that does not fit
+/// waits until every processor has passed a quiet moment, while others use the table: some 10 ms, in the middle of a read. One
+/// descriptor so far up, and gone at once, takes all of these waits together to where nobody reads.
+pub(super) fn expect_open(any: &File, files: u64) {
+    if let Ok(last) = i32::try_from(files) {
+        let _ = rustix::io::fcntl_dupfd_cloexec(any, last);
+    }
+}
+
 /// True for ext2/3/4, XFS and tmpfs, which never lose the reservation of a block that was written.
 pub(super) fn reserves_blocks(dir: &Path) -> io::Result<bool> {
     #[cfg(target_os = "linux")]

@@ -1,0 +1,313 @@
+//! Lives of stores, told without a clock: a writer, a disk, one flush and one compaction at a time, and what the debt makes of them.
+//!
+//! Time is what the pieces of work take by themselves: so much for a byte that is put, flushed, merged. Everything that decides is the
+//! engine's own (`pick`, `debt`, `stall`); keys are random, so that every table of level 0 overlaps all there is. What comes out is
+//! how long writers wait and how even their rate is: the same on any machine.
+
+use std::collections::BTreeSet;
+
+use super::debt::{Debt, Limits, Stall, debt, stall};
+use super::pick::{Action, Picture, Plan, Shape, Span, TableFacts, pick};
+use crate::order::Order;
+use crate::record::MAX_SEQNO;
+use crate::version::LEVELS;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const SECOND: u64 = 1_000_000_000;
+
+/// A commit, as the benchmarks have it.
+const COMMIT: u64 = 128;
+
+/// What a life is given.
+#[derive(Clone, Copy)]
+struct Given {
+    shape: Shape,
+    memtable: u64,
+    /// Nanoseconds that a writer takes for 1,024 bytes of its own; a flush; a merge, for what it reads.
+    put: u64,
+    flush: u64,
+    merge: u64,
+    /// Memtables that may wait, as the store has it.
+    frozen: usize,
+}
+
+impl Given {
+    /// The defaults, on a disk of 250 MB a second: a writer of 140 MB/s, flushes as fast as the disk, merges of 100 MB/s.
+    fn usual() -> Given {
+        let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
+        let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
+        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 2 }
+    }
+}
+
+struct Small {
+    number: u64,
+    size: u64,
+    low: [u8; 4],
+    high: [u8; 4],
+}
+
+struct Life {
+    given: Given,
+    limits: Limits,
+    order: Order,
+    now: u64,
+    active: u64,
+    frozen: Vec<u64>,
+    /// When the flush ends that runs, and how many memtables it takes.
+    flushing: Option<(u64, usize)>,
+    merging: Option<(u64, Plan)>,
+    levels: [Vec<Small>; LEVELS],
+    next: u64,
+    /// What tables ask of writers, as of their last change.
+    by_tables: Stall,
+    /// Bytes since the memtable was looked at.
+    unseen: u64,
+    current: Stall,
+    /// Bytes put, by second; bytes written by jobs.
+    seconds: Vec<u64>,
+    written: u64,
+    longest: u64,
+    stopped: u64,
+    merged_nanos: u64,
+}
+
+impl Life {
+    fn new(given: Given) -> Life {
+        Life {
+            given,
+            limits: Limits::new(given.shape.level0_tables, given.shape.level_base_bytes, given.frozen),
+            order: Order::bytewise(),
+            now: 0,
+            active: 0,
+            frozen: Vec::new(),
+            flushing: None,
+            merging: None,
+            levels: Default::default(),
+            next: 1,
+            by_tables: Stall::Go,
+            unseen: 0,
+            current: Stall::Go,
+            seconds: Vec::new(),
+            written: 0,
+            longest: 0,
+            stopped: 0,
+            merged_nanos: 0,
+        }
+    }
+
+    fn ask<A>(&self, jobs: bool, question: impl FnOnce(&Picture<'_>) -> A) -> A {
+        let plan = self.merging.as_ref().map(|(_, plan)| plan).filter(|_| jobs);
+        let busy: BTreeSet<u64> =
+            plan.iter().flat_map(|plan| plan.inputs.iter().flat_map(|(_, numbers)| numbers)).copied().collect();
+        let running: Vec<Span> = plan.iter().map(|plan| plan.span.clone()).collect();
+        let facts = |level: usize| {
+            let tables = self.levels[level].iter().map(|table| TableFacts {
+                number: table.number,
+                size: table.size,
+                smallest: &table.low,
+                largest: &table.high,
+                entries: table.size / COMMIT,
+                tombstones: 0,
+                hidden: 0,
+                greatest_seqno: table.number,
+                is_busy: busy.contains(&table.number),
+                is_fenced: false,
+            });
+            tables.collect()
+        };
+        question(&Picture {
+            order: &self.order,
+            shape: self.given.shape,
+            levels: std::array::from_fn(facts),
+            running: &running,
+            oldest_snapshot: MAX_SEQNO,
+        })
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Begins what is due, and decides anew what writers pay.
+    fn conduct(&mut self, tables_changed: bool) {
+        if self.flushing.is_none() && !self.frozen.is_empty() {
+            let bytes: u64 = self.frozen.iter().sum();
+            self.flushing = Some((self.now + bytes * self.given.flush / KIB, self.frozen.len()));
+        }
+        if self.merging.is_none()
+            && let Some(plan) = self.ask(true, pick)
+        {
+            let bytes = if plan.action == Action::Move { 0 } else { self.bytes_of(&plan) };
+            let nanos = bytes * self.given.merge / KIB;
+            self.merged_nanos += nanos;
+            self.written += bytes;
+            self.merging = Some((self.now + nanos, plan));
+        }
+        if tables_changed {
+            let owed = self.ask(false, debt);
+            self.by_tables = stall(&owed, &self.limits);
+        }
+        self.look();
+    }
+
+    fn look(&mut self) {
+        let active = self.active * 1000 / self.given.memtable;
+        let by_memory = stall(&Debt { frozen: self.frozen.len(), active, ..Debt::default() }, &self.limits);
+        self.current = self.by_tables.max(by_memory);
+        self.unseen = 0;
+    }
+
+    fn bytes_of(&self, plan: &Plan) -> u64 {
+        let of = |(level, numbers): &(usize, Vec<u64>)| {
+            self.levels[*level]
+                .iter()
+                .filter(|table| numbers.contains(&table.number))
+                .map(|table| table.size)
+                .sum::<u64>()
+        };
+        plan.inputs.iter().map(of).sum()
+    }
+
+    /// The next piece of work that ends, up to a moment.
+    fn end_one(&mut self, until: u64) -> bool {
+        let flush = self.flushing.map_or(u64::MAX, |(at, _)| at);
+        let merge = self.merging.as_ref().map_or(u64::MAX, |(at, _)| *at);
+        let at = flush.min(merge);
+        if at > until {
+            return false;
+        }
+        self.now = self.now.max(at);
+        if at == flush {
+            self.end_flush();
+        } else {
+            self.end_merge();
+        }
+        self.conduct(true);
+        true
+    }
+
+    fn end_flush(&mut self) {
+        let Some((_, count)) = self.flushing.take() else { return };
+        let size = self.frozen.drain(..count).sum();
+        let number = self.number();
+        self.written += size;
+        self.levels[0].insert(0, Small { number, size, low: [0; 4], high: [255; 4] });
+    }
+
+    fn end_merge(&mut self) {
+        let Some((_, plan)) = self.merging.take() else { return };
+        let (bytes, mut moved) = (self.bytes_of(&plan), Vec::new());
+        for (level, numbers) in &plan.inputs {
+            let tables = std::mem::take(&mut self.levels[*level]);
+            let (goes, stays) = tables.into_iter().partition(|table: &Small| numbers.contains(&table.number));
+            self.levels[*level] = stays;
+            moved.extend::<Vec<_>>(goes);
+        }
+        if plan.action == Action::Merge {
+            let (low, high) = (as_number(&plan.span.smallest), as_number(&plan.span.largest));
+            let count = bytes.div_ceil(self.given.shape.table_bytes).clamp(1, high - low + 1);
+            moved = (0..count)
+                .map(|at| Small {
+                    number: self.number(),
+                    size: bytes / count,
+                    low: as_key(low + (high - low + 1) * at / count),
+                    high: as_key(low + (high - low + 1) * (at + 1) / count - 1),
+                })
+                .collect();
+        }
+        let level = &mut self.levels[plan.output_level];
+        level.extend(moved);
+        level.sort_by_key(|table| table.low);
+    }
+
+    /// Puts so many bytes, in pieces of many commits: each waits for itself.
+    fn put(&mut self, bytes: u64) {
+        let piece = (self.given.memtable / 256).clamp(COMMIT, 64 * KIB);
+        let mut left = bytes;
+        while left > 0 {
+            let began = self.now;
+            while self.current == Stall::Stop {
+                assert!(self.end_one(u64::MAX), "writers wait for what nobody does");
+                self.stopped = self.stopped.max(self.now - began);
+            }
+            let waits = self.current.nanos(COMMIT).unwrap_or(0);
+            self.longest = self.longest.max(waits);
+            let until = self.now + piece * self.given.put / KIB + waits * piece / COMMIT;
+            while self.end_one(until) {}
+            self.now = until;
+            let second = (self.now / SECOND) as usize;
+            self.seconds.resize(self.seconds.len().max(second + 1), 0);
+            self.seconds[second] += piece;
+            (self.active, self.unseen, left) = (self.active + piece, self.unseen + piece, left.saturating_sub(piece));
+            if self.active >= self.given.memtable {
+                self.frozen.push(std::mem::take(&mut self.active));
+                self.conduct(false);
+            } else if self.frozen.len() >= self.given.frozen && self.unseen >= self.given.memtable / 64 {
+                self.look();
+            }
+        }
+    }
+
+    /// Rates of all whole seconds from one on, sorted.
+    fn rates_from(&self, second: usize) -> Vec<u64> {
+        let mut rates = self.seconds[second..self.seconds.len() - 1].to_vec();
+        rates.sort_unstable();
+        rates
+    }
+}
+
+fn as_number(key: &[u8]) -> u64 {
+    key.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+fn as_key(number: u64) -> [u8; 4] {
+    (number as u32).to_be_bytes()
+}
+
+/// What was seen, to be read where an assertion fails.
+fn told(life: &Life) -> String {
+    let mib: Vec<u64> = life.seconds.iter().map(|bytes| bytes / MIB).collect();
+    let levels: Vec<(usize, u64)> =
+        life.levels.iter().map(|level| (level.len(), level.iter().map(|table| table.size / MIB).sum())).collect();
+    let (longest, stopped) = (life.longest, life.stopped);
+    format!("longest {longest} stopped {stopped} written {} MiB, rates {mib:?}, levels {levels:?}", life.written / MIB)
+}
+
+/// What this does not say yet: that the rate is even. It swings as level 0 fills while deeper levels are merged, and falls to a sixth of the
+/// median second.
+#[test]
+fn a_writer_faster_than_compaction_is_slowed_and_never_stopped() {
+    let mut life = Life::new(Given::usual());
+    life.put(12 << 30);
+    let rates = life.rates_from(20);
+    assert_eq!(life.stopped, 0, "{}", told(&life));
+    assert!(life.longest <= 4_000_000, "{}", told(&life));
+    assert!(life.merged_nanos * 10 >= life.now * 9, "compaction stands still: {}", told(&life));
+    assert!(life.written <= 9 * (12 << 30) / 2, "{}", told(&life));
+    let (median, worst) = (rates[rates.len() / 2], rates[0]);
+    assert!(worst * 8 >= median, "{}", told(&life));
+}
+
+#[test]
+fn flushes_that_are_slower_than_a_writer_slow_it_down_before_memory_is_gone() {
+    for memtable in [4 * MIB, 64 * MIB] {
+        let mut life = Life::new(Given { memtable, flush: 12_000, merge: 100, ..Given::usual() });
+        life.put(64 * memtable);
+        assert_eq!(life.stopped, 0, "{}", told(&life));
+        let seconds = life.now as f64 / SECOND as f64;
+        let share = 64.0 * memtable as f64 * 12_000.0 / KIB as f64 / SECOND as f64 / seconds;
+        assert!(share > 0.9, "flushes stand still: {share}, {}", told(&life));
+    }
+}
+
+#[test]
+fn small_levels_hold_nobody_back_while_their_debt_is_small() {
+    let usual = Given::usual();
+    let shape = Shape { level_base_bytes: 128 * KIB, table_bytes: 64 * KIB, ..usual.shape };
+    let mut life = Life::new(Given { shape, memtable: 7 * MIB, ..usual });
+    life.put(40 * MIB);
+    assert_eq!((life.longest, life.stopped), (0, 0), "{}", told(&life));
+}
