@@ -38,6 +38,7 @@ pub enum Bug {
     CurrentBeforeManifestSync,
     LogNotSyncedBeforeEdit,
     OlderSegmentNotSynced,
+    SyncBeforeDrain,
     FsyncFailureForgotten,
     SegmentRecycledEarly,
     RecoveryRecyclesBeforeEdit,
@@ -101,7 +102,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 69] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -111,6 +112,7 @@ impl Bug {
         Bug::CurrentBeforeManifestSync,
         Bug::LogNotSyncedBeforeEdit,
         Bug::OlderSegmentNotSynced,
+        Bug::SyncBeforeDrain,
         Bug::FsyncFailureForgotten,
         Bug::SegmentRecycledEarly,
         Bug::RecoveryRecyclesBeforeEdit,
