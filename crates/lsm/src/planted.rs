@@ -38,6 +38,7 @@ pub enum Bug {
     CurrentBeforeManifestSync,
     LogNotSyncedBeforeEdit,
     OlderSegmentNotSynced,
+    SyncBeforeDrain,
     FsyncFailureForgotten,
     SegmentRecycledEarly,
     RecoveryRecyclesBeforeEdit,
@@ -109,7 +110,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 73] = [
+    pub const ALL: [Bug; 74] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -119,6 +120,7 @@ impl Bug {
         Bug::CurrentBeforeManifestSync,
         Bug::LogNotSyncedBeforeEdit,
         Bug::OlderSegmentNotSynced,
+        Bug::SyncBeforeDrain,
         Bug::FsyncFailureForgotten,
         Bug::SegmentRecycledEarly,
         Bug::RecoveryRecyclesBeforeEdit,
