@@ -41,12 +41,13 @@ from ._errors import (
 )
 from ._arrow import Scan
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
-from ._options import Comparator, Verify
+from ._options import Comparator, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import Entry, Record, seal_of
+from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
-from ._store import DB, MODES, Path, Session, destroy_store, exists, open_store
+from ._store import DB, MODES, Path, Recovery, RingStats, Session, destroy_store, exists, open_store
 
 __version__: str = _c.function("waxseal_version")().decode()
 
@@ -54,6 +55,7 @@ __all__ = [
     "Batch",
     "BusyError",
     "CallbackError",
+    "Case",
     "ClosedError",
     "ConflictError",
     "CorruptionError",
@@ -65,6 +67,7 @@ __all__ = [
     "Event",
     "Explanation",
     "Family",
+    "Fence",
     "FormatTooNewError",
     "HaltedError",
     "InternalError",
@@ -76,12 +79,15 @@ __all__ = [
     "Provenance",
     "ReadOnlyError",
     "Record",
+    "Recovery",
     "Registration",
     "Report",
+    "RingStats",
     "Scan",
     "Session",
     "Snapshot",
     "SnapshotFamily",
+    "Table",
     "Wanted",
     "__version__",
     "backend",
@@ -110,6 +116,18 @@ def open(
     accept_loss: Optional[bool] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
+    memtable: Optional[str] = None,
+    open_tables: Optional[int] = None,
+    index_bytes: Optional[int] = None,
+    subcompactions: Optional[int] = None,
+    background_bytes_per_second: Optional[int] = None,
+    trash_bytes: Optional[int] = None,
+    segment_bytes: Optional[int] = None,
+    ring_bytes: Optional[int] = None,
+    drain_bytes: Optional[int] = None,
+    manifest_bytes: Optional[int] = None,
+    chronicle_lines: Optional[int] = None,
+    ring: Optional[Ring] = None,
     comparator: Optional[Tuple[str, Comparator]] = None,
     comparators: Optional[Mapping[str, Comparator]] = None,
 ) -> DB:
@@ -147,6 +165,18 @@ def memory(
     registry: Optional[bool] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
+    memtable: Optional[str] = None,
+    open_tables: Optional[int] = None,
+    index_bytes: Optional[int] = None,
+    subcompactions: Optional[int] = None,
+    background_bytes_per_second: Optional[int] = None,
+    trash_bytes: Optional[int] = None,
+    segment_bytes: Optional[int] = None,
+    ring_bytes: Optional[int] = None,
+    drain_bytes: Optional[int] = None,
+    manifest_bytes: Optional[int] = None,
+    chronicle_lines: Optional[int] = None,
+    ring: Optional[Ring] = None,
 ) -> DB:
     """A new store in memory, gone when it is closed."""
     return open_store(None, **locals())

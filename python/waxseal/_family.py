@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as C
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from . import _abi, _c
 from ._arrow import Scan
@@ -22,6 +22,8 @@ from ._sealed import (
     seal_from,
     write_options,
 )
+
+from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -181,9 +183,23 @@ class Family(ReadableFamily, Writable):
             "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
         )
 
-    def compact(self) -> None:
-        """Rewrites the tables of the family until nothing that is deleted or overwritten takes space."""
-        self._handles.call("waxseal_compact", self._family.handle)
+    def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
+        """Rewrites the tables of the family, or those that may hold keys from `start` to `stop`, until nothing that is deleted or
+        overwritten takes space."""
+        between = self._between(start, stop)
+        self._handles.call("waxseal_compact_range", self._family.handle, C.byref(between))
+
+    def tables(self) -> List[Table]:
+        """The family's table files as they are now, the upper levels first."""
+        return tables_of(self._handles, self._family.handle)
+
+    def barred_tables(self) -> List[Table]:
+        """Those of them that are damaged, and that compaction leaves alone until they are repaired."""
+        return barred_tables_of(self._handles, self._family.handle)
+
+    def fences(self) -> List[Fence]:
+        """Where something was lost for good: reads between these keys raise CorruptionError, until a repair lifts the fence."""
+        return fences_of(self._handles, self._family.handle)
 
     def iter_meta(
         self, provider: int, start: Optional[Buffer] = None, stop: Optional[Buffer] = None

@@ -11,6 +11,8 @@ from ._errors import CALLBACK, MakeError, make_error
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
 Verify = Union[str, Tuple[str, int]]
+#: How many events of mode async may wait, and what happens to more: "wait", "sync" or "drop".
+Ring = Tuple[int, str]
 
 DEFAULT_FAMILY = "default"
 
@@ -19,7 +21,22 @@ _DURABILITIES = {
     "os": _abi.WAXSEAL_DURABILITY_OS,
     "sync": _abi.WAXSEAL_DURABILITY_SYNC,
 }
-_COMPRESSIONS = {"none": _abi.WAXSEAL_COMPRESSION_NONE, "lz4": _abi.WAXSEAL_COMPRESSION_LZ4}
+_COMPRESSIONS = {
+    "none": _abi.WAXSEAL_COMPRESSION_NONE,
+    "lz4": _abi.WAXSEAL_COMPRESSION_LZ4,
+    "zstd": _abi.WAXSEAL_COMPRESSION_ZSTD,
+}
+_MEMTABLES = {"arena": _abi.WAXSEAL_MEMTABLE_ARENA, "skiplist": _abi.WAXSEAL_MEMTABLE_SKIPLIST}
+_SEALS = {
+    "by_codec": _abi.WAXSEAL_SEALS_BY_CODEC,
+    "following": _abi.WAXSEAL_SEALS_FOLLOWING,
+    "column": _abi.WAXSEAL_SEALS_COLUMN,
+}
+_WHEN_FULL = {
+    "wait": _abi.WAXSEAL_WHEN_FULL_WAIT,
+    "sync": _abi.WAXSEAL_WHEN_FULL_SYNC,
+    "drop": _abi.WAXSEAL_WHEN_FULL_DROP,
+}
 _POLICIES = {
     "never": _abi.WAXSEAL_VERIFY_NEVER,
     "on_fill": _abi.WAXSEAL_VERIFY_ON_FILL,
@@ -29,9 +46,34 @@ _POLICIES = {
 _DEFAULT_SAMPLE = 64
 _MOST = (1 << 63) - 1
 
-_SIZES = ("cache_bytes", "memtable_bytes", "memory_bytes", "block_bytes", "background_threads")
+_SIZES = (
+    "cache_bytes",
+    "memtable_bytes",
+    "memory_bytes",
+    "block_bytes",
+    "background_threads",
+    "open_tables",
+    "index_bytes",
+    "subcompactions",
+    "background_bytes_per_second",
+    "trash_bytes",
+    "segment_bytes",
+    "ring_bytes",
+    "drain_bytes",
+    "manifest_bytes",
+    "chronicle_lines",
+)
 _SWITCHES = ("create_if_missing", "wal_mapped", "plain", "registry", "accept_loss")
-_FAMILY_SIZES = ("block_bytes", "restart_interval", "filter_bits", "table_bytes", "level_base_bytes")
+_FAMILY_SIZES = (
+    "block_bytes",
+    "restart_interval",
+    "filter_bits",
+    "table_bytes",
+    "level_base_bytes",
+    "fanout",
+    "level0_tables",
+    "large_value_bytes",
+)
 _CHECKS = ("verify_reads", "verify_scans")
 
 
@@ -74,6 +116,13 @@ def policy(value: object, name: str) -> Tuple[int, int]:
             raise ValueError(f"{name} samples one record in {one_in}")
         return _abi.WAXSEAL_VERIFY_SAMPLED, one_in
     return word(value, _POLICIES, name), _DEFAULT_SAMPLE
+
+
+def _ring(value: object) -> Tuple[int, int]:
+    """The numbers of a ring."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise TypeError("a ring is a pair: how many events may wait, and what happens to more")
+    return size(value[0], "ring's events"), word(value[1], _WHEN_FULL, "ring")
 
 
 class Order:
@@ -138,6 +187,10 @@ class Opening:
             self._put(name, word(value, _COMPRESSIONS, name))
         elif name == "durability":
             self._put(name, durability(value))
+        elif name == "memtable":
+            self._put(name, word(value, _MEMTABLES, name))
+        elif name == "ring":
+            self._put(name, *_ring(value))
         elif name == "comparators":
             for pair in value.items():
                 self._know(Order(pair))
@@ -179,8 +232,10 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
             numbers = (size(value, name),)
         elif name in _CHECKS:
             numbers = policy(value, name)
-        elif name == "compression":
+        elif name in ("compression", "bottom_compression"):
             numbers = (word(value, _COMPRESSIONS, name),)
+        elif name == "seals":
+            numbers = (word(value, _SEALS, name),)
         elif name == "comparator":
             call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)
             continue

@@ -173,12 +173,12 @@ def events_of(handle: C.c_void_p) -> List[Event]:
         _c.function("waxseal_events_destroy")(handle)
 
 
-def _event(events: C.c_void_p, at: int) -> Event:
-    event, field = _abi.waxseal_event_t(), _abi.waxseal_field_t()
-    _c.function("waxseal_events_get")(events, at, C.byref(event))
+def fields_of(call: str, holder: C.c_void_p, at: int, count: int) -> Dict[str, Any]:
+    """The fields of what a list holds at a place."""
+    field = _abi.waxseal_field_t()
     fields: Dict[str, Any] = {}
-    for field_at in range(event.fields):
-        _c.function("waxseal_events_field")(events, at, field_at, C.byref(field))
+    for field_at in range(count):
+        _c.function(call)(holder, at, field_at, C.byref(field))
         name, value = text_of(field.name), _field(field)
         if name not in fields:
             fields[name] = value
@@ -186,6 +186,12 @@ def _event(events: C.c_void_p, at: int) -> Event:
             fields[name].append(value)
         else:
             fields[name] = [fields[name], value]
+    return fields
+
+
+def _event(events: C.c_void_p, at: int) -> Event:
+    event = _abi.waxseal_event_t()
+    _c.function("waxseal_events_get")(events, at, C.byref(event))
     return Event(
         target=text_of(event.target),
         operation=text_of(event.operation),
@@ -193,7 +199,7 @@ def _event(events: C.c_void_p, at: int) -> Event:
         at=moment_of(event.micros),
         time=event.time,
         seqno=event.seqno,
-        fields=fields,
+        fields=fields_of("waxseal_events_field", events, at, event.fields),
         back=event.back,
     )
 

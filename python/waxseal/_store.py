@@ -6,8 +6,9 @@ A `DB` is the family `default` and the store at once.
 from __future__ import annotations
 
 import ctypes as C
+import json
 import os
-from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
@@ -17,6 +18,7 @@ from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
 from ._registry import Asker, text
 from ._snapshot import Snapshot
+from ._tables import Case, cases_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,6 +26,33 @@ if TYPE_CHECKING:
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 MODES = ("r", "w", "c", "n")
+
+
+class Recovery(NamedTuple):
+    """What an open found in the log."""
+
+    #: Commits that were replayed.
+    commits: int
+    #: Bytes that were cut as a torn tail, or as damage where that was accepted; and where, None: nowhere.
+    cut_bytes: int
+    cut_at: Optional[int]
+    #: The file in the store's directory that keeps what was cut.
+    set_aside: Optional[str]
+    #: Bytes of commits that had returned and are missing: 0 unless the machine failed.
+    acknowledged_bytes_missing: int
+
+
+class RingStats(NamedTuple):
+    """How things stand with events of mode "async"."""
+
+    #: Taken, and not in the log yet.
+    waiting: int
+    #: Dropped since the store was opened.
+    dropped: int
+    #: Written with their operation since the ring was full.
+    fallen_back: int
+    #: As many may be lost in a crash.
+    lost_at_most: int
 
 
 class DB(Family, Asker):
@@ -87,7 +116,12 @@ class DB(Family, Asker):
         filter_bits: Optional[int] = None,
         table_bytes: Optional[int] = None,
         level_base_bytes: Optional[int] = None,
+        fanout: Optional[int] = None,
+        level0_tables: Optional[int] = None,
+        large_value_bytes: Optional[int] = None,
+        seals: Optional[str] = None,
         compression: Optional[str] = None,
+        bottom_compression: Optional[str] = None,
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,
@@ -233,6 +267,33 @@ class DB(Family, Asker):
         """Counters and sizes, as text for people."""
         return self._handles.text("waxseal_metrics_text", self._handles.db)
 
+    def numbers(self) -> Dict[str, int]:
+        """The same by name: "flushes", "cache.used_bytes", "family.default.level.0.tables", .."""
+        numbers: Dict[str, int] = json.loads(self._handles.text("waxseal_metrics_json", self._handles.db))
+        return numbers
+
+    def recovery(self) -> Recovery:
+        """What the open of this store found in its log: what came back, and what was cut from its torn end."""
+        found, aside = _abi.waxseal_recovery_t(), C.c_void_p()
+        self._handles.call("waxseal_recovery", self._handles.db, C.byref(found), C.byref(aside))
+        name = _c.taken(aside).decode("utf-8", "replace")
+        cut_at = None if found.cut_at == (1 << 64) - 1 else found.cut_at
+        return Recovery(found.commits, found.cut_bytes, cut_at, name or None, found.acknowledged_bytes_missing)
+
+    def quarantined(self) -> List[Case]:
+        """Which tables and spans of keys are kept out of reach, and which were, by family."""
+        return cases_of(self._handles)
+
+    def drain_events(self) -> None:
+        """Waits until every event of mode "async" that was taken so far is in the log."""
+        self._handles.call("waxseal_drain_events", self._handles.db)
+
+    def event_ring(self) -> RingStats:
+        """How things stand with events of mode "async"."""
+        ring = _abi.waxseal_ring_t()
+        self._handles.call("waxseal_event_ring", self._handles.db, C.byref(ring))
+        return RingStats(ring.waiting, ring.dropped, ring.fallen_back, ring.lost_at_most)
+
 
 class Session(Asker):
     """A store, and who uses it: families and batches write in its name, registry and log are asked in it."""
@@ -249,6 +310,17 @@ class Session(Asker):
 
     def __repr__(self) -> str:
         return f"<waxseal.Session{' (closed)' if self._handles.store.closed else ' ' + repr(self.name)}>"
+
+    @property
+    def authenticated(self) -> Optional[str]:
+        """How it was found out who that is; None: not at all."""
+        how = C.c_void_p()
+        status = self._handles.call("waxseal_session_authenticated", self._owned.handle, C.byref(how))
+        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(how).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else."""
+        self._handles.call("waxseal_session_close", self._owned.handle)
 
     def family(self, name: str = DEFAULT_FAMILY) -> Family:
         """The family of this name, made if there is none; it writes in the name of the session."""

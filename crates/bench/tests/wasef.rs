@@ -27,7 +27,7 @@ fn passes(arguments: &[&str], others: &[&str]) {
 
 #[test]
 fn calls_answer_as_they_should() {
-    passes(&["conformance", "--scale", "0.008"], &["tool"]);
+    passes(&["conformance", "--scale", "0.008"], &["tool", "from_"]);
 }
 
 #[test]

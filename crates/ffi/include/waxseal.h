@@ -232,6 +232,21 @@ struct ArrowArrayStream {
 #define WAXSEAL_COMPARE_FAILED INT32_MIN
 
 /**
+ * Seals stand in a column where a codec packs the block, else behind their records.
+ */
+#define WAXSEAL_SEALS_BY_CODEC 0
+
+/**
+ * Always behind their records.
+ */
+#define WAXSEAL_SEALS_FOLLOWING 1
+
+/**
+ * Always in a column.
+ */
+#define WAXSEAL_SEALS_COLUMN 2
+
+/**
  * The store's default: what `waxseal_options_set_durability` said, else as `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_DEFAULT 0
@@ -262,6 +277,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_COMPRESSION_LZ4 1
 
 /**
+ * Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature `zstd`; others refuse it.
+ */
+#define WAXSEAL_COMPRESSION_ZSTD 2
+
+/**
  * Nothing is checked against seals, besides the sums of blocks when they are loaded.
  */
 #define WAXSEAL_VERIFY_NEVER 0
@@ -280,6 +300,16 @@ struct ArrowArrayStream {
  * Every record that is read, and that there is none where none is found.
  */
 #define WAXSEAL_VERIFY_ALWAYS 3
+
+/**
+ * A tree of leaves in an arena, the default.
+ */
+#define WAXSEAL_MEMTABLE_ARENA 0
+
+/**
+ * A skip list with a node a record.
+ */
+#define WAXSEAL_MEMTABLE_SKIPLIST 1
 
 /**
  * The range has no bound at this end. The key is not looked at.
@@ -749,6 +779,16 @@ struct ArrowArrayStream {
 #define WAXSEAL_WHEN_FULL_DROP 2
 
 /**
+ * The object of a case is a table file, by the number in its name.
+ */
+#define WAXSEAL_CASE_TABLE 1
+
+/**
+ * It is a span of keys, by the number of its fence.
+ */
+#define WAXSEAL_CASE_SPAN 2
+
+/**
  * The keys of a scan, as column `key`.
  */
 #define WAXSEAL_COLUMN_KEY 1
@@ -795,6 +835,11 @@ typedef struct waxseal_bytes_t waxseal_bytes_t;
 typedef struct waxseal_care_options_t waxseal_care_options_t;
 
 /**
+ * Cases of quarantine. The list depends on nothing, may be read from any thread, and is ended by `waxseal_cases_destroy`.
+ */
+typedef struct waxseal_cases_t waxseal_cases_t;
+
+/**
  * An open store. May be used from any thread, and is ended by `waxseal_close`.
  */
 typedef struct waxseal_db_t waxseal_db_t;
@@ -833,6 +878,11 @@ typedef struct waxseal_family_options_t waxseal_family_options_t;
  * `waxseal_family_destroy`, before or after its store is closed.
  */
 typedef struct waxseal_family_t waxseal_family_t;
+
+/**
+ * Fences. The list depends on nothing, may be read from any thread, and is ended by `waxseal_fences_destroy`.
+ */
+typedef struct waxseal_fences_t waxseal_fences_t;
 
 /**
  * A position in a column family as it was when the iterator was made. Used by one thread at a time, and ended by
@@ -893,6 +943,11 @@ typedef struct waxseal_session_t waxseal_session_t;
  * `waxseal_snapshot_destroy`; until then what it sees takes space.
  */
 typedef struct waxseal_snapshot_t waxseal_snapshot_t;
+
+/**
+ * Table files. The list depends on nothing, may be read from any thread, and is ended by `waxseal_tables_destroy`.
+ */
+typedef struct waxseal_tables_t waxseal_tables_t;
 
 /**
  * The values of many keys at one moment. They depend on nothing, may be read from any thread, and are ended by
@@ -1630,7 +1685,7 @@ typedef struct {
 } waxseal_event_t;
 
 /**
- * One field of an event. Its slices are valid until its list of events is ended.
+ * One field of an event, or of a case of quarantine. Its slices are valid until its list is ended.
  */
 typedef struct {
     /**
@@ -1750,6 +1805,117 @@ typedef struct {
      */
     uint64_t lost_at_most;
 } waxseal_ring_t;
+
+/**
+ * One table file. Its slices are valid until its list is ended.
+ */
+typedef struct {
+    /**
+     * The number in its file name.
+     */
+    uint64_t number;
+    /**
+     * Its level; 0 is the newest.
+     */
+    uint32_t level;
+    /**
+     * Length of the file.
+     */
+    uint64_t bytes;
+    /**
+     * Records, all versions and tombstones.
+     */
+    uint64_t records;
+    /**
+     * Smallest key.
+     */
+    waxseal_slice_t smallest;
+    /**
+     * Largest key.
+     */
+    waxseal_slice_t largest;
+    /**
+     * Least place in the order of commits.
+     */
+    uint64_t least_seqno;
+    /**
+     * Greatest place in the order of commits.
+     */
+    uint64_t greatest_seqno;
+} waxseal_table_t;
+
+/**
+ * A span in which records were lost, from one place to another in the order of keys and, of one key, the newest version first. Its
+ * slices are valid until its list is ended.
+ */
+typedef struct {
+    /**
+     * The key with which it begins, which need not be one that was ever written: of it only versions from `from_seqno` down are concerned.
+     */
+    waxseal_slice_t from;
+    /**
+     * The newest version of that key that is concerned.
+     */
+    uint64_t from_seqno;
+    /**
+     * The key with which it ends, often that of the first record behind: of it only versions down to `to_seqno` are concerned.
+     */
+    waxseal_slice_t to;
+    /**
+     * The oldest version of that key that is concerned.
+     */
+    uint64_t to_seqno;
+    /**
+     * No record that was lost is newer, by its place in the order of commits: one that is decides as ever.
+     */
+    uint64_t bound;
+    /**
+     * The file in which they stood.
+     */
+    waxseal_slice_t file;
+    /**
+     * The place of their block in it.
+     */
+    uint64_t offset;
+    /**
+     * What was wrong: one of `WAXSEAL_VERDICT_..`.
+     */
+    int32_t verdict;
+} waxseal_fence_t;
+
+/**
+ * Something that is kept out of reach, or was. Its slices are valid until its list is ended.
+ */
+typedef struct {
+    /**
+     * The family, as it was called then.
+     */
+    waxseal_slice_t family;
+    /**
+     * What of it: one of `WAXSEAL_CASE_..`.
+     */
+    int32_t kind;
+    /**
+     * The number of the table or of the fence.
+     */
+    uint64_t number;
+    /**
+     * Since when, in microseconds since 1970.
+     */
+    uint64_t since_micros;
+    /**
+     * Until when; `WAXSEAL_FOREVER`: it is so now.
+     */
+    uint64_t until_micros;
+    /**
+     * How it ended: `freed`, `lifted`, `replaced`, `dropped` or `gone`; empty: it has not.
+     */
+    waxseal_slice_t how;
+    /**
+     * Number of its fields.
+     */
+    size_t fields;
+} waxseal_case_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1957,6 +2123,15 @@ int32_t waxseal_family_options_set_filter_bits(waxseal_family_options_t *options
 int32_t waxseal_family_options_set_compression(waxseal_family_options_t *options, int32_t number);
 
 /**
+ * Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
+ * that of the other levels.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+ */
+int32_t waxseal_family_options_set_bottom_compression(waxseal_family_options_t *options,
+                                                      int32_t number);
+
+/**
  * Target size of a table, in bytes. Default 64 MiB.
  *
  * One thread at a time.
@@ -1969,6 +2144,36 @@ int32_t waxseal_family_options_set_table_bytes(waxseal_family_options_t *options
  * One thread at a time.
  */
 int32_t waxseal_family_options_set_level_base_bytes(waxseal_family_options_t *options, uint64_t bytes);
+
+/**
+ * How much larger each level is than the one above. Default 10.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_family_options_set_fanout(waxseal_family_options_t *options, uint64_t times);
+
+/**
+ * Tables in level 0 at which they are compacted. Default 4.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_family_options_set_level0_tables(waxseal_family_options_t *options, size_t tables);
+
+/**
+ * Values of at least so many bytes stand in files of their own, where they are written once; 0: none does. Kept in the store. Default
+ * 4 KiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *options,
+                                                     size_t bytes);
+
+/**
+ * Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
+ */
+int32_t waxseal_family_options_set_seals(waxseal_family_options_t *options, int32_t number);
 
 /**
  * What point reads check, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default
@@ -2018,11 +2223,13 @@ int32_t waxseal_options_set_cache_bytes(waxseal_options_t *options,
 int32_t waxseal_options_set_memtable_bytes(waxseal_options_t *options, size_t bytes);
 
 /**
- * One budget for the cache and two memtables together, in bytes. Default: none.
+ * One budget for everything the store keeps in memory, in bytes: memtables, blocks, indexes and filters, the log's newest bytes, the room
+ * of jobs. What callers hold is not in it. Default 0: none.
  *
  * One thread at a time.
  */
-int32_t waxseal_options_set_memory_bytes(waxseal_options_t *options, size_t bytes);
+int32_t waxseal_options_set_memory_bytes(waxseal_options_t *options,
+                                         size_t bytes);
 
 /**
  * Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB.
@@ -2121,6 +2328,91 @@ int32_t waxseal_options_set_verify_scans(waxseal_options_t *options, int32_t pol
  * Thread-safe.
  */
 int32_t waxseal_options_destroy(waxseal_options_t *options);
+
+/**
+ * In what the newest records stand until they are flushed, one of `WAXSEAL_MEMTABLE_..`. Nothing of it is on disk: it may be another
+ * one at each open.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no kind of memtable.
+ */
+int32_t waxseal_options_set_memtable(waxseal_options_t *options,
+                                     int32_t number);
+
+/**
+ * Tables that are open at the same time; beyond, those that nobody asked of late are closed, and opened again when they are read.
+ * Default 0: half of the files that the process may have open.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
+                                        size_t tables);
+
+/**
+ * Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed likewise. Default 1 GiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_index_bytes(waxseal_options_t *options, size_t bytes);
+
+/**
+ * Threads that one large compaction may be divided among, 1 to 64. Default 2.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_subcompactions(waxseal_options_t *options, size_t threads);
+
+/**
+ * Bytes that flushes and compactions together may write in a second. Default 0: as many as they can.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_background_bytes_per_second(waxseal_options_t *options, uint64_t bytes);
+
+/**
+ * Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_trash_bytes(waxseal_options_t *options,
+                                        uint64_t bytes);
+
+/**
+ * Length of one segment of the log, in bytes, a multiple of 4096, at least 16 KiB. Default 16 MiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_segment_bytes(waxseal_options_t *options, uint64_t bytes);
+
+/**
+ * Length of the file in which the newest bytes of the log live, a multiple of 4096, at least 16 KiB. Default 4 MiB. Not the ring
+ * of `waxseal_options_set_ring`, in which events wait.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_ring_bytes(waxseal_options_t *options,
+                                       size_t bytes);
+
+/**
+ * That file is drained to its segment each time so many bytes have gathered; at most half of its length. Default 256 KiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_drain_bytes(waxseal_options_t *options,
+                                        size_t bytes);
+
+/**
+ * Size at which the manifest is written anew, in bytes. Default 4 MiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_manifest_bytes(waxseal_options_t *options, uint64_t bytes);
+
+/**
+ * Lines on what the engine did that the manifest holds before the oldest half become rows of the log. Default 4,096.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_chronicle_lines(waxseal_options_t *options, size_t lines);
 
 /**
  * New write options: defaults.
@@ -2363,11 +2655,28 @@ int32_t waxseal_family_with_verify(const waxseal_family_t *family,
                                    waxseal_error_t **error);
 
 /**
+ * The same column family, to be read so that blocks which its reads load stay in the cache, or, for reads that come by once, do not.
+ *
+ * Thread-safe. On success `*filling` is the caller's, to be ended by `waxseal_family_destroy`.
+ */
+int32_t waxseal_family_with_fill_cache(const waxseal_family_t *family,
+                                       bool fill,
+                                       waxseal_family_t **filling,
+                                       waxseal_error_t **error);
+
+/**
  * Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
  *
  * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_compact(waxseal_family_t *family, waxseal_error_t **error);
+
+/**
+ * The same of the tables that may hold keys of a range. `range` may be null: all of them.
+ *
+ * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a range that cannot be.
+ */
+int32_t waxseal_compact_range(waxseal_family_t *family, const waxseal_range_t *range, waxseal_error_t **error);
 
 /**
  * About how many bytes of the store's files hold records of a range. Memtables are not counted. `range` may be null: everything.
@@ -3452,6 +3761,22 @@ int32_t waxseal_session_batch_create(const waxseal_session_t *session,
                                      waxseal_error_t **error);
 
 /**
+ * How it was found out who that is. `WAXSEAL_NOT_FOUND`: not at all.
+ *
+ * Thread-safe. On `WAXSEAL_OK` `*how` is the caller's, to be ended by `waxseal_bytes_destroy`.
+ */
+int32_t waxseal_session_authenticated(const waxseal_session_t *session, waxseal_bytes_t **how, waxseal_error_t **error);
+
+/**
+ * Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else. The handle is
+ * still to be ended; what was taken from the session goes on.
+ *
+ * Thread-safe. Errors: as of a commit for the event.
+ */
+int32_t waxseal_session_close(const waxseal_session_t *session,
+                              waxseal_error_t **error);
+
+/**
  * Ends a handle to a session. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
  *
  * Thread-safe: calls that use it meanwhile finish.
@@ -3908,6 +4233,113 @@ int32_t waxseal_event_ring(const waxseal_db_t *db, waxseal_ring_t *ring, waxseal
  * Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
  */
 int32_t waxseal_drain_events(waxseal_db_t *db, waxseal_error_t **error);
+
+/**
+ * The family's table files as they are now, the upper levels first. Costs no I/O.
+ *
+ * Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_tables(const waxseal_family_t *family, waxseal_tables_t **tables, waxseal_error_t **error);
+
+/**
+ * Those of them that are damaged, and that compaction leaves alone until they are repaired.
+ *
+ * Thread-safe. On success `*tables` is the caller's, to be ended by `waxseal_tables_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_barred_tables(const waxseal_family_t *family, waxseal_tables_t **tables, waxseal_error_t **error);
+
+/**
+ * How many tables there are; 0 for null and for a list that was ended.
+ *
+ * Thread-safe.
+ */
+size_t waxseal_tables_count(const waxseal_tables_t *tables);
+
+/**
+ * The table at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_tables_get(const waxseal_tables_t *tables, size_t at, waxseal_table_t *table);
+
+/**
+ * Ends a list of tables. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_tables_destroy(waxseal_tables_t *tables);
+
+/**
+ * Where something was lost for good: reads between these keys answer `WAXSEAL_CORRUPTION`, until a repair lifts the fence.
+ *
+ * Thread-safe. On success `*fences` is the caller's, to be ended by `waxseal_fences_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_fences(const waxseal_family_t *family,
+                       waxseal_fences_t **fences,
+                       waxseal_error_t **error);
+
+/**
+ * How many fences there are; 0 for null and for a list that was ended.
+ *
+ * Thread-safe.
+ */
+size_t waxseal_fences_count(const waxseal_fences_t *fences);
+
+/**
+ * The fence at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_fences_get(const waxseal_fences_t *fences, size_t at, waxseal_fence_t *fence);
+
+/**
+ * Ends a list of fences. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_fences_destroy(waxseal_fences_t *fences);
+
+/**
+ * Which tables and spans of keys are kept out of reach, and which were, by family: as it stands in `system_metadata.quarantine`.
+ *
+ * Thread-safe. On success `*cases` is the caller's, to be ended by `waxseal_cases_destroy`. Errors: `WAXSEAL_INVALID` in a store that was
+ * opened without its registry; as of reads.
+ */
+int32_t waxseal_quarantined(const waxseal_db_t *db,
+                            waxseal_cases_t **cases,
+                            waxseal_error_t **error);
+
+/**
+ * How many cases there are; 0 for null and for a list that was ended.
+ *
+ * Thread-safe.
+ */
+size_t waxseal_cases_count(const waxseal_cases_t *cases);
+
+/**
+ * The case at a place, counted from 0. `WAXSEAL_NOT_FOUND` behind the last.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_cases_get(const waxseal_cases_t *cases, size_t at, waxseal_case_t *case_);
+
+/**
+ * A field of the case at a place, both counted from 0: how it began, the table, or the span and its bound. `WAXSEAL_NOT_FOUND` behind
+ * the last. Valid until the list is ended.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_cases_field(const waxseal_cases_t *cases,
+                            size_t at,
+                            size_t field_at,
+                            waxseal_field_t *field);
+
+/**
+ * Ends a list of cases. Null is no error; one that was ended is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_cases_destroy(waxseal_cases_t *cases);
 
 /**
  * A scan as an Arrow C stream: batches with the columns `key` (binary), `value` (large binary), `seqno` (uint64) and `seal` (uint64, null where

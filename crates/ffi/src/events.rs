@@ -40,7 +40,7 @@ pub struct waxseal_event_t {
     pub back: usize,
 }
 
-/// One field of an event. Its slices are valid until its list of events is ended.
+/// One field of an event, or of a case of quarantine. Its slices are valid until its list is ended.
 #[repr(C)]
 pub struct waxseal_field_t {
     /// The number under which it stands in the log.
@@ -55,6 +55,20 @@ pub struct waxseal_field_t {
     pub more: waxseal_slice_t,
     /// See `kind`.
     pub numbers: [u64; WAXSEAL_FIELD_NUMBERS],
+}
+
+impl waxseal_field_t {
+    /// Lends a field.
+    pub(crate) fn of(flat: &Flat) -> waxseal_field_t {
+        waxseal_field_t {
+            number: flat.number,
+            name: waxseal_slice_t::of(flat.name.as_bytes()),
+            kind: flat.kind,
+            bytes: waxseal_slice_t::of(&flat.bytes),
+            more: waxseal_slice_t::of(&flat.more),
+            numbers: flat.numbers,
+        }
+    }
 }
 
 /// Events as C reads them.
@@ -170,14 +184,7 @@ pub unsafe extern "C" fn waxseal_events_field(
     status_of(|| {
         with(events, |events| {
             let Some(flat) = events.rows.get(at).and_then(|row| row.fields.get(field_at)) else { return Ok(false) };
-            field.set(waxseal_field_t {
-                number: flat.number,
-                name: waxseal_slice_t::of(flat.name.as_bytes()),
-                kind: flat.kind,
-                bytes: waxseal_slice_t::of(&flat.bytes),
-                more: waxseal_slice_t::of(&flat.more),
-                numbers: flat.numbers,
-            });
+            field.set(waxseal_field_t::of(flat));
             Ok(true)
         })
     })

@@ -145,6 +145,25 @@ pub unsafe extern "C" fn waxseal_family_with_verify(
     })
 }
 
+/// The same column family, to be read so that blocks which its reads load stay in the cache, or, for reads that come by once, do not.
+///
+/// Thread-safe. On success `*filling` is the caller's, to be ended by `waxseal_family_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_family_with_fill_cache(
+    family: *const waxseal_family_t,
+    fill: bool,
+    filling: *mut *mut waxseal_family_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (filling, error) = unsafe { (out(filling), out(error)) };
+    answer(error, || {
+        let filling = filling.needed("column family")?;
+        filling.set(issue(with(family, |family| Ok(family.with_fill_cache(fill)))?)?);
+        Ok(())
+    })
+}
+
 /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
 ///
 /// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
@@ -153,6 +172,20 @@ pub unsafe extern "C" fn waxseal_compact(family: *mut waxseal_family_t, error: *
     // SAFETY: the header asks that outputs be null or writable.
     let error = unsafe { out(error) };
     answer(error, || with(family.cast_const(), |family| Ok(family.compact()?)))
+}
+
+/// The same of the tables that may hold keys of a range. `range` may be null: all of them.
+///
+/// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a range that cannot be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_compact_range(
+    family: *mut waxseal_family_t,
+    range: *const waxseal_range_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that inputs be readable and outputs null or writable.
+    let (range, error) = unsafe { (bounds(range), out(error)) };
+    answer(error, || with(family.cast_const(), |family| Ok(family.compact_range(range?)?)))
 }
 
 /// About how many bytes of the store's files hold records of a range. Memtables are not counted. `range` may be null: everything.

@@ -2,15 +2,22 @@
 
 use std::sync::{Arc, Mutex};
 
-use face::{CfOptions, StoreId};
+use face::{CfOptions, SealLayout, StoreId};
 
 use crate::call::{answer, status_of};
 use crate::callback::Caller;
 use crate::comparator::Given;
-use crate::error::{Result, waxseal_error_t};
+use crate::error::{Failure, Result, waxseal_error_t};
 use crate::handle::{Kind, end, handle, issue, with_mut};
 use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
+
+/// Seals stand in a column where a codec packs the block, else behind their records.
+pub const WAXSEAL_SEALS_BY_CODEC: i32 = 0;
+/// Always behind their records.
+pub const WAXSEAL_SEALS_FOLLOWING: i32 = 1;
+/// Always in a column.
+pub const WAXSEAL_SEALS_COLUMN: i32 = 2;
 
 /// Settings of one column family. Whatever is not set keeps its default; a null pointer stands for nothing but defaults. May be used
 /// for any number of families, by one thread at a time, and is ended by `waxseal_family_options_destroy`, any time after.
@@ -143,6 +150,21 @@ pub extern "C" fn waxseal_family_options_set_compression(options: *mut waxseal_f
     })
 }
 
+/// Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
+/// that of the other levels.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_bottom_compression(
+    options: *mut waxseal_family_options_t,
+    number: i32,
+) -> i32 {
+    status_of(|| {
+        let compression = compression(number)?;
+        Ok(set(options, |options| options.bottom_compression = Some(compression)))
+    })
+}
+
 /// Target size of a table, in bytes. Default 64 MiB.
 ///
 /// One thread at a time.
@@ -160,6 +182,53 @@ pub extern "C" fn waxseal_family_options_set_level_base_bytes(
     bytes: u64,
 ) -> i32 {
     set(options, |options| options.level_base_bytes = bytes)
+}
+
+/// How much larger each level is than the one above. Default 10.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_fanout(options: *mut waxseal_family_options_t, times: u64) -> i32 {
+    set(options, |options| options.fanout = times)
+}
+
+/// Tables in level 0 at which they are compacted. Default 4.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_level0_tables(
+    options: *mut waxseal_family_options_t,
+    tables: usize,
+) -> i32 {
+    set(options, |options| options.level0_tables = tables)
+}
+
+/// Values of at least so many bytes stand in files of their own, where they are written once; 0: none does. Kept in the store. Default
+/// 4 KiB.
+///
+/// One thread at a time.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_large_value_bytes(
+    options: *mut waxseal_family_options_t,
+    bytes: usize,
+) -> i32 {
+    set(options, |options| options.large_value_bytes = bytes)
+}
+
+/// Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_seals(options: *mut waxseal_family_options_t, number: i32) -> i32 {
+    status_of(|| {
+        let layout = match number {
+            WAXSEAL_SEALS_BY_CODEC => SealLayout::ByCodec,
+            WAXSEAL_SEALS_FOLLOWING => SealLayout::Following,
+            WAXSEAL_SEALS_COLUMN => SealLayout::Column,
+            other => return Err(Failure::invalid(format!("{other} is no layout of seals"))),
+        };
+        Ok(set(options, |options| options.seals = layout))
+    })
 }
 
 /// What point reads check, one of `WAXSEAL_VERIFY_..`; `one_in` counts for `WAXSEAL_VERIFY_SAMPLED` alone. Default

@@ -7,8 +7,8 @@ use crate::call::{answer, status_of, value_of};
 use crate::error::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::handle::{Kind, end, handle, issue, with};
-use crate::lent::{buffer, lent, lent_slices, out, waxseal_slice_t};
-use crate::snapshot::{lend_value, read, waxseal_snapshot_t};
+use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
+use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
 /// The value of a key, copied. `snapshot` null: as it is now. `WAXSEAL_NOT_FOUND` if the key is not there.
 ///
@@ -57,11 +57,9 @@ pub unsafe extern "C" fn waxseal_get_into(
         unsafe { (lent(key, key_len), self::buffer(buffer, capacity), out(length), out(error)) };
     answer(error, || {
         let (mut into, length) = (into.checked()?, length.needed("length")?);
-        let found =
-            with(family, |family| lend_value(family, snapshot, key.key()?, |value| (value.len(), into.fill(value))))?;
-        let Some((len, fits)) = found else { return Ok(WAXSEAL_NOT_FOUND) };
-        length.set(len);
-        Ok(if fits { WAXSEAL_OK } else { WAXSEAL_TOO_SMALL })
+        let fill = |value: &[u8]| (value.len(), into.fill(value));
+        let found = with(family, |family| lend_value(family, snapshot, key.key()?, fill))?;
+        Ok(filled(Some(found), length))
     })
 }
 
@@ -87,19 +85,22 @@ pub unsafe extern "C" fn waxseal_get_resident(
     answer(error, || {
         let (mut into, length) = (into.checked()?, length.needed("length")?);
         let fill = |value: &[u8]| (value.len(), into.fill(value));
-        let found = with(family, |family| match snapshot.is_null() {
-            true => Ok(family.get_resident(key.key()?, fill)?),
-            false => with(snapshot, |snapshot| Ok(snapshot.get_resident(family, key.key()?, fill)?)),
-        })?;
-        Ok(match found {
-            None => WAXSEAL_NOT_RESIDENT,
-            Some(None) => WAXSEAL_NOT_FOUND,
-            Some(Some((len, fits))) => {
-                length.set(len);
-                if fits { WAXSEAL_OK } else { WAXSEAL_TOO_SMALL }
-            }
-        })
+        let found = with(family, |family| lend_resident(family, snapshot, key.key()?, fill))?;
+        Ok(filled(found, length))
     })
+}
+
+/// The status of a read into a buffer, by the length of the value and whether it fitted. None: it is not in memory.
+#[inline]
+fn filled(found: Option<Option<(usize, bool)>>, length: Out<'_, usize>) -> i32 {
+    match found {
+        None => WAXSEAL_NOT_RESIDENT,
+        Some(None) => WAXSEAL_NOT_FOUND,
+        Some(Some((len, fits))) => {
+            length.set(len);
+            if fits { WAXSEAL_OK } else { WAXSEAL_TOO_SMALL }
+        }
+    }
 }
 
 /// `WAXSEAL_OK` if the key is there, `WAXSEAL_NOT_FOUND` if not. `snapshot` null: as it is now.

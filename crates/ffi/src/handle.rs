@@ -63,6 +63,9 @@ pub(crate) enum Kind {
     Query,
     Provider,
     MetaIter,
+    Tables,
+    Fences,
+    Cases,
 }
 
 /// A C type whose pointers are handles.

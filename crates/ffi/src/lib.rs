@@ -46,6 +46,7 @@ pub mod bytes;
 pub mod comparator;
 pub mod family_options;
 pub mod options;
+pub mod tuning;
 pub mod write_options;
 
 pub mod db;
@@ -89,5 +90,6 @@ pub mod fields;
 pub mod known;
 pub mod log;
 pub mod ring;
+pub mod tables;
 
 pub mod arrow;

@@ -39,7 +39,7 @@ fn numbers(db: &Db) -> Vec<(String, u64)> {
 }
 
 fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
-    let Metrics { wal, cache, integrity, .. } = metrics;
+    let Metrics { wal, memory, cache, integrity, .. } = metrics;
     vec![
         ("visible_seqno", metrics.visible_seqno),
         ("snapshots", metrics.snapshots as u64),
@@ -49,11 +49,17 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("moves", metrics.moves),
         ("compacted_read", metrics.compacted_read),
         ("compacted_written", metrics.compacted_written),
+        ("subcompactions", metrics.subcompactions),
+        ("paced_nanos", metrics.paced_nanos),
         ("stalls", metrics.stalls),
         ("stall_nanos", metrics.stall_nanos),
         ("manifest_rotations", metrics.manifest_rotations),
         ("mended", metrics.mended),
         ("adopted", metrics.adopted),
+        ("values_moved", metrics.values_moved),
+        ("values_unreadable", metrics.values_unreadable),
+        ("open_tables", metrics.open_tables as u64),
+        ("index_bytes", metrics.index_bytes),
         ("wal.mapped", u64::from(wal.mapped)),
         ("wal.frames", wal.frames),
         ("wal.frame_bytes", wal.frame_bytes),
@@ -67,12 +73,18 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("wal.waits_for_room", wal.waits_for_room),
         ("wal.waits_for_segment", wal.waits_for_segment),
         ("wal.live_bytes", wal.live_bytes),
+        ("memory.budget_bytes", memory.budget_bytes),
+        ("memory.memtable_bytes", memory.memtable_bytes),
+        ("memory.block_bytes", memory.block_bytes),
+        ("memory.other_bytes", memory.other_bytes),
+        ("memory.held_by_callers_bytes", memory.held_by_callers_bytes),
         ("cache.budget_bytes", cache.budget_bytes),
         ("cache.used_bytes", cache.used_bytes),
         ("cache.blocks", cache.blocks),
         ("cache.loads", cache.loads),
         ("cache.evictions", cache.evictions),
         ("cache.refused", cache.refused),
+        ("cache.charged_bytes", cache.charged_bytes),
         ("integrity.doubted", integrity.doubted),
         ("integrity.read_again", integrity.read_again),
         ("integrity.corrected", integrity.corrected),
@@ -84,12 +96,16 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
 }
 
 fn of_family(family: &FamilyMetrics, all: &mut Vec<(String, u64)>) {
-    let name = &family.name;
-    all.push((format!("family.{name}.memtable_bytes"), family.memtable_bytes));
-    all.push((format!("family.{name}.frozen"), family.frozen as u64));
+    let FamilyMetrics { name, values, .. } = family;
+    let mut add = |what: &str, number: u64| all.push((format!("family.{name}.{what}"), number));
+    add("memtable_bytes", family.memtable_bytes);
+    add("frozen", family.frozen as u64);
+    add("values.files", values.files as u64);
+    add("values.bytes", values.bytes);
+    add("values.values", values.values);
+    add("values.garbage", values.garbage);
     for level in &family.levels {
-        let mut add =
-            |what: &str, number: u64| all.push((format!("family.{name}.level.{}.{what}", level.level), number));
+        let mut add = |what: &str, number: u64| add(&format!("level.{}.{what}", level.level), number);
         add("tables", level.tables as u64);
         add("bytes", level.bytes);
         add("target_bytes", level.target_bytes);
@@ -206,6 +222,48 @@ pub unsafe extern "C" fn waxseal_recovery(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The numbers that a structure tells of itself, by their paths; lists are passed over.
+    fn told(text: &str) -> Vec<String> {
+        let mut within: Vec<String> = Vec::new();
+        let mut names = Vec::new();
+        for line in text.lines().skip(1) {
+            let deep = (line.len() - line.trim_start().len()) / 4;
+            let Some((name, said)) = line.trim().split_once(": ") else { continue };
+            within.truncate(deep - 1);
+            within.push(name.to_owned());
+            if said.trim_end_matches(',').parse::<u64>().is_ok()
+                || said.starts_with("true")
+                || said.starts_with("false")
+            {
+                names.push(within.join("."));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn whatever_rust_counts_has_a_name() {
+        let fixed = fixed(&Metrics::default());
+        let names: Vec<&str> = fixed.iter().map(|(name, _)| *name).collect();
+        let told_of_store = told(&format!("{:#?}", Metrics::default()));
+        assert!(told_of_store.len() > 40 && names.iter().all(|name| told_of_store.iter().any(|told| told == name)));
+        for name in told_of_store {
+            assert!(names.contains(&name.as_str()), "{name} has no name in C");
+        }
+        let family = FamilyMetrics { levels: vec![Default::default()], ..FamilyMetrics::default() };
+        let mut all = Vec::new();
+        of_family(&family, &mut all);
+        let of_level = told(&format!("{:#?}", family.levels[0])).into_iter().filter(|name| name != "level");
+        let of_level = of_level.map(|name| format!("level.0.{name}"));
+        let own = FamilyMetrics::default();
+        for name in told(&format!("{own:#?}")).into_iter().chain(of_level) {
+            assert!(
+                all.iter().any(|(known, _)| *known == format!("family..{name}")),
+                "{name} of a family has no name in C"
+            );
+        }
+    }
 
     #[test]
     fn names_are_escaped() {

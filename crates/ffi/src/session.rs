@@ -148,6 +148,39 @@ pub unsafe extern "C" fn waxseal_session_batch_create(
     })
 }
 
+/// How it was found out who that is. `WAXSEAL_NOT_FOUND`: not at all.
+///
+/// Thread-safe. On `WAXSEAL_OK` `*how` is the caller's, to be ended by `waxseal_bytes_destroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_session_authenticated(
+    session: *const waxseal_session_t,
+    how: *mut *mut waxseal_bytes_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let (how, error) = unsafe { (out(how), out(error)) };
+    answer(error, || {
+        with(session, |session| match session.authenticated() {
+            Some(said) => give(how.needed("way of authentication")?, said.as_bytes()).map(|()| true),
+            None => Ok(false),
+        })
+    })
+}
+
+/// Says that the session has ended: an event, where `Session.Close` of `engine:session` is registered, and nothing else. The handle is
+/// still to be ended; what was taken from the session goes on.
+///
+/// Thread-safe. Errors: as of a commit for the event.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waxseal_session_close(
+    session: *const waxseal_session_t,
+    error: *mut *mut waxseal_error_t,
+) -> i32 {
+    // SAFETY: the header asks that outputs be null or writable.
+    let error = unsafe { out(error) };
+    answer(error, || with(session, |session| Ok(session.clone().close()?)))
+}
+
 /// Ends a handle to a session. Null is no error; a handle that was ended is `WAXSEAL_CLOSED`.
 ///
 /// Thread-safe: calls that use it meanwhile finish.

@@ -56,6 +56,21 @@ pub(crate) fn lend_value<R>(
     }
 }
 
+/// The same, if no file would have to be read for it; else none.
+#[inline]
+pub(crate) fn lend_resident<R>(
+    family: &ColumnFamily,
+    snapshot: *const waxseal_snapshot_t,
+    key: &[u8],
+    visit: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<Option<R>>> {
+    if snapshot.is_null() {
+        Ok(family.get_resident(key, visit)?)
+    } else {
+        with(snapshot, |snapshot| Ok(snapshot.get_resident(family, key, visit)?))
+    }
+}
+
 /// The store as it is now, for as long as the snapshot is kept.
 ///
 /// Thread-safe. On success `*snapshot` is the caller's, to be ended by `waxseal_snapshot_destroy`. Errors: `WAXSEAL_CLOSED`.

@@ -18,23 +18,16 @@ const COUNT_BYTES: usize = 10;
 /// Operations that commit together. Building one takes no lock; a refused operation leaves it as it was.
 #[derive(Debug)]
 pub struct Batch {
-    /// `COUNT_BYTES` of room with the count at their end, then the operations.
-    bytes: Vec<u8>,
+    /// What is encoded so far. Whoever applies what was sealed holds it too, for a moment: then it is not touched, but made anew.
+    encoded: Arc<Encoded>,
     count: u64,
-    /// The hash of each operation's key, where it was at hand; 0 where it was not.
-    key_hashes: Vec<u64>,
     /// The families that the operations name, each once.
     families: Vec<u32>,
-    /// What was sealed last: its memory is used again once nobody else holds it.
-    sealed: Option<Arc<Encoded>>,
     /// It was kept in memory for a while since it was built.
     held: bool,
     /// It may write system families.
     granted: bool,
 }
-
-/// Largest encoded batch whose memory is kept for the next one, in bytes.
-const KEPT_BYTES: usize = 64 * 1024;
 
 /// Lets a batch write system families. Layers above the engine keep it to themselves and hand it to no user.
 #[derive(Clone, Copy, Debug)]
@@ -57,17 +50,17 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        let (bytes, key_hashes, families) = (vec![0; COUNT_BYTES], Vec::new(), Vec::new());
-        Batch { bytes, count: 0, key_hashes, families, sealed: None, granted: false, held: false }
+        Batch { encoded: Arc::default(), count: 0, families: Vec::new(), granted: false, held: false }
     }
 
     /// Empties the batch and keeps its memory. What it was granted is gone.
     pub fn clear(&mut self) {
-        self.bytes.truncate(COUNT_BYTES);
+        match Arc::get_mut(&mut self.encoded) {
+            Some(encoded) => encoded.clear(),
+            None => self.encoded = Arc::default(), // whoever applies the one before it has not let go yet
+        }
         self.count = 0;
-        self.key_hashes.clear();
         self.families.clear();
-        self.sealed.take_if(|sealed| sealed.bytes.len() > KEPT_BYTES);
         self.granted = false;
         self.held = false;
     }
@@ -98,7 +91,7 @@ impl Batch {
 
     /// The operations put into it so far, in order.
     pub fn operations(&self) -> Operations<'_> {
-        Operations { reader: Reader::new(&self.bytes[COUNT_BYTES..]), left: self.count }
+        Operations { reader: Reader::new(&self.encoded.bytes[COUNT_BYTES..]), left: self.count }
     }
 
     /// Number of operations.
@@ -113,15 +106,15 @@ impl Batch {
 
     /// Bytes of the operations, encoded.
     pub fn encoded_bytes(&self) -> usize {
-        self.bytes.len() - COUNT_BYTES
+        self.encoded.bytes.len() - COUNT_BYTES
     }
 
     /// The operations as they stand there, to be damaged.
-    #[cfg(feature = "faults")]
+    #[cfg(any(feature = "faults", feature = "planted"))]
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.held = true; // to be damaged it must be kept
-        &mut self.bytes[COUNT_BYTES..]
+        &mut Arc::make_mut(&mut self.encoded).bytes[COUNT_BYTES..]
     }
 
     /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
@@ -182,31 +175,6 @@ impl Batch {
         value: &[u8],
         accompany: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        self.push_head(family, kind, key, value)?;
-        let before = self.bytes.len();
-        let outcome = accompany(&mut self.bytes).and_then(|()| match self.bytes.len() - before {
-            grown if grown > companion::MAX_BYTES => {
-                Err(Error::invalid("companions of one record are limited to 64 KiB"))
-            }
-            _ => Ok(()),
-        });
-        match outcome {
-            Ok(()) => {
-                self.count += 1;
-                self.key_hashes.push(key_hash);
-                if !self.families.contains(&family) {
-                    self.families.push(family);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                self.bytes.truncate(before - head_bytes(family, key, value) - key.len() - value.len());
-                Err(error)
-            }
-        }
-    }
-
-    fn push_head(&mut self, family: u32, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len() > MAX_KEY_BYTES {
             return Err(Error::invalid(format!("a key of {} bytes; the limit is {MAX_KEY_BYTES}", key.len())));
         }
@@ -217,18 +185,33 @@ impl Batch {
         if self.encoded_bytes() + grown > MAX_BATCH_BYTES {
             return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
         }
-        self.bytes.push(kind as u8);
-        put_varint(&mut self.bytes, family as u64);
-        put_varint(&mut self.bytes, key.len() as u64);
-        put_varint(&mut self.bytes, value.len() as u64);
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
+        let Encoded { bytes, key_hashes, .. } = Arc::make_mut(&mut self.encoded);
+        let start = bytes.len();
+        put_head(bytes, family, kind, key.len(), value.len());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(value);
+        let before = bytes.len();
+        let outcome = accompany(bytes).and_then(|()| match bytes.len() - before {
+            grown if grown > companion::MAX_BYTES => {
+                Err(Error::invalid("companions of one record are limited to 64 KiB"))
+            }
+            _ => Ok(()),
+        });
+        if let Err(error) = outcome {
+            bytes.truncate(start);
+            return Err(error);
+        }
+        key_hashes.push(key_hash);
+        self.count += 1;
+        if !self.families.contains(&family) {
+            self.families.push(family);
+        }
         Ok(())
     }
 
     /// The hash of each operation's key, in order; 0 where it was not at hand.
     pub(crate) fn key_hashes(&self) -> &[u64] {
-        &self.key_hashes
+        &self.encoded.key_hashes
     }
 
     /// The ids of the families that the operations name.
@@ -236,31 +219,31 @@ impl Batch {
         &self.families
     }
 
-    /// The body of the frame: count and operations, with their hash. Costs one copy and one pass; done outside every lock.
+    /// The body of the frame: count and operations, with their hash. Costs one pass and no copy, unless somebody still holds a body that
+    /// was sealed before; done outside every lock.
     pub fn seal(&mut self) -> Body {
-        let start = COUNT_BYTES - varint_bytes(self.count);
+        let encoded = Arc::make_mut(&mut self.encoded);
+        encoded.start = COUNT_BYTES - varint_bytes(self.count);
         let mut rest = self.count;
-        for at in start..COUNT_BYTES {
+        for at in encoded.start..COUNT_BYTES {
             let more = if at + 1 < COUNT_BYTES { 0x80 } else { 0 };
-            self.bytes[at] = (rest & 0x7f) as u8 | more;
+            encoded.bytes[at] = (rest & 0x7f) as u8 | more;
             rest >>= 7;
         }
-        let sealed = self.sealed.get_or_insert_default();
-        if Arc::get_mut(sealed).is_none() {
-            *sealed = Arc::default(); // whoever applies the one before it has not let go yet
-        }
-        if let Some(encoded) = Arc::get_mut(sealed) {
-            encoded.bytes.clear();
-            encoded.bytes.extend_from_slice(&self.bytes[start..]);
-            encoded.key_hashes.clear();
-            encoded.key_hashes.extend_from_slice(&self.key_hashes);
-        }
-        Body { hash: hash(&sealed.bytes), count: self.count, bytes: sealed.clone() }
+        Body { hash: hash(encoded), count: self.count, bytes: self.encoded.clone() }
     }
 }
 
-fn head_bytes(family: u32, key: &[u8], value: &[u8]) -> usize {
-    1 + varint_bytes(family as u64) + varint_bytes(key.len() as u64) + varint_bytes(value.len() as u64)
+/// What stands in front of an operation's key.
+#[inline]
+fn put_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: usize) {
+    if family < 0x80 && key < 0x80 && value < 0x80 {
+        return out.extend_from_slice(&[kind as u8, family as u8, key as u8, value as u8]);
+    }
+    out.push(kind as u8);
+    put_varint(out, u64::from(family));
+    put_varint(out, key as u64);
+    put_varint(out, value as u64);
 }
 
 /// A sealed batch: the body of a log frame, its hash, and how many seqnos it takes.
@@ -275,10 +258,20 @@ pub struct Body {
 }
 
 /// A body as it stands in its frame. Beside it, and in memory alone, the hashes of its keys, so that nobody hashes them again.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Encoded {
+    /// `COUNT_BYTES` of room with the count at their end, then the operations.
     bytes: Vec<u8>,
+    /// Where the count begins.
+    start: usize,
+    /// The hash of each operation's key, where it was at hand; 0 where it was not.
     key_hashes: Vec<u64>,
+}
+
+impl Default for Encoded {
+    fn default() -> Encoded {
+        Encoded { bytes: vec![0; COUNT_BYTES], start: COUNT_BYTES, key_hashes: Vec::new() }
+    }
 }
 
 impl Encoded {
@@ -287,6 +280,11 @@ impl Encoded {
     pub(crate) fn key_hash(&self, operation: u64) -> Option<u64> {
         self.key_hashes.get(operation as usize).copied().filter(|hash| *hash != 0)
     }
+
+    fn clear(&mut self) {
+        self.bytes.truncate(COUNT_BYTES);
+        self.key_hashes.clear();
+    }
 }
 
 impl std::ops::Deref for Encoded {
@@ -294,13 +292,13 @@ impl std::ops::Deref for Encoded {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.start..]
     }
 }
 
 impl PartialEq for Encoded {
     fn eq(&self, other: &Encoded) -> bool {
-        self.bytes == other.bytes
+        **self == **other
     }
 }
 
@@ -308,7 +306,7 @@ impl Eq for Encoded {}
 
 impl std::fmt::Debug for Encoded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.bytes.fmt(f)
+        (**self).fmt(f)
     }
 }
 
@@ -425,7 +423,32 @@ impl<'a> Operations<'a> {
         self.left
     }
 
+    #[inline]
     fn read(&mut self) -> Result<Operation<'a>> {
+        let (kind, family, key_len, value_len) = self.read_head()?;
+        let key = self.reader.bytes(key_len)?;
+        let value = self.reader.bytes(value_len)?;
+        let companion = companion::take(&mut self.reader)?;
+        Ok(Operation { family, kind, key, value, companion })
+    }
+
+    /// Kind, family, length of key and of value.
+    #[inline]
+    fn read_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
+        // Nearly always a byte each; what is longer than what remains is refused when it is taken.
+        if let Some([kind, family, key, value]) = self.reader.rest().first_chunk()
+            && (family | key | value) & 0x80 == 0
+            && let Some(kind) = Kind::from_byte(*kind)
+        {
+            let head = (kind, u32::from(*family), usize::from(*key), usize::from(*value));
+            self.reader.bytes(4)?;
+            return Ok(head);
+        }
+        self.read_long_head()
+    }
+
+    #[inline(never)]
+    fn read_long_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
         let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
         let family = u32::try_from(self.reader.varint()?).map_err(|_| Error::structural("family id above 32 bits"))?;
         let key_len = self.reader.varint_len()?;
@@ -433,10 +456,7 @@ impl<'a> Operations<'a> {
         if key_len > MAX_KEY_BYTES {
             return Err(Error::structural("key longer than the limit"));
         }
-        let key = self.reader.bytes(key_len)?;
-        let value = self.reader.bytes(value_len)?;
-        let companion = companion::take(&mut self.reader)?;
-        Ok(Operation { family, kind, key, value, companion })
+        Ok((kind, family, key_len, value_len))
     }
 }
 
@@ -532,20 +552,23 @@ mod tests {
     #[test]
     fn what_was_sealed_stays_and_its_memory_is_used_again_once_it_is_let_go() {
         let mut batch = Batch::new();
+        let key = |body: &Body| Operations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
         batch.push(0, Kind::Put, b"a", b"1", &Plain).unwrap();
         let first = batch.seal();
-        let place = first.bytes.as_ptr();
+        assert_eq!(first.bytes.as_ptr(), batch.encoded[..].as_ptr(), "no copy");
+        batch.push(0, Kind::Put, b"a", b"2", &Plain).unwrap();
+        let longer = batch.seal();
+        assert_eq!([&first, &longer].map(|body| Operations::new(&body.bytes).unwrap().count()), [1, 2]);
         batch.clear();
         batch.push(0, Kind::Put, b"b", b"2", &Plain).unwrap();
         let second = batch.seal();
-        let key = |body: &Body| Operations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
-        assert_eq!((key(&first), key(&second)), (b"a".to_vec(), b"b".to_vec()));
-        assert_eq!(second.bytes.key_hash(0), Some(hash(b"b")));
-        assert_eq!(second.bytes.key_hash(1), None);
-        let place_of_second = second.bytes.as_ptr();
-        assert_ne!(place, place_of_second);
+        assert_eq!((key(&first), key(&longer), key(&second)), (b"a".to_vec(), b"a".to_vec(), b"b".to_vec()));
+        assert_eq!((second.bytes.key_hash(0), second.bytes.key_hash(1)), (Some(hash(b"b")), None));
+        let place = second.bytes.as_ptr();
         drop(second);
-        assert_eq!(batch.seal().bytes.as_ptr(), place_of_second);
+        batch.clear();
+        batch.push(0, Kind::Put, b"c", b"2", &Plain).unwrap();
+        assert_eq!(batch.seal().bytes.as_ptr(), place);
     }
 
     #[test]

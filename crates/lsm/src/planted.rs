@@ -38,6 +38,7 @@ pub enum Bug {
     CurrentBeforeManifestSync,
     LogNotSyncedBeforeEdit,
     OlderSegmentNotSynced,
+    SyncBeforeDrain,
     FsyncFailureForgotten,
     SegmentRecycledEarly,
     RecoveryRecyclesBeforeEdit,
@@ -97,12 +98,19 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    SwallowedSealTaken,
+    PartTakesItsEnd,
+    StreamKeepsTheColumnBefore,
+    MovedValueKeepsItsPlace,
+    // Found by the engine's own in builds with zstd.
+    DictionaryOfAnotherTable,
+    DictionaryNotChecked,
     ReplayKeepsItsMemtable,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 69] = [
+    pub const ALL: [Bug; 74] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -112,6 +120,7 @@ impl Bug {
         Bug::CurrentBeforeManifestSync,
         Bug::LogNotSyncedBeforeEdit,
         Bug::OlderSegmentNotSynced,
+        Bug::SyncBeforeDrain,
         Bug::FsyncFailureForgotten,
         Bug::SegmentRecycledEarly,
         Bug::RecoveryRecyclesBeforeEdit,
@@ -171,8 +180,15 @@ impl Bug {
         Bug::NewestVersionInLeafPassedOver,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
+        Bug::SwallowedSealTaken,
+        Bug::PartTakesItsEnd,
+        Bug::StreamKeepsTheColumnBefore,
+        Bug::MovedValueKeepsItsPlace,
         Bug::ReplayKeepsItsMemtable,
     ];
+
+    /// Those that the engine's own suite finds in builds with zstd.
+    pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
 
     /// Those that the tests of the layer above find, where stamps are kept.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];

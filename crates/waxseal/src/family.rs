@@ -9,12 +9,13 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Reading, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_meta::Seal;
-use waxseal_meta::reading::{Meta, MetaIter};
+use waxseal_meta::reading::Meta;
 use waxseal_registry::Session as Who;
 
 use crate::batch::{Write, WriteOptions, write_one};
 use crate::cursor::Cursor;
 use crate::db::Inner;
+use crate::entries::MetaIter;
 use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;
@@ -263,7 +264,9 @@ impl ColumnFamily {
     /// ```
     pub fn iter_meta(&self, range: impl KeyRange, provider: u16) -> Result<MetaIter> {
         self.inner.check(&self.family)?;
-        waxseal_meta::iter_meta(&self.inner.engine, &self.family, At::Latest, range.into_bounds(), provider)
+        let bounds = range.into_bounds();
+        let below = waxseal_meta::iter_meta(&self.inner.engine, &self.family, At::Latest, bounds, provider)?;
+        Ok(MetaIter::new(self, below))
     }
 
     /// The values of many keys, in their order, all as they were at one moment.

@@ -59,6 +59,7 @@ mod builder;
 pub mod care;
 mod cursor;
 mod db;
+mod entries;
 pub mod exchange;
 mod family;
 mod identity;
@@ -144,13 +145,14 @@ pub mod env {
 /// # }
 /// ```
 pub mod meta {
+    pub use crate::entries::MetaIter;
     pub use waxseal_lsm::record::Record;
     pub use waxseal_lsm::seam::DropReason;
     pub use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
     pub use waxseal_meta::provider::{
         Descriptor, ETL, EXPIRY, LABELS, Locality, MetadataProvider, OnUnknown, PROVENANCE, Rebuild, Wants, WriteCtx,
     };
-    pub use waxseal_meta::reading::{Checked, Meta, MetaIter};
+    pub use waxseal_meta::reading::{Checked, Meta};
     pub use waxseal_meta::synopsis::Synopsis;
 }
 

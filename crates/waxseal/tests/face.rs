@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use waxseal::{CfOptions, Comparator, Db, Durability, ErrorKind, Order, Result, Slice};
+use waxseal::meta::LABELS;
+use waxseal::{CfOptions, Comparator, Db, Durability, ErrorKind, Order, Result, Slice, WriteOptions};
 
 /// Lengths first, then bytes from the end: nothing like bytewise.
 struct Odd;
@@ -258,5 +259,20 @@ fn many_threads_make_one_family() -> Result<()> {
     })?;
     let keys: Vec<Slice> = db.column_family("shared")?.iter().keys().collect::<Result<_>>()?;
     assert_eq!(keys.len(), 8);
+    Ok(())
+}
+
+#[test]
+fn an_iterator_of_entries_ends_with_its_store() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    for key in ["a", "b", "c"] {
+        cf.put_with(key, "value", WriteOptions::new().label("source", key))?;
+    }
+    let mut entries = cf.iter_meta(.., LABELS)?;
+    assert_eq!(entries.next().unwrap()?.0, b"a");
+    db.close()?;
+    assert_eq!(entries.next().unwrap().unwrap_err().kind(), &ErrorKind::Closed);
+    assert!(entries.next().is_none());
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! Question: does every call of the paper do what it says, and is refused what must be?
 //! Protocol: the registry's, the log's and the client's calls one by one, from Rust and through the tool; events in pages; writes to system
-//!           families; and events of one moment: eight threads write and log while the clock stands still.
-//! Passes:   every answer is the one that it should be, and there are as many rows as there were events. Without the tool beside this
-//!           program (or `--tool`) its line is undecided.
+//!           families; and events of one moment: eight threads write and log while the clock stands still. Then one script of all of them, from Rust, C
+//!           and Python.
+//! Passes:   every answer is the one that it should be, and there are as many rows as there were events. C and Python answer as Rust does.
+//!           Without the tool or the C library beside this program, or without the package (`--python`), their lines are undecided.
 
-use super::Run;
 use super::store::{FAMILY, LOG, REGISTRY, Store, pair};
+use super::{Run, callers};
 use crate::Outcome;
 use crate::gate::Gate;
 use crate::node::{ALL, Shape};
@@ -48,6 +49,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     }
     gates.extend(one_moment(run)?);
     gates.push(tool(run)?);
+    gates.extend(others(run)?);
     Ok(gates)
 }
 
@@ -380,6 +382,32 @@ fn one_moment(run: &Run) -> Outcome<Vec<Gate>> {
         let wrong = rows.abs_diff(events) + (found.len() as u64).abs_diff(events);
         gates.push(run.none(&format!("one_moment.{what}"), "events_missing", wrong, events, events));
         store.close()?;
+    }
+    Ok(gates)
+}
+
+/// The same script from Rust, C and Python.
+fn others(run: &Run) -> Outcome<Vec<Gate>> {
+    let dir = run.fresh("callers")?;
+    let expected = callers::here(&dir)?;
+    std::fs::write(dir.join("answers"), &expected)?;
+    let mut gates = Vec::new();
+    let answers = [
+        ("from_c", callers::in_c(&dir)?),
+        ("from_python", callers::in_python(run, &dir, "native")?),
+        ("from_python_ctypes", callers::in_python(run, &dir, "ctypes")?),
+    ];
+    for (who, answered) in answers {
+        let mut checks = Checks::default();
+        match answered {
+            Err(why) => println!("{who}: {why}"),
+            Ok(found) => {
+                let (asked, wrong) = callers::differing(&expected, &found);
+                wrong.iter().for_each(|wrong| println!("    wrong: {wrong}"));
+                checks = Checks { asked, wrong: wrong.len() as u64 };
+            }
+        }
+        gates.push(checks.gate(run, who));
     }
     Ok(gates)
 }

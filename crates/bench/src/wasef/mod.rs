@@ -9,12 +9,14 @@
 //!        \       |       /                                                              |
 //!         load                                                                          |
 //! conformance  crash  linearize  lineage                 right or wrong, nothing of time |
-//!          \      |       |        /                                                    /
+//!     |    \      |       |        /                                                    /
+//!  callers  \     |       |       /                                                    /
 //!                     store                              a store with a registry, or without
 //! ```
 
 mod ablate;
 mod arenas;
+mod callers;
 mod conformance;
 mod crash;
 mod latency;
@@ -42,6 +44,9 @@ pub struct Line {
     /// `conformance`: the tool [default: `waxseal` beside this program].
     #[arg(long)]
     tool: Option<PathBuf>,
+    /// `conformance`: an interpreter that has the package [default: that of the tests, or `python3`].
+    #[arg(long)]
+    python: Option<PathBuf>,
 }
 
 /// Which experiment.
@@ -74,6 +79,7 @@ type Conduct = fn(&Run) -> Outcome<Vec<Gate>>;
 struct Run {
     run: experiment::Run,
     tool: Option<PathBuf>,
+    python: Option<PathBuf>,
 }
 
 impl std::ops::Deref for Run {
@@ -107,7 +113,7 @@ pub fn wasef(line: &Line) -> Outcome<u8> {
     let (needs, conduct) = line.experiment.case();
     experiment::conduct(&line.ask, &needs, |run| {
         println!("{PAPER}");
-        conduct(&Run { run, tool: line.tool.clone() })
+        conduct(&Run { run, tool: line.tool.clone(), python: line.python.clone() })
     })
 }
 

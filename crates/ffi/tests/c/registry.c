@@ -82,6 +82,34 @@ static void writes_are_logged_in_the_name_of_their_session(void) {
     end_store(db, plain);
 }
 
+/* Where it is watched, it is an event that somebody came and that he went. */
+static void sessions_come_and_go(void) {
+    waxseal_family_t *family = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_session_t *nobody = session_of(db, ""), *alice = NULL;
+    waxseal_events_t *events = NULL;
+    waxseal_bytes_t *how = NULL;
+    CHECK_OK(waxseal_register(nobody, LIT("engine:session"), LIT("*"), NULL, NULL, &error));
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), LIT("password"), &alice, &error));
+    CHECK_OK(waxseal_session_authenticated(alice, &how, &error));
+    CHECK_BYTES("password", waxseal_bytes_slice(how));
+    CHECK_OK(waxseal_bytes_destroy(how));
+    how = NULL;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_session_authenticated(nobody, &how, &error));
+    CHECK(how == NULL);
+    CHECK_OK(waxseal_session_close(alice, &error));
+    CHECK_OK(waxseal_session_close(nobody, &error));
+    CHECK_OK(waxseal_query_all(nobody, LIT("engine:session"), ALL, &events, &error));
+    CHECK_NUMBER(2, waxseal_events_count(events));
+    CHECK_BYTES("Session.Open", event_at(events, 0).operation);
+    CHECK_BYTES("Session.Close", event_at(events, 1).operation);
+    CHECK_BYTES("alice", event_at(events, 1).client);
+    CHECK_OK(waxseal_events_destroy(events));
+    CHECK_OK(waxseal_session_destroy(alice));
+    CHECK_OK(waxseal_session_destroy(nobody));
+    end_store(db, family);
+}
+
 static void options_decide_what_is_kept(void) {
     waxseal_family_t *family = NULL;
     waxseal_db_t *db = memory_store(&family);
@@ -382,6 +410,7 @@ static void what_cannot_be_is_refused(void) {
 
 int main(void) {
     RUN(writes_are_logged_in_the_name_of_their_session);
+    RUN(sessions_come_and_go);
     RUN(options_decide_what_is_kept);
     RUN(what_callers_add_is_found_and_deleted_as_in_the_paper);
     RUN(a_query_is_answered_in_pages);

@@ -102,6 +102,41 @@ static void options_are_heard(void) {
     CHECK_FAILS(WAXSEAL_CLOSED, waxseal_open(STR(path), options, &db, &error));
 }
 
+/* What seldom needs to be turned is turned all the same: a log in segments of 16 KiB soon has more than one. */
+static void fine_settings_are_heard(void) {
+    const char *path = fresh_path();
+    waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
+    waxseal_family_t *family = NULL;
+    uint64_t turnovers = 0;
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_memtable(options, WAXSEAL_MEMTABLE_SKIPLIST));
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_options_set_memtable(options, 2));
+    CHECK_OK(waxseal_options_set_open_tables(options, 100));
+    CHECK_OK(waxseal_options_set_index_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_subcompactions(options, 4));
+    CHECK_OK(waxseal_options_set_background_bytes_per_second(options, 1 << 30));
+    CHECK_OK(waxseal_options_set_trash_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_segment_bytes(options, 16 << 10));
+    CHECK_OK(waxseal_options_set_ring_bytes(options, 16 << 10));
+    CHECK_OK(waxseal_options_set_drain_bytes(options, 4 << 10));
+    CHECK_OK(waxseal_options_set_manifest_bytes(options, 64 << 10));
+    CHECK_OK(waxseal_options_set_chronicle_lines(options, 10));
+    db = opened(path, options);
+    family = users(db);
+    for (int i = 0; i < 2000; i++) CHECK_OK(waxseal_put(family, LIT("key"), LIT("a value of some bytes"), &error));
+    CHECK_OK(waxseal_sync(db, &error));
+    CHECK_OK(waxseal_metric(db, LIT("wal.turnovers"), &turnovers, &error));
+    CHECK(turnovers > 0);
+    end_store(db, family);
+    CHECK_OK(waxseal_options_set_subcompactions(options, 65));
+    CHECK_OK(waxseal_options_set_segment_bytes(options, 4097));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
+    CHECK_SAYS("subcompactions", waxseal_error_message(error));
+    CHECK_SAYS("segment_bytes", waxseal_error_message(error));
+    CHECK_OK(waxseal_options_destroy(options));
+}
+
 static void options_that_cannot_be_are_refused(void) {
     waxseal_options_t *options = NULL;
     waxseal_db_t *db = NULL;
@@ -259,6 +294,7 @@ int main(void) {
     RUN(a_path_is_bytes);
     RUN(a_store_is_removed);
     RUN(options_are_heard);
+    RUN(fine_settings_are_heard);
     RUN(options_that_cannot_be_are_refused);
     RUN(a_reader_sees_and_writes_nothing);
     RUN(a_checkpoint_is_a_store);

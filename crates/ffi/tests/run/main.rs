@@ -8,6 +8,7 @@
 //! header.rs      the page: clean in three languages, current, every function documented
 //! symbols.rs     what the library exports: the header's functions, as listed in symbols.txt
 //! every.rs       every function with arguments that cannot be: none crashes
+//! callers.rs     a script of calls, answered as Rust answers it
 //! programs.rs    the programs of tests/c, under the address sanitizer where there is one
 //! install.rs     a staged install, found by pkg-config; the examples, built and run with it
 //! ```
@@ -17,6 +18,7 @@
     reason = "tests start compilers and write programs; they are no part of the engine"
 )]
 
+mod callers;
 mod every;
 mod header;
 mod install;
@@ -70,10 +72,11 @@ fn main() -> ExitCode {
 }
 
 fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
-    let groups: [(&str, Group); 5] = [
+    let groups: [(&str, Group); 6] = [
         ("header", header::run),
         ("symbols", symbols::run),
         ("every", every::run),
+        ("callers", callers::run),
         ("programs", |toolchain, tally| programs::run(toolchain, "", tally)),
         ("install", install::run),
     ];

@@ -63,8 +63,8 @@ impl Splitter {
 
 /// Keys that cut a job into at most so many parts of about the same size. `samples`: keys of the inputs in any order, each with the
 /// bytes that begin there. What comes ascends, and no part is empty of samples.
-pub fn cut(order: &Order, mut samples: Vec<(Vec<u8>, u64)>, parts: usize) -> Vec<Vec<u8>> {
-    order.sort_by_key(&mut samples, |(key, _)| key);
+pub fn cut(order: &Order, samples: Vec<(Vec<u8>, u64)>, parts: usize) -> Vec<Vec<u8>> {
+    let samples = order.sorted(samples, |order, a, b| order.compare(&a.0, &b.0));
     let total = samples.iter().map(|(_, bytes)| *bytes as u128).sum::<u128>();
     let (mut cuts, mut before): (Vec<Vec<u8>>, u128) = (Vec::new(), 0);
     let Some((first, _)) = samples.first() else { return cuts };

@@ -59,49 +59,77 @@ fn lower_priority() {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
 }
 
-/// Something that threads wait for: state behind a lock, and a way to wake who waits. Waking costs a system call only if
-/// somebody waits. Change the state under the lock, then notify.
+/// Something that threads wait for: state behind a lock, and a way to wake who waits. Change the state under the lock, then notify.
 #[derive(Debug, Default)]
 pub struct Signal<T> {
     state: Mutex<T>,
-    changed: Condvar,
-    /// Counted up under the lock, so that who changes the state after a look sees who looked.
-    waiting: AtomicUsize,
+    changed: Bell,
 }
 
 impl<T> Signal<T> {
     /// A signal with its first state.
     pub const fn new(state: T) -> Signal<T> {
-        Signal { state: Mutex::new(state), changed: Condvar::new(), waiting: AtomicUsize::new(0) }
+        Signal { state: Mutex::new(state), changed: Bell::new() }
     }
 
     /// The state; held briefly, never over I/O.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits for a change, or for the time to pass.
     pub fn wait<'a>(&'a self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
+        self.changed.wait(guard, at_most)
+    }
+
+    /// Wakes everyone who waits.
+    pub fn notify_all(&self) {
+        self.changed.wake_all();
+    }
+
+    /// Wakes one who waits.
+    pub fn notify_one(&self) {
+        self.changed.wake_one();
+    }
+}
+
+/// Wakes those who wait for one change of a state behind a lock, where others wait for others. Waking costs a system call only
+/// if somebody waits. Change the state under the lock, then wake.
+#[derive(Debug, Default)]
+pub struct Bell {
+    rung: Condvar,
+    /// Counted up under the lock, so that who changes the state after a look sees who looked.
+    waiting: AtomicUsize,
+}
+
+impl Bell {
+    /// A bell that nobody waits for.
+    pub const fn new() -> Bell {
+        Bell { rung: Condvar::new(), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Waits for the bell, or for the time to pass; the lock is free meanwhile. One bell has one lock.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let guard = match at_most {
-            None => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
-            Some(time) => self.changed.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
+            None => self.rung.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            Some(time) => self.rung.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
         };
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         guard
     }
 
-    /// Wakes everyone who waits.
-    pub fn notify_all(&self) {
+    /// Wakes everyone who waits for it.
+    pub fn wake_all(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {
-            self.changed.notify_all();
+            self.rung.notify_all();
         }
     }
 
-    /// Wakes one who waits.
-    pub fn notify_one(&self) {
+    /// Wakes one who waits for it.
+    pub fn wake_one(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {
-            self.changed.notify_one();
+            self.rung.notify_one();
         }
     }
 }

@@ -235,23 +235,25 @@ impl Inner {
         let (half, count) = (head >> 32, self.len());
         let mut at = self.first_where(0, count, |word| word >> 32 >= half);
         if at < count && self.word(at) >> 32 == half {
-            at = self.first_where(at, count, |word| word >> 32 > half || compare(child(word)) == Greater);
+            let is_behind = |word: u64| word >> 32 > half || compare(child(word)) == Greater;
+            at = match at + 1 < count && self.word(at + 1) >> 32 == half {
+                true => self.first_where(at, count, is_behind),
+                false if is_behind(self.word(at)) => at,
+                false => at + 1,
+            };
         }
         at.saturating_sub(1)
     }
 
+    /// The first place from which on words are so. Which half it goes on in is no branch that could be guessed wrong.
     #[inline]
     fn first_where(&self, mut from: usize, to: usize, is_behind: impl Fn(u64) -> bool) -> usize {
         let mut left = to - from;
-        while left > 0 {
+        while left > 1 {
             let half = left / 2;
-            if is_behind(self.word(from + half)) {
-                left = half;
-            } else {
-                from += half + 1;
-                left -= half + 1;
-            }
+            from += if is_behind(self.word(from + half - 1)) { 0 } else { half };
+            left -= half;
         }
-        from
+        from + usize::from(left == 1 && !is_behind(self.word(from)))
     }
 }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
+use super::dictionary::Dictionary;
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
 use super::index::Index;
@@ -33,6 +34,14 @@ pub(super) struct Parts {
     pub(super) filter: Option<Filter>,
     pub(super) policed: Option<Policed>,
     pub(super) index: Index,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Parts {
+    /// True if there is a dictionary that cannot be read.
+    pub(super) fn lacks_dictionary(&self) -> bool {
+        self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole())
+    }
 }
 
 /// The last bytes of a file, read at once. Not yet believed.
@@ -114,7 +123,7 @@ pub(super) fn read_parts(
         let (kept, given) = (&properties.comparator, order.name());
         return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
     }
-    let data_end = [&footer.index, &footer.filter, &footer.properties].map(|handle| handle.offset).into_iter();
+    let data_end = footer.sides().map(|handle| handle.offset).into_iter();
     let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(footer_at);
     let index = blocks.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
     let in_index = |error: Error| error.in_file(name, footer.index.offset);
@@ -132,12 +141,16 @@ pub(super) fn read_parts(
         }
         _ => {}
     }
-    let sides = [&footer.filter, &footer.properties, &footer.index].into_iter().filter(|handle| !handle.is_absent());
+    let dictionary = match footer.side.is_absent() {
+        true => None,
+        false => Some(Arc::new(Dictionary::or_lost(blocks.read(&footer.side, Role::Side, Dictionary::of))?)),
+    };
+    let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
     let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index })
+    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index, dictionary })
 }
 
 /// The blocks of a file that are not data.
@@ -155,7 +168,7 @@ impl Blocks<'_> {
             let block = self.tail.or_read(self.file, handle.offset, handle.bytes());
             let block = block.map_err(|error| read_error(self.name, handle.offset, error))?;
             let (stored, codec) = check(&block, &self.uid, role, handle)?;
-            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new())?)
+            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?)
         });
         decoded.map_err(|error| error.in_file(self.name, handle.offset))
     }

@@ -8,26 +8,25 @@
 //! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
 //! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
 
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
+use super::dictionary::{self, Dictionary};
 use super::ends::{Parts, Tail, read_ends, read_error, read_framed, read_parts};
 use super::filter::Filter;
-use super::format::{Handle, Stored, check};
+use super::format::{Handle, check};
 use super::heal::{TRIES, Unwatched, Watch, Wounds};
 use super::index::Index;
 use super::policed::Policed;
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
-use super::steps::{Keys, walk};
 use super::stream::TableStream;
-use super::writer::checked_term;
-use crate::checksum::{Role, Uid, hash, hash_key};
+use super::walked::Walked;
+use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
-use crate::error::{Damage, Error, Remedy, Result, Verdict};
+use crate::error::{Error, Remedy, Result};
 use crate::ledger::Ledger;
 use crate::options::Reading;
 use crate::order::Order;
@@ -57,6 +56,8 @@ pub struct Table {
     filter: Option<Filter>,
     /// A filter that the engine did not make, with whoever did.
     policed: Option<Policed>,
+    /// What blocks that are packed with zstd need.
+    pub(super) dictionary: Option<Arc<Dictionary>>,
     pub(super) expected: Expected,
     pub(super) base: Seqno,
     pub(super) properties: Properties,
@@ -81,6 +82,7 @@ pub(super) struct Assembly {
     pub(super) properties: Properties,
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) cache: Arc<Cache>,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
 /// What one block says to a point read.
@@ -121,16 +123,22 @@ impl Table {
         let mut parts = read();
         for _ in 0..TRIES {
             // As with any block: what did not pass may be right when it is read again, past what the system holds of it.
-            if !parts.as_ref().is_err_and(Error::is_corruption) {
+            if !parts.as_ref().map_or_else(Error::is_corruption, Parts::lacks_dictionary) {
                 break;
             }
             file.advise(0, expected.size, false);
             parts = read();
-            if parts.is_ok() {
+            if parts.as_ref().is_ok_and(|parts| !parts.lacks_dictionary()) {
                 watch.healed(&name, 0, Remedy::ReadAgain);
             }
         }
-        let parts = parts?;
+        let mut parts = parts?;
+        if parts.lacks_dictionary()
+            && let Some((dictionary, at)) = dictionary::corrected(&name, &*file, &parts, &order, &*keeper)
+        {
+            parts.dictionary = Some(Arc::new(dictionary));
+            watch.healed(&name, at, Remedy::Corrected);
+        }
         Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
     }
 
@@ -142,7 +150,7 @@ impl Table {
         (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
         parts: Parts,
     ) -> Arc<Table> {
-        let Parts { base, properties, filter, policed, index } = parts;
+        let Parts { base, properties, filter, policed, index, dictionary } = parts;
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
         let is_judged =
@@ -155,6 +163,7 @@ impl Table {
             index,
             filter,
             policed,
+            dictionary,
             expected,
             base,
             properties,
@@ -181,8 +190,8 @@ impl Table {
 
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
-        let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
-        let parts = Parts { base, properties, filter: None, policed: None, index };
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary } = assembly;
+        let parts = Parts { base, properties, filter: None, policed: None, index, dictionary };
         Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
     }
 
@@ -362,6 +371,11 @@ impl Table {
         &self.expected
     }
 
+    /// What its blocks are packed with, if it has one that can be read.
+    pub fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        self.dictionary.clone().filter(|dictionary| dictionary.is_whole())
+    }
+
     /// The name that errors use.
     pub fn name(&self) -> &str {
         &self.name
@@ -378,6 +392,7 @@ impl Table {
             + self.slots.memory()
             + self.filter.as_ref().map_or(0, Filter::memory)
             + self.policed.as_ref().map_or(0, Policed::memory)
+            + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
     }
 
     /// How often a damaged filter line was met; such a line never hides a record.
@@ -389,6 +404,9 @@ impl Table {
     /// since its last call; its error ends the walk. Answers the ledger of what is there.
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
+        if parts.lacks_dictionary() {
+            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.index.data_end()));
+        }
         let mut walked = Walked::new(self, keeper, (parts.filter.as_ref(), parts.policed.as_ref()));
         for (number, handle) in parts.index.handles().iter().enumerate() {
             walked
@@ -457,7 +475,10 @@ impl Table {
     pub(super) fn load(&self, buffer: Vec<u8>, handle: &Handle, searched: bool) -> Result<Block> {
         let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
-            .and_then(|codec| Block::load(buffer, codec, handle, self.base, &self.order, searched))
+            .and_then(|codec| {
+                let base = (self.base, self.dictionary.as_deref());
+                Block::load(buffer, codec, handle, base, &self.order, searched)
+            })
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }
 
@@ -478,102 +499,4 @@ impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").field("name", &self.name).field("blocks", &self.blocks()).finish_non_exhaustive()
     }
-}
-
-/// The engine's own filter, and one that others made.
-type Filters<'a> = (Option<&'a Filter>, Option<&'a Policed>);
-
-/// A walk over all data blocks.
-struct Walked<'a> {
-    table: &'a Table,
-    keeper: &'a dyn Companions,
-    filters: Filters<'a>,
-    ledger: Ledger,
-    keys: Keys,
-    scratch: Vec<u8>,
-    first: Option<Vec<u8>>,
-    /// Last key and seqno of the block before, and its separator.
-    before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
-    seqnos: (Seqno, Seqno),
-}
-
-impl<'a> Walked<'a> {
-    fn new(table: &'a Table, keeper: &'a dyn Companions, filters: Filters<'a>) -> Walked<'a> {
-        Walked {
-            table,
-            keeper,
-            filters,
-            ledger: Ledger::default(),
-            keys: Keys::default(),
-            scratch: Vec::new(),
-            first: None,
-            before: None,
-            seqnos: (Seqno::MAX, 0),
-        }
-    }
-
-    fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
-        let Table { name, file, order, expected, base, protection, .. } = self.table;
-        let protection = *protection;
-        let framed = read_framed(name, &**file, handle)?;
-        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
-        let stored = Stored::split(stored, codec)?;
-        let body = stored.body(handle.raw_len, &mut self.scratch)?;
-        let (before, first) = (self.before.take(), &mut self.first);
-        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
-        let (own, policed) = self.filters;
-        let mut last_seqno = None;
-        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
-            if last_seqno.is_none() {
-                first.get_or_insert_with(|| record.key.to_vec());
-                follows(order, before.as_ref(), record)?;
-            }
-            last_seqno = Some(record.seqno);
-            *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
-            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
-                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
-            {
-                return Err(Error::structural("the filter denies a key of the table"));
-            }
-            ledger.add(record.kind, checked_term(keeper, record, protection)?);
-            Ok(())
-        })?;
-        if order.compare(&self.keys.last, separator) == Ordering::Greater {
-            return Err(Error::structural("a block reaches beyond its separator"));
-        }
-        self.before = Some((self.keys.last.clone(), last_seqno.unwrap_or(0), separator.to_vec()));
-        Ok(())
-    }
-
-    /// Whether what was walked is what the properties say. Sums speak only where a keeper made them and one is there to redo them.
-    fn closes(&self, properties: &Properties) -> Result<()> {
-        let (found, kept) = (&self.ledger, &properties.ledger);
-        let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
-        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
-        if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
-            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
-            return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
-        }
-        let largest = self.before.as_ref().map(|(key, ..)| key);
-        if self.first.as_ref() != Some(&properties.smallest)
-            || largest != Some(&properties.largest)
-            || self.seqnos != (properties.least_seqno, properties.greatest_seqno)
-        {
-            return Err(Error::structural("the bounds in the properties are not those of the records"));
-        }
-        Ok(())
-    }
-}
-
-/// Whether the first record of a block may follow the last one, and the separator, of the block before.
-fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
-    let Some((key, seqno, separator)) = before else { return Ok(()) };
-    let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;
-    let spilled = order.compare(key, record.key) == Ordering::Equal;
-    let separated = match order.compare(separator, record.key) {
-        Ordering::Less => true,
-        Ordering::Equal => spilled,
-        Ordering::Greater => false,
-    };
-    if in_order && separated { Ok(()) } else { Err(Error::structural("a block does not follow the one before")) }
 }

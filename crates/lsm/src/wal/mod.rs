@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::env::Env;
-use crate::env::work::Signal;
+use crate::env::work::{Bell, Signal, lock};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::options::Settings;
 use crate::record::Seqno;
@@ -57,7 +57,7 @@ pub use segment::Place;
 use order::Order;
 use prepare::Retired;
 use ring::Ring;
-use segment::{Maker, PAGE, Refusal, Segment};
+use segment::{Maker, PAGE, Refusal};
 use sync::Group;
 
 /// Frames that may be ordered and not taken yet: more threads than this commit at once only by waiting.
@@ -72,6 +72,12 @@ pub struct LogStart {
     pub ring: u64,
     /// The ring's nonce.
     pub ring_nonce: u64,
+}
+
+/// How much of a store's first segment is written before it is used: little, so that opening costs little. Where commits are synced the
+/// log goes on behind it in a segment that is written all over, as soon as there is one.
+fn written_first(segment_bytes: u64) -> u64 {
+    (segment_bytes / 16 / PAGE * PAGE).max(4 * PAGE).min(segment_bytes)
 }
 
 /// Gives the number of the next file.
@@ -119,7 +125,9 @@ pub struct Wal<T> {
     /// The greatest acknowledged mark stored.
     acknowledged: AtomicU64,
     rules: Alone,
-    group: Signal<Group>,
+    group: Mutex<Group>,
+    /// Those who wait for the group under way, and for the one after it, in turn.
+    bells: [Bell; 2],
     /// Held while a segment is prepared.
     retired: Mutex<Retired>,
     /// How many are copying segments.
@@ -169,7 +177,9 @@ impl<T> Wal<T> {
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
         let ring = Ring::create(env, dir, maker.machine, numbers(), start, capacity)?;
         let first = Arc::new(
-            maker.fresh(env, dir, numbers(), start, settings.segment_bytes, false).map_err(Refusal::into_error)?,
+            maker
+                .fresh(env, dir, numbers(), start, settings.segment_bytes, written_first(settings.segment_bytes))
+                .map_err(Refusal::into_error)?,
         );
         let place = first.start();
         let limits = Limits {
@@ -199,7 +209,8 @@ impl<T> Wal<T> {
             witness: AtomicU64::new(start),
             acknowledged: AtomicU64::new(start),
             rules: Alone::default(),
-            group: Signal::new(Group::new(place)),
+            group: Mutex::new(Group::new(place)),
+            bells: [const { Bell::new() }; 2],
             retired: Mutex::new(Retired::default()),
             pins: Arc::default(),
             failed: OnceLock::new(),
@@ -255,8 +266,8 @@ impl<T> Wal<T> {
         // Under their locks, so that nobody goes to sleep on the old state.
         drop(self.order.lock());
         self.order.notify_all();
-        drop(self.group.lock());
-        self.group.notify_all();
+        drop(lock(&self.group));
+        self.bells.iter().for_each(Bell::wake_all);
         cause
     }
 

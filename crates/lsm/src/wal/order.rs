@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::checksum::hash;
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, extent};
@@ -92,6 +93,8 @@ pub(super) struct Order<T> {
     /// Threads that wait for a change here.
     pub waiting: usize,
     pub closed: bool,
+    /// Commits are synced, and blocks of this segment were never written: the log turns to the next one early.
+    pub wants_written: bool,
     /// A filler's body is put together here, to be hashed.
     scratch: Box<[u8]>,
 }
@@ -127,6 +130,8 @@ pub(super) struct Situation {
     /// First offset and limit of the current segment.
     pub first: u64,
     pub limit: u64,
+    /// A batch that would end behind this goes to the next segment, at the limit at the latest.
+    pub turn_at: u64,
     /// Length of the next segment's file, if there is one.
     pub next_length: Option<u64>,
     pub limits: Limits,
@@ -140,7 +145,7 @@ impl Situation {
         let large = alone || (self.limits.ring_bytes > 0 && small > self.limits.ring_bytes / 4);
         let kind = if large { FrameKind::LargeBatch } else { FrameKind::Batch };
         let bytes = extent(kind, length);
-        let fits = |start: u64| start + bytes + TURNOVER_BYTES <= self.limit;
+        let fits = |start: u64| start + bytes + TURNOVER_BYTES <= self.turn_at;
 
         if (alone && self.end != self.first) || !fits(self.end) {
             return self.turn(bytes);
@@ -207,6 +212,7 @@ impl<T> Order<T> {
             draining: false,
             waiting: 0,
             closed: false,
+            wants_written: false,
             scratch: vec![0; FILLER_BODY_BYTES].into(),
         }
     }
@@ -217,6 +223,11 @@ impl<T> Order<T> {
             kept: self.kept,
             first: self.current.first,
             limit: self.current.limit(),
+            turn_at: if self.wants_written && self.next.is_some() {
+                self.current.written
+            } else {
+                self.current.limit()
+            },
             next_length: self.next.as_ref().map(|next| next.length()),
             limits,
         }
@@ -242,6 +253,36 @@ impl<T> Order<T> {
     /// True if every frame that was ordered is whole.
     pub(super) fn all_whole(&self) -> bool {
         self.whole_count == self.ordered
+    }
+
+    /// Where a group ends that is gathered now, and the segment that holds it; none if nothing is whole behind `synced`.
+    pub(super) fn group(&self, synced: Place) -> (Place, Option<Arc<Segment>>) {
+        let mut unsynced = self.live.iter().skip_while(|segment| segment.synced.load(Ordering::Relaxed));
+        let (oldest, next) = (unsynced.next(), unsynced.next());
+        match next {
+            Some(next) if self.whole.offset >= next.first => (next.start(), oldest.cloned()),
+            _ if self.whole.offset > synced.offset => (self.whole, oldest.cloned()),
+            _ => (self.whole, None),
+        }
+    }
+
+    /// True if the next group ends with a segment that was left behind.
+    pub(super) fn leaves_behind(&self) -> bool {
+        let mut unsynced = self.live.iter().skip_while(|segment| segment.synced.load(Ordering::Relaxed));
+        unsynced.nth(1).is_some_and(|next| self.whole.offset >= next.first)
+    }
+
+    /// Says that commits are synced: a segment is wanted whose blocks were written before, since a sync of others costs a
+    /// commit of the file system's journal too. One that was made longer for a frame of its own is left to that.
+    pub(super) fn want_written(&mut self, limits: Limits) {
+        let is_ordinary = self.current.length() == limits.segment_bytes;
+        self.wants_written = is_ordinary && self.current.written < self.current.limit();
+    }
+
+    /// True if it is time to make the next segment ready: half of what the current one is used for is behind.
+    pub(super) fn wants_next(&self) -> bool {
+        let until = if self.wants_written { self.current.written } else { self.current.limit() };
+        self.next.is_none() && !self.closed && self.end - self.current.first >= (until - self.current.first) / 2
     }
 
     /// Gives a batch its seqnos, place and link.
@@ -281,6 +322,7 @@ impl<T> Order<T> {
         self.link = next.nonce;
         self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
         self.current = next;
+        self.wants_written = false;
         Some(filler)
     }
 
@@ -385,9 +427,9 @@ mod tests {
         /// Wherever the log stands: with everything drained and a long enough segment ahead, a batch is placed after at most two
         /// fillers, in its segment, with room for a turnover behind it, and over nothing that the ring keeps.
         #[test]
-        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool) {
+        fn a_batch_finds_its_place(words in 0u64..31 * 512, length in 0u64..1 << 20, ring in 4u64..64, mapped: bool, early in 0u64..31) {
             let limits = limits(if mapped { ring } else { 0 });
-            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, next_length: None, limits };
+            let mut at = Situation { end: words * 8, kept: 0, first: 0, limit: 31 * PAGE, turn_at: (31 - early) * PAGE, next_length: None, limits };
             prop_assume!(at.end + TURNOVER_BYTES <= at.limit);
             let mut fillers = 0;
             for _ in 0..8 {
@@ -404,6 +446,7 @@ mod tests {
                         at.first = at.limit;
                         at.end = at.limit;
                         at.limit = at.first + at.next_length.take().unwrap() - PAGE;
+                        at.turn_at = at.limit;
                         fillers += 1;
                     }
                     Step::Place(kind) => {
@@ -423,8 +466,8 @@ mod tests {
 
     #[test]
     fn a_batch_waits_before_it_would_overwrite_what_is_kept() {
-        let at =
-            Situation { end: 5 * PAGE, kept: PAGE, first: 0, limit: 31 * PAGE, next_length: None, limits: limits(4) };
+        let (end, limit) = (5 * PAGE, 31 * PAGE);
+        let at = Situation { end, kept: PAGE, first: 0, limit, turn_at: limit, next_length: None, limits: limits(4) };
         assert_eq!(at.next_step(8), Step::AwaitDrain(PAGE + 32));
         assert_eq!(Situation { kept: 2 * PAGE, ..at }.next_step(8), Step::Place(FrameKind::Batch));
         // A large frame does not go through the ring.

@@ -60,9 +60,7 @@ impl Drop for Pin {
 impl<T> Wal<T> {
     /// True once half of the current segment is used and no next one is ready: a store that is hardly written keeps one.
     pub fn prepare_due(&self) -> bool {
-        let order = self.order.lock();
-        let (first, limit) = (order.current.first, order.current.limit());
-        order.next.is_none() && !order.closed && order.end - first >= (limit - first) / 2
+        self.order.lock().wants_next()
     }
 
     /// Makes the next segment ready. True if it was not.
@@ -118,7 +116,7 @@ impl<T> Wal<T> {
             None => {
                 self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
                 let ordinary = length == self.limits.segment_bytes;
-                self.maker.fresh(&self.env, &self.dir, number, first, length, ordinary)?
+                self.maker.fresh(&self.env, &self.dir, number, first, length, if ordinary { length } else { 0 })?
             }
         };
         Ok(Arc::new(segment))

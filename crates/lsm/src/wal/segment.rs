@@ -99,6 +99,8 @@ pub(super) struct Segment {
     pub first: u64,
     pub file: Arc<dyn File>,
     length: AtomicU64,
+    /// Blocks below this logical offset were written before the segment was used, as far as that saves anything; else the limit.
+    pub written: u64,
     /// Set by the turnover that left it: where its last frame ends, and that frame's link.
     pub closed: OnceLock<(u64, u64)>,
     /// Closed, and durable to its end.
@@ -171,7 +173,8 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// A new file, its space reserved; `filled` with zeros too, so that later syncs find written blocks.
+    /// A new file, its space reserved, and zeros written up to `filled`: a sync of data in blocks that were never written
+    /// waits for the file system's journal too, which is as much again.
     pub(super) fn fresh(
         &self,
         env: &Env,
@@ -179,16 +182,19 @@ impl Maker {
         number: u64,
         first: u64,
         length: u64,
-        filled: bool,
+        filled: u64,
     ) -> Made<Segment> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let made = (|| {
             file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
-            if filled && self.reserves {
-                fill(&*file, PAGE, length).during(|| format!("write zeros to {name}"))?;
+            // Where blocks are not reserved, zeros save nothing; a segment that is one frame's own is hardly used again.
+            let is_part = self.reserves && (2 * PAGE..length).contains(&filled);
+            if self.reserves && filled > PAGE {
+                fill(&*file, PAGE, filled).during(|| format!("write zeros to {name}"))?;
             }
-            self.start(env, dir, file, number, first, length)
+            let written = first + if is_part { filled } else { length } - PAGE;
+            self.start(env, dir, file, (number, first, length), written)
         })();
         if made.is_err() {
             let _ = env.fs.remove(&dir.join(&name)); // a file that nobody names; swept at the next open if this fails too
@@ -201,7 +207,7 @@ impl Maker {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
-        self.start(env, dir, file, number, first, old.length())
+        self.start(env, dir, file, (number, first, old.length()), first + old.length() - PAGE)
     }
 
     /// Makes a segment that no frame has entered longer.
@@ -221,7 +227,14 @@ impl Maker {
         Ok(())
     }
 
-    fn start(&self, env: &Env, dir: &Path, file: Arc<dyn File>, number: u64, first: u64, length: u64) -> Made<Segment> {
+    fn start(
+        &self,
+        env: &Env,
+        dir: &Path,
+        file: Arc<dyn File>,
+        (number, first, length): (u64, u64, u64),
+        written: u64,
+    ) -> Made<Segment> {
         let name = Name::Segment(number).to_string();
         let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
         let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
@@ -234,6 +247,7 @@ impl Maker {
             first,
             file,
             length: AtomicU64::new(length),
+            written,
             closed: OnceLock::new(),
             synced: AtomicBool::new(false),
             sealed: AtomicBool::new(false),

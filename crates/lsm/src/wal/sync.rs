@@ -1,19 +1,22 @@
-//! Group sync: one leader makes everything whole durable, for all who wait. One fdatasync a group (and one for each older
-//! segment that had none yet).
+//! Group sync: one leader makes what is whole durable, for all who wait. One fdatasync a group, never two: a group ends with
+//! its segment at the latest, so that an older segment is synced before anything behind it (I15).
 //!
-//! The leader pads to a page boundary when nobody else is writing, drains, syncs older segments first, then its own, stores
-//! the witness, and only then does anyone return. No lock that a commit needs is held over the I/O.
+//! The leader pads to a page boundary when nobody else is writing, drains, syncs, stores the witness, and only then does anyone
+//! return. No lock that a commit needs is held over the I/O. Who is woken has something to do: those of the group return, and one of
+//! those who came later leads the next.
 //! A sync that fails halts the log: nothing is known of the pages, so nothing is synced again (I09).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::env::work::{Bell, lock};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::Mark;
 use crate::planted::{self, Bug};
 
 use super::Wal;
 use super::append::LOOK_AGAIN;
-use super::segment::Place;
+use super::segment::{Place, Segment};
 
 /// Who syncs, and how far it is done.
 #[derive(Debug)]
@@ -21,18 +24,30 @@ pub(super) struct Group {
     /// Durable up to here.
     synced: Place,
     leading: bool,
+    /// The group under way ends here; none while it gathers: then it holds whatever is whole.
+    end: Option<u64>,
+    /// The bell of the group under way.
+    turn: usize,
 }
 
 impl Group {
     pub(super) fn new(synced: Place) -> Group {
-        Group { synced, leading: false }
+        Group { synced, leading: false, end: None, turn: 0 }
+    }
+
+    /// The bell of the group that makes `upto` durable, while one is under way.
+    fn bell(&self, upto: u64) -> usize {
+        match self.end {
+            Some(end) if end < upto => 1 - self.turn,
+            _ => self.turn,
+        }
     }
 }
 
 impl<T> Wal<T> {
     /// Makes the log durable up to `upto`, which is whole (the commit was taken). Returns when it is, with whoever leads.
     pub fn sync(&self, upto: u64) -> Result<()> {
-        let mut group = self.group.lock();
+        let mut group = lock(&self.group);
         loop {
             if group.synced.offset >= upto {
                 return Ok(());
@@ -41,24 +56,29 @@ impl<T> Wal<T> {
                 drop(group);
                 return self.check();
             }
-            if !group.leading {
-                break;
+            if group.leading {
+                let bell = group.bell(upto);
+                group = self.bells[bell].wait(group, None);
+                continue;
             }
-            group = self.group.wait(group, None);
-        }
-        group.leading = true;
-        drop(group);
-        let outcome = self.lead();
-        let mut group = self.group.lock();
-        group.leading = false;
-        if let Ok(place) = &outcome {
-            group.synced = *place;
-        }
-        drop(group);
-        self.group.notify_all();
-        match outcome? {
-            place if place.offset >= upto => Ok(()),
-            place => Err(Error::invalid(format!("the log is whole up to {} only, not {upto}", place.offset))),
+            group.leading = true;
+            let (before, turn) = (group.synced.offset, group.turn);
+            drop(group);
+            let outcome = self.lead();
+            group = lock(&self.group);
+            (group.leading, group.end, group.turn) = (false, None, 1 - turn);
+            if let Ok(place) = &outcome {
+                group.synced = *place;
+            }
+            drop(group);
+            // Of those who came later one leads, and their bell is that of its group; then those of this group return.
+            self.bells[1 - turn].wake_one();
+            self.bells[turn].wake_all();
+            let place = outcome.inspect_err(|_| self.bells.iter().for_each(Bell::wake_all))?;
+            if place.offset < upto && place.offset == before {
+                return Err(Error::invalid(format!("the log is whole up to {before} only, not {upto}")));
+            }
+            group = lock(&self.group);
         }
     }
 
@@ -76,7 +96,7 @@ impl<T> Wal<T> {
 
     /// The place up to which the log is durable.
     pub fn synced(&self) -> Place {
-        self.group.lock().synced
+        lock(&self.group).synced
     }
 
     /// A segment that is full and durable and not sealed yet, to be sealed in the manifest; `sealed` takes it off the list.
@@ -142,31 +162,15 @@ impl<T> Wal<T> {
     }
 
     fn lead(&self) -> Result<Place> {
-        let place = self.end_group()?;
-        if place == self.synced() {
-            return Ok(place);
+        let (place, segment) = self.end_group()?;
+        let Some(segment) = segment else { return Ok(place) };
+        lock(&self.group).end = Some(place.offset);
+        if planted::active(Bug::SyncBeforeDrain) {
+            self.sync_segment(&segment, place)?;
         }
         self.drain()?;
-        let unsynced: Vec<_> = {
-            let order = self.order.lock();
-            let is_due = |segment: &&std::sync::Arc<super::Segment>| {
-                segment.first < place.offset && !segment.synced.load(Ordering::Relaxed)
-            };
-            order.live.iter().filter(is_due).cloned().collect()
-        };
-        for (left, segment) in (0..unsynced.len()).rev().zip(&unsynced) {
-            if planted::active(Bug::AcknowledgeBeforeFsync) || (planted::active(Bug::OlderSegmentNotSynced) && left > 0)
-            {
-                continue;
-            }
-            self.metrics.syncs.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = segment.file.sync_data().during(|| format!("sync {}", segment.name())) {
-                let forgotten = planted::active(Bug::FsyncFailureForgotten);
-                return Err(if forgotten { error } else { self.halt(error) });
-            }
-            if segment.closed.get().is_some_and(|(end, _)| *end <= place.offset) {
-                segment.synced.store(true, Ordering::Release);
-            }
+        if !planted::active(Bug::SyncBeforeDrain) {
+            self.sync_segment(&segment, place)?;
         }
         self.check()?;
         self.ring.mark(Mark::Synced, place.offset).map_err(|error| self.halt(error))?;
@@ -175,20 +179,40 @@ impl<T> Wal<T> {
         Ok(place)
     }
 
-    /// Where the group ends: at a page boundary, by a padding frame, if everyone else is done.
-    fn end_group(&self) -> Result<Place> {
+    /// The one fdatasync of a group.
+    fn sync_segment(&self, segment: &Segment, place: Place) -> Result<()> {
+        let is_left = place.segment != segment.number;
+        let forgets = planted::active(Bug::OlderSegmentNotSynced) && is_left;
+        if !forgets && !planted::active(Bug::AcknowledgeBeforeFsync) {
+            self.metrics.syncs.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = segment.file.sync_data().during(|| format!("sync {}", segment.name())) {
+                let forgotten = planted::active(Bug::FsyncFailureForgotten);
+                return Err(if forgotten { error } else { self.halt(error) });
+            }
+        }
+        if is_left {
+            segment.synced.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Where the group ends, and the segment that holds it; none if all that is whole is durable. At a page boundary, by a padding
+    /// frame, if everyone else is done.
+    fn end_group(&self) -> Result<(Place, Option<Arc<Segment>>)> {
+        let synced = self.synced();
         let filler = {
             let mut order = self.order.lock();
             self.look(&mut order);
-            let quiet = order.all_whole() && order.waiting == 0;
+            order.want_written(self.limits);
+            let quiet = order.all_whole() && order.waiting == 0 && !order.leaves_behind();
             match order.situation(self.limits).padding().filter(|_| quiet && order.has_room()) {
                 Some(until) => order.pad(until, self.witness_word(), self.limits),
-                None => return Ok(order.whole),
+                None => return Ok(order.group(synced)),
             }
         };
         self.copy_filler(&filler)?;
         let mut order = self.order.lock();
         self.look(&mut order);
-        Ok(order.whole)
+        Ok(order.group(synced))
     }
 }

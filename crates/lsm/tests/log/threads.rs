@@ -94,7 +94,8 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
         let metrics = wal.metrics();
         assert!(count(&metrics.turnovers) > 10 && count(&metrics.large_frames) > 0);
         assert!(!mapped || count(&metrics.drains) > 100);
-        assert!(count(&metrics.groups) <= count(&metrics.syncs));
+        // However many segments were left meanwhile: one fdatasync a group.
+        assert_eq!(count(&metrics.groups), count(&metrics.syncs));
     }
 }
 

@@ -14,6 +14,7 @@ fn each_planted_bug_of_the_log_is_found() {
         Bug::AcknowledgeBeforeFsync,
         Bug::RecycledFrameReplayed,
         Bug::OlderSegmentNotSynced,
+        Bug::SyncBeforeDrain,
         Bug::FsyncFailureForgotten,
         Bug::RingOverwritten,
         Bug::MarkBeforeFrame,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use waxseal_lsm::db::{At, Db};
-use waxseal_lsm::env::{Env, RealFs};
+use waxseal_lsm::env::work::Mode;
+use waxseal_lsm::env::{Env, RealFs, TracedFs};
 use waxseal_lsm::options::{Durability, Settings};
 
 use crate::gate::GatedFs;
@@ -72,25 +73,60 @@ fn synced_commits_that_wait_share_the_next_sync() {
     }
 }
 
+/// Whatever is left behind meanwhile: the groups of 64 threads go through many small segments.
 #[test]
-fn sixteen_threads_of_synced_commits_make_fewer_syncs() {
+fn threads_of_synced_commits_make_fewer_syncs_and_a_group_is_one() {
+    const THREADS: u32 = 64;
+    const EACH: u32 = 12;
     let home = tempfile::tempdir().unwrap();
     let db = Db::open(&home.path().join("store"), settings(), parts(Env::real())).unwrap();
     let family = default(&db);
-    let before = db.metrics().wal.syncs;
+    let before = db.metrics().wal;
     std::thread::scope(|scope| {
-        for thread in 0..16u32 {
+        for thread in 0..THREADS {
             let (db, family) = (&db, &family);
             scope.spawn(move || {
-                for n in 0..25u32 {
-                    put(db, family, &(thread * 1000 + n).to_le_bytes(), b"v", Durability::Sync).unwrap();
+                for n in 0..EACH {
+                    put(db, family, &(thread * 1000 + n).to_le_bytes(), &[7; 300], Durability::Sync).unwrap();
                 }
             });
         }
     });
-    let syncs = db.metrics().wal.syncs - before;
-    println!("{syncs} syncs for 400 synced commits");
-    assert!(syncs < 400, "{syncs} syncs for 400 commits");
+    let after = db.metrics().wal;
+    let (syncs, groups) = (after.syncs - before.syncs, after.groups - before.groups);
+    println!("{syncs} syncs in {groups} groups for {} synced commits", THREADS * EACH);
+    assert!(after.turnovers - before.turnovers > 2, "segments are left behind");
+    assert_eq!(syncs, groups);
+    assert!(syncs < u64::from(THREADS * EACH));
+}
+
+/// What stands between two commits in the transcript of a store's files.
+fn files_touched(traced: &TracedFs) -> Vec<String> {
+    let is_store = |line: &&str| line.starts_with("store ");
+    traced.take().lines().filter(|line| !is_store(line)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_commit_calls_the_system_only_to_sync_and_then_for_one_write_and_one_sync() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let traced = TracedFs::new(Arc::new(RealFs), dir.to_str().unwrap());
+    let env = Env { fs: Arc::new(traced.clone()), work: Mode::Stepped, ..Env::real() };
+    let db = Db::open(&dir, Settings { drain_bytes: 16 * 1024, ..settings() }, parts(env)).unwrap();
+    let family = default(&db);
+    put(&db, &family, b"first", b"1", Durability::Sync).unwrap();
+    traced.take();
+    for n in 0..50u32 {
+        put(&db, &family, &n.to_le_bytes(), &[7; 100], Durability::Os).unwrap();
+    }
+    assert_eq!(files_touched(&traced), [""; 0], "the ring is memory");
+    put(&db, &family, b"synced", b"2", Durability::Sync).unwrap();
+    let touched = files_touched(&traced);
+    let verbs: Vec<&str> = touched.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(verbs, ["write", "sync"], "{touched:?}");
+    put(&db, &family, b"synced", b"3", Durability::Sync).unwrap();
+    let lone = files_touched(&traced);
+    assert!(lone.len() == 2 && lone[0].ends_with("+4096"), "a page and its sync: {lone:?}");
 }
 
 /// A commit whose frame is on its way when `close` comes is acknowledged, so the seal must lie behind it.

@@ -1,0 +1,82 @@
+"""Every setting that the library has can be said in Python, and is heard."""
+
+import inspect
+import re
+
+import pytest
+
+import waxseal
+from waxseal import _abi
+
+#: What has no keyword, and why.
+NOT_OF_A_STORE = {
+    "create_if_missing": "the mode says it",
+    "error_if_exists": "the mode says it",
+    "authorizer": "a function that the store would call while it works",
+    "listener": "likewise",
+}
+
+
+def settings_of(prefix):
+    names = (re.fullmatch(rf"waxseal_{prefix}_set_(\w+)", name) for name in _abi.FUNCTIONS)
+    return {match[1] for match in names if match}
+
+
+def test_what_c_can_set_of_a_store_python_can():
+    settings = settings_of("options")
+    assert len(settings) > 25 and NOT_OF_A_STORE.keys() <= settings
+    of_open = inspect.signature(waxseal.open).parameters.keys()
+    assert settings - NOT_OF_A_STORE.keys() <= of_open
+    assert not NOT_OF_A_STORE.keys() & of_open
+    on_disk_alone = {"accept_loss", "durability", "wal_mapped"}
+    assert settings - NOT_OF_A_STORE.keys() - on_disk_alone <= inspect.signature(waxseal.memory).parameters.keys()
+
+
+def test_what_c_can_set_of_a_family_python_can():
+    settings = settings_of("family_options")
+    assert len(settings) > 10
+    assert settings <= inspect.signature(waxseal.DB.create_family).parameters.keys()
+
+
+def test_fine_settings_are_heard(path):
+    settings = {
+        "memtable": "skiplist",
+        "open_tables": 100,
+        "index_bytes": 1 << 20,
+        "subcompactions": 4,
+        "background_bytes_per_second": 1 << 30,
+        "trash_bytes": 1 << 20,
+        "segment_bytes": 16 << 10,
+        "ring_bytes": 16 << 10,
+        "drain_bytes": 4 << 10,
+        "manifest_bytes": 64 << 10,
+        "chronicle_lines": 10,
+        "ring": (100, "sync"),
+    }
+    with waxseal.open(path, **settings) as db:
+        for n in range(2000):
+            db[b"key"] = b"a value of some bytes"
+        db.sync()
+        assert db.numbers()["wal.turnovers"] > 0
+        assert db.event_ring() == waxseal.RingStats(0, 0, 0, 100)
+        db.drain_events()
+    for wrong in ({"memtable": "tree"}, {"ring": (1, "later")}, {"subcompactions": 65}, {"segment_bytes": 4097}):
+        with pytest.raises(ValueError):
+            waxseal.open(path, **wrong)
+    for wrong in ({"ring": 7}, {"memtable": 7}, {"open_tables": True}):
+        with pytest.raises(TypeError):
+            waxseal.open(path, **wrong)
+
+
+def test_settings_of_a_family_are_heard(db):
+    large = db.create_family("large", large_value_bytes=1000, fanout=5, level0_tables=2, seals="column")
+    large[b"a"] = bytes(2000)
+    db.flush()
+    assert db.numbers()["family.large.values.files"] == 1
+    large.compact(b"a", b"b")
+    large.compact()
+    assert large[b"a"] == bytes(2000)
+    with pytest.raises(ValueError):
+        db.create_family("other", seals="beside")
+    with pytest.raises(waxseal.InvalidArgument):
+        db.create_family("other", fanout=0)
