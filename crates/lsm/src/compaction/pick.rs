@@ -258,7 +258,9 @@ pub struct Targets {
 }
 
 /// Targets from the bottom up: the greatest level is as large as it should be, each above is `fanout` smaller, and the base is
-/// the first one that is not larger than `level_base_bytes`. A base far smaller than that is raised to a `fanout`th of it.
+/// the first one that is not larger than `level_base_bytes`. A base far smaller than that is raised to a `fanout`th of it. While level 0
+/// holds more than the base should, no level needs to be smaller than it: to pour down first what it overlaps anyway would keep level
+/// 0 waiting, and the writers with it.
 pub fn targets(sizes: &[u64; LEVELS], shape: &Shape) -> Targets {
     let fanout = shape.fanout.max(2);
     let first = (1..LEVELS).find(|level| sizes[*level] > 0).unwrap_or(BOTTOM);
@@ -273,8 +275,9 @@ pub fn targets(sizes: &[u64; LEVELS], shape: &Shape) -> Targets {
     }
     bytes = bytes.clamp(most / fanout + 1, most);
     let mut targets = Targets { base, bytes: [0; LEVELS] };
+    let waiting = if sizes[0] > most { sizes[0] } else { 0 };
     for level in base..LEVELS {
-        targets.bytes[level] = bytes;
+        targets.bytes[level] = bytes.max(waiting);
         bytes = bytes.saturating_mul(fanout);
     }
     targets
