@@ -97,11 +97,13 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    SourceNotSoughtAgain,
+    AimOutlivesItsSeek,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 70] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -170,6 +172,8 @@ impl Bug {
         Bug::NewestVersionInLeafPassedOver,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
+        Bug::SourceNotSoughtAgain,
+        Bug::AimOutlivesItsSeek,
     ];
 
     /// Those that the tests of the layer above find, where stamps are kept.

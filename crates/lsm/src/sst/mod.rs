@@ -12,12 +12,14 @@
 //! Damage: every byte lies under a CRC seeded with the file's uid and its place. What is hit answers `Corruption` with file
 //!         and offset; other blocks go on answering.
 
+mod approach;
 mod block;
 mod cache;
 mod copies;
 mod cursor;
 mod entry;
 mod examine;
+mod fetch;
 mod filter;
 mod format;
 #[doc(hidden)]
