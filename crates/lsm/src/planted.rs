@@ -106,11 +106,13 @@ pub enum Bug {
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
     ReplayKeepsItsMemtable,
+    SourceNotSoughtAgain,
+    AimOutlivesItsSeek,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 74] = [
+    pub const ALL: [Bug; 76] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -185,6 +187,8 @@ impl Bug {
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
         Bug::ReplayKeepsItsMemtable,
+        Bug::SourceNotSoughtAgain,
+        Bug::AimOutlivesItsSeek,
     ];
 
     /// Those that the engine's own suite finds in builds with zstd.
