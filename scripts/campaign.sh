@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-3600}
-targets=(wal block table manifest properties values ops companion exchange log_key target_text)
+targets=(wal block table manifest properties values dictionary ops companion exchange log_key target_text)
 found=()
 
 # part NAME COMMAND..: goes on after a failure, so that one finding does not hide the next.

@@ -21,7 +21,11 @@ _DURABILITIES = {
     "os": _abi.WAXSEAL_DURABILITY_OS,
     "sync": _abi.WAXSEAL_DURABILITY_SYNC,
 }
-_COMPRESSIONS = {"none": _abi.WAXSEAL_COMPRESSION_NONE, "lz4": _abi.WAXSEAL_COMPRESSION_LZ4}
+_COMPRESSIONS = {
+    "none": _abi.WAXSEAL_COMPRESSION_NONE,
+    "lz4": _abi.WAXSEAL_COMPRESSION_LZ4,
+    "zstd": _abi.WAXSEAL_COMPRESSION_ZSTD,
+}
 _MEMTABLES = {"arena": _abi.WAXSEAL_MEMTABLE_ARENA, "skiplist": _abi.WAXSEAL_MEMTABLE_SKIPLIST}
 _SEALS = {
     "by_codec": _abi.WAXSEAL_SEALS_BY_CODEC,
@@ -228,7 +232,7 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
             numbers = (size(value, name),)
         elif name in _CHECKS:
             numbers = policy(value, name)
-        elif name == "compression":
+        elif name in ("compression", "bottom_compression"):
             numbers = (word(value, _COMPRESSIONS, name),)
         elif name == "seals":
             numbers = (word(value, _SEALS, name),)

@@ -121,6 +121,7 @@ class DB(Family, Asker):
         large_value_bytes: Optional[int] = None,
         seals: Optional[str] = None,
         compression: Optional[str] = None,
+        bottom_compression: Optional[str] = None,
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,

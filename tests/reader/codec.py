@@ -7,6 +7,9 @@ import os
 
 from sums import hash
 
+# Feature bit of tables and value files.
+ZSTD_FRAMES = 1
+ZSTD_DICTIONARY = bytes.fromhex("37a430ec")
 HEADER_BYTES = 64
 PAGE = 4096
 
@@ -136,8 +139,8 @@ def file_name(number, suffix):
     return f"{number:06}.{suffix}"
 
 
-def header(data, file, kind):
-    """Checks the 64 bytes that every binary file begins with; gives its uid."""
+def header(data, file, kind, known=0):
+    """Checks the 64 bytes that every binary file begins with; gives its uid. known: incompatible features that are."""
     c = Cursor(data[:HEADER_BYTES], file)
     if len(data) < HEADER_BYTES:
         raise c.damage("shorter than its header")
@@ -150,7 +153,7 @@ def header(data, file, kind):
         raise Unsupported(f"{file}: level {level}")
     c.u16()
     _compatible, read_compatible, incompatible = c.u32(), c.u32(), c.u32()
-    if read_compatible or incompatible:
+    if read_compatible or incompatible & ~known:
         raise Unsupported(f"{file}: feature bits {read_compatible:x}, {incompatible:x}")
     uid = c.take(16)
     if c.u32():
@@ -158,17 +161,41 @@ def header(data, file, kind):
     return uid
 
 
-def unpack(codec, packed, raw_len, file, offset):
-    """The body of a block."""
+def unpack(codec, packed, raw_len, file, offset, dictionary=b""):
+    """The body of a block. dictionary: of the table, for zstd."""
     if codec == 0:
         body = packed
     elif codec == 1:
         body = unpack_lz4(packed, raw_len, file, offset)
+    elif codec == 2:
+        body = unpack_zstd(packed, raw_len, file, offset, dictionary)
     else:
         raise Unsupported(f"{file} at {offset}: codec {codec}")
     if len(body) != raw_len:
         raise Damage(file, offset, f"body of {len(body)} bytes where {raw_len} were promised")
     return body
+
+
+def unpack_zstd(packed, raw_len, file, offset, dictionary):
+    """A zstd frame, by a module that knows it: Python's own from 3.14 on, or the package."""
+    try:
+        from compression import zstd
+    except ImportError:
+        zstd = None
+    try:
+        import zstandard
+    except ImportError:
+        zstandard = None
+    if zstd is None and zstandard is None:
+        raise Unsupported(f"{file} at {offset}: codec 2 (zstd), and no module for it is installed")
+    try:
+        if zstd is not None:
+            known = zstd.ZstdDict(dictionary, is_raw=dictionary[:4] != ZSTD_DICTIONARY) if dictionary else None
+            return zstd.decompress(packed, zstd_dict=known)
+        known = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        return zstandard.ZstdDecompressor(dict_data=known).decompress(packed, max_output_size=raw_len)
+    except Exception as error:
+        raise Damage(file, offset, f"zstd: {error}") from error
 
 
 def unpack_lz4(packed, raw_len, file, offset):

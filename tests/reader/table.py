@@ -6,7 +6,7 @@ on the way, whether it is needed for the answer or not.
 
 from collections import namedtuple
 
-from codec import COMPANION_8, HEADER_BYTES, POINTER, Cursor, Damage, Unsupported, header, record_kind, unpack
+from codec import COMPANION_8, HEADER_BYTES, POINTER, ZSTD_FRAMES, Cursor, Damage, header, record_kind, unpack
 from sums import block_seed, crc, hash, mix
 
 FOOTER_BYTES = 136
@@ -29,9 +29,12 @@ class Table:
         self.data, self.file = data, file
         if len(data) < HEADER_BYTES + FOOTER_BYTES:
             raise Damage(file, 0, "too short for a table")
-        self.uid = header(data, file, b"T")
+        self.uid = header(data, file, b"T", known=ZSTD_FRAMES)
+        self.dictionary = b""
         self.end = len(data) - FOOTER_BYTES
         self.read_footer()
+        if self.handles["side"] != NO_BLOCK:
+            self.dictionary = self.whole_block("side").data
         self.properties = self.read_properties()
         self.blocks = self.read_index()
         self.check_layout()
@@ -49,8 +52,6 @@ class Table:
         self.handles = {name: Handle(c.u64(), c.u32(), c.u32(), c.u32()) for name in names}
         c.u32()
         self.base, self.digest = c.u64(), c.u64()
-        if self.handles["side"] != NO_BLOCK:
-            raise Unsupported(f"{self.file}: side block")
 
     def block(self, role, handle):
         """The body of a block and its seal column (None without one), once both copies of its CRC hold."""
@@ -75,7 +76,7 @@ class Table:
                 raise Damage(self.file, offset, f"seal column of {n} in {stored_len} bytes")
             column = [stored[start + 8 * i : start + 8 * i + 8] for i in range(n)]
             stored = stored[:start]
-        return unpack(codec & 0x0F, stored, raw_len, self.file, offset), column
+        return unpack(codec & 0x0F, stored, raw_len, self.file, offset, self.dictionary), column
 
     def whole_block(self, role):
         handle = self.handles[role]
@@ -124,7 +125,7 @@ class Table:
     def check_layout(self):
         """Blocks back to back from 64 to the footer; their CRCs in this order make the digest."""
         order = [handle for _, handle in self.blocks]
-        order += [self.handles[role] for role in ("range deletes", "filter", "properties", "index")]
+        order += [self.handles[role] for role in ("range deletes", "side", "filter", "properties", "index")]
         order = [handle for handle in order if handle != NO_BLOCK]
         at = HEADER_BYTES
         for handle in order:

@@ -14,7 +14,7 @@ from codec import POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
 from sums import block_seed, crc, hash, mix
-from table import Record
+from table import Record, Table
 from values import Values, entry_bytes, pointer
 
 PUT, DELETE = 0x33, 0x5A
@@ -83,6 +83,29 @@ class Pieces(unittest.TestCase):
         for packed, raw_len in (("10", 1), ("1f6102", 300), ("1f610100ff14506161616161", 299), ("1f610200", 20), ("1f610000", 20)):
             with self.assertRaises(Damage):
                 unpack(1, bytes.fromhex(packed), raw_len, "x", 0)
+
+
+class Zstd(unittest.TestCase):
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/zstd.txt")
+
+    def test_a_table_with_a_dictionary(self):
+        """Where no module for zstd is installed the table is not guessed at."""
+        with open(self.GOLDEN) as file:
+            data = bytes.fromhex(file.read())
+        try:
+            found = [record.key for record in Table(data, "000001.tbl").records()]
+        except Unsupported as error:
+            self.assertIn("zstd", str(error))
+            return
+        self.assertEqual(found, [b"%08d" % n for n in range(30)])
+
+    def test_a_dictionary_that_was_hit_is_damage(self):
+        with open(self.GOLDEN) as file:
+            data = bytearray.fromhex(file.read())
+        at = data.index(b'{"id":0,"name":"person "')
+        data[at] ^= 1
+        with self.assertRaises(Damage):
+            Table(bytes(data), "000001.tbl")
 
 
 class LargeValues(unittest.TestCase):

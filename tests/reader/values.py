@@ -5,7 +5,7 @@ In: the bytes of a `.val`. Out: its entries, each with its sums checked; the val
 
 from collections import namedtuple
 
-from codec import HEADER_BYTES, Cursor, Damage, header, unpack
+from codec import HEADER_BYTES, ZSTD_FRAMES, Cursor, Damage, header, unpack
 from sums import block_seed, crc, hash, mix
 from table import ROLE
 
@@ -38,7 +38,7 @@ class Values:
         self.data, self.file = data, file
         if len(data) < HEADER_BYTES + FOOTER_BYTES:
             raise Damage(file, 0, "too short for a value file")
-        self.uid = header(data, file, b"V")
+        self.uid = header(data, file, b"V", known=ZSTD_FRAMES)
         self.end = len(data) - FOOTER_BYTES
         c = Cursor(data[self.end :], file, self.end)
         self.count, self.bytes, self.digest, check = c.u64(), c.u64(), c.u64(), c.u64()

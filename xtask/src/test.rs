@@ -67,6 +67,28 @@ const RUNS: &[Run] = &[
         arguments: &["test", "-p", "waxseal-leveldb", "--locked", "--no-fail-fast"],
         needs: None,
     },
+    // zstd builds C, and no plain build has it. Its planted bugs are found by the same build.
+    Run {
+        face: Face::Rust,
+        name: "tables packed with zstd",
+        program: Program::Cargo,
+        arguments: &[
+            "test",
+            "-p",
+            "waxseal-lsm",
+            "--locked",
+            "--no-fail-fast",
+            "--features",
+            "zstd,planted",
+            "--lib",
+            "--test",
+            "simulation",
+            "--",
+            "packed",
+            "sst::tests::rebuild",
+        ],
+        needs: Some(("crates/lsm/src/sst", "dictionary")),
+    },
     // Planted bugs are compiled in by a feature, so they get a build of their own.
     Run {
         face: Face::Rust,

@@ -32,11 +32,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|short|cursor|engine|registrar|watched COUNT DIR [plain] [layers]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|short|cursor|engine|registrar|hooks|watched COUNT DIR [plain] [layers]"
         );
         return ExitCode::from(2);
     };
-    if let "engine" | "registrar" | "watched" = operation.as_str() {
+    if let "engine" | "registrar" | "hooks" | "watched" = operation.as_str() {
         return match count.parse().map_err(Into::into).and_then(|count| below(operation, count, Path::new(dir))) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

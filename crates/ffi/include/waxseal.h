@@ -277,6 +277,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_COMPRESSION_LZ4 1
 
 /**
+ * Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature `zstd`; others refuse it.
+ */
+#define WAXSEAL_COMPRESSION_ZSTD 2
+
+/**
  * Nothing is checked against seals, besides the sums of blocks when they are loaded.
  */
 #define WAXSEAL_VERIFY_NEVER 0
@@ -2116,6 +2121,15 @@ int32_t waxseal_family_options_set_filter_bits(waxseal_family_options_t *options
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
  */
 int32_t waxseal_family_options_set_compression(waxseal_family_options_t *options, int32_t number);
+
+/**
+ * Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
+ * that of the other levels.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+ */
+int32_t waxseal_family_options_set_bottom_compression(waxseal_family_options_t *options,
+                                                      int32_t number);
 
 /**
  * Target size of a table, in bytes. Default 64 MiB.

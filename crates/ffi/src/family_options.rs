@@ -150,6 +150,21 @@ pub extern "C" fn waxseal_family_options_set_compression(options: *mut waxseal_f
     })
 }
 
+/// Compression of the bottom level, where most of the data stands and least of it is written, one of `WAXSEAL_COMPRESSION_..`. Default: as
+/// that of the other levels.
+///
+/// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no compression.
+#[unsafe(no_mangle)]
+pub extern "C" fn waxseal_family_options_set_bottom_compression(
+    options: *mut waxseal_family_options_t,
+    number: i32,
+) -> i32 {
+    status_of(|| {
+        let compression = compression(number)?;
+        Ok(set(options, |options| options.bottom_compression = Some(compression)))
+    })
+}
+
 /// Target size of a table, in bytes. Default 64 MiB.
 ///
 /// One thread at a time.

@@ -23,6 +23,8 @@ pub const WAXSEAL_DURABILITY_SYNC: i32 = 3;
 pub const WAXSEAL_COMPRESSION_NONE: i32 = 0;
 /// LZ4, the default.
 pub const WAXSEAL_COMPRESSION_LZ4: i32 = 1;
+/// Zstandard at its usual level, with a dictionary at the bottom level. Only in libraries built with the feature `zstd`; others refuse it.
+pub const WAXSEAL_COMPRESSION_ZSTD: i32 = 2;
 
 /// Nothing is checked against seals, besides the sums of blocks when they are loaded.
 pub const WAXSEAL_VERIFY_NEVER: i32 = 0;
@@ -88,10 +90,14 @@ pub(crate) fn durability(number: i32) -> Result<Option<Durability>> {
     }
 }
 
+/// The level of zstd, which has no number of its own here.
+const ZSTD_LEVEL: i32 = 3;
+
 pub(crate) fn compression(number: i32) -> Result<Compression> {
     match number {
         WAXSEAL_COMPRESSION_NONE => Ok(Compression::None),
         WAXSEAL_COMPRESSION_LZ4 => Ok(Compression::Lz4),
+        WAXSEAL_COMPRESSION_ZSTD => Ok(Compression::Zstd(ZSTD_LEVEL)),
         other => Err(Failure::invalid(format!("{other} is no compression"))),
     }
 }

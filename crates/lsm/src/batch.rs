@@ -117,7 +117,7 @@ impl Batch {
     }
 
     /// The operations as they stand there, to be damaged.
-    #[cfg(feature = "faults")]
+    #[cfg(any(feature = "faults", feature = "planted"))]
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.held = true; // to be damaged it must be kept

@@ -22,6 +22,9 @@ pub const HEADER_BYTES: usize = 64;
 /// The only format level so far.
 pub const FORMAT_LEVEL: u16 = 1;
 
+/// Incompatible feature of a table or value file: what is packed in it may be zstd frames, and a table may have a dictionary.
+pub const ZSTD_FRAMES: u32 = 1;
+
 /// The kinds of binary files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -47,6 +50,8 @@ pub struct Header {
     pub kind: FileKind,
     /// The file's own name, for ever.
     pub uid: Uid,
+    /// Features that a reader must know.
+    pub incompatible: u32,
     /// Features that a reader may ignore, and a writer may not: none of them is known to this version.
     pub read_compatible: u32,
 }
@@ -54,7 +59,21 @@ pub struct Header {
 impl Header {
     /// The header of a file that this version writes.
     pub fn new(kind: FileKind, uid: Uid) -> Header {
-        Header { kind, uid, read_compatible: 0 }
+        Header { kind, uid, incompatible: 0, read_compatible: 0 }
+    }
+
+    /// The header of a file that this version packs, with zstd or without.
+    pub fn packed(kind: FileKind, uid: Uid, with_zstd: bool) -> Header {
+        Header { incompatible: if with_zstd { ZSTD_FRAMES } else { 0 }, ..Header::new(kind, uid) }
+    }
+
+    fn may_be_packed(kind: FileKind) -> bool {
+        matches!(kind, FileKind::Table | FileKind::Values)
+    }
+
+    /// The incompatible features of such a file that this build knows.
+    fn known(kind: FileKind) -> u32 {
+        if Header::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 }
     }
 
     /// The bytes on disk.
@@ -64,6 +83,7 @@ impl Header {
         out[7] = self.kind as u8;
         out[8..10].copy_from_slice(&FORMAT_LEVEL.to_le_bytes());
         out[16..20].copy_from_slice(&self.read_compatible.to_le_bytes());
+        out[20..24].copy_from_slice(&self.incompatible.to_le_bytes());
         out[24..40].copy_from_slice(&self.uid.0);
         let check = hash(&out[..56]);
         out[56..].copy_from_slice(&check.to_le_bytes());
@@ -89,13 +109,17 @@ impl Header {
         let (_compatible, read_compatible, incompatible) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let uid = Uid(reader.array()?);
         let cipher = reader.u32()?;
-        if level > FORMAT_LEVEL || incompatible != 0 || cipher != 0 {
+        if Header::may_be_packed(kind) && level <= FORMAT_LEVEL && incompatible & !Header::known(kind) == ZSTD_FRAMES {
+            let what = "the file may be packed with zstd, and this build is one without the feature `zstd`";
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
+        if level > FORMAT_LEVEL || incompatible & !Header::known(kind) != 0 || cipher != 0 {
             let what = format!(
                 "format level {level}, features {incompatible:#x}, cipher {cipher}: written by a newer version"
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        Ok(Header { kind, uid, read_compatible })
+        Ok(Header { kind, uid, incompatible, read_compatible })
     }
 }
 
@@ -119,7 +143,7 @@ mod tests {
     #[test]
     fn a_feature_from_the_future_is_refused_as_such() {
         let mut bytes = Header::new(FileKind::Table, Uid([7; 16])).encode();
-        bytes[20] = 1;
+        bytes[20] = 2;
         let check = hash(&bytes[..56]);
         bytes[56..].copy_from_slice(&check.to_le_bytes());
         assert_eq!(*Header::decode(&bytes, FileKind::Table).unwrap_err().kind(), ErrorKind::FormatTooNew);

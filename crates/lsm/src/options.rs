@@ -34,7 +34,8 @@ pub enum Compression {
     None,
     /// LZ4 (feature `lz4`, on by default).
     Lz4,
-    /// Zstandard at a level (feature `zstd`; not in this version).
+    /// Zstandard at a level from 1 to 19 (feature `zstd`, off by default). Tables of the bottom level bring a dictionary along that was
+    /// trained from their own content. A build without the feature refuses such a table.
     Zstd(i32),
 }
 
@@ -225,6 +226,8 @@ pub struct CfOptions {
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Compression of all levels but the first two, which stay uncompressed. Default LZ4.
     pub compression: Compression,
+    /// Compression of the bottom level, where most of the data stands and least of it is written. Default none: as `compression`.
+    pub bottom_compression: Option<Compression>,
     /// Values of at least so many bytes stand in files of their own, where they are written once; tables then hold pointers to them.
     /// 0: none does. Kept in the store. Default 4 KiB; stores of an earlier version keep none.
     pub large_value_bytes: usize,
@@ -260,6 +263,7 @@ impl Default for CfOptions {
             filter_bits: 10,
             filter_policy: None,
             compression: Compression::default(),
+            bottom_compression: None,
             large_value_bytes: 4 * KIB,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
@@ -287,8 +291,21 @@ impl CfOptions {
         }
     }
 
+    /// The feature without which this build was made, and which packing as these options say needs.
+    pub fn missing_codec(&self) -> Option<&'static str> {
+        let packed = [Some(self.compression), self.bottom_compression];
+        packed.into_iter().flatten().find_map(|one| match one {
+            Compression::Zstd(_) if !cfg!(feature = "zstd") => Some("zstd"),
+            Compression::Lz4 if !cfg!(feature = "lz4") => Some("lz4"),
+            _ => None,
+        })
+    }
+
     /// Every setting that cannot work, in one error.
     pub fn validate(&self) -> Result<()> {
+        let mut packed = [Some(self.compression), self.bottom_compression].into_iter().flatten();
+        let is_level = |one| !matches!(one, Compression::Zstd(level) if !(1..=19).contains(&level));
+        let missing = self.missing_codec();
         let checks = [
             ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
             ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
@@ -302,8 +319,9 @@ impl CfOptions {
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),
             ((1..=64).contains(&self.level0_tables), "level0_tables must lie between 1 and 64"),
             (self.system.is_none_or(|number| number <= MAX_SYSTEM), "system must be at most 254"),
-            (!matches!(self.compression, Compression::Zstd(_)), "this build has no zstd"),
-            (cfg!(feature = "lz4") || self.compression != Compression::Lz4, "this build has no lz4"),
+            (packed.all(is_level), "the level of zstd must lie between 1 and 19"),
+            (missing != Some("zstd"), "zstd needs a build with the feature `zstd`"),
+            (missing != Some("lz4"), "LZ4 needs a build with the feature `lz4`"),
         ];
         faults(&checks)
     }

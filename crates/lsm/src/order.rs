@@ -77,6 +77,18 @@ impl Order {
         self.compare(a.0, b.0).then_with(|| b.1.cmp(&a.1))
     }
 
+    /// Sorts by keys, stably. A comparator that contradicts itself gives some order, and no panic, as the library's own sorts may.
+    pub fn sorted<T>(&self, items: Vec<T>, compare: impl Fn(&Order, &T, &T) -> Ordering) -> Vec<T> {
+        match self.custom {
+            None => {
+                let mut items = items;
+                items.sort_by(|a, b| compare(self, a, b));
+                items
+            }
+            Some(_) => merge_sorted(items, &|a, b| compare(self, a, b)),
+        }
+    }
+
     /// A short key `s` with `a <= s < b`, where `a < b`.
     pub fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
         match &self.custom {
@@ -114,6 +126,26 @@ impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Order({})", self.name())
     }
+}
+
+/// A stable sort that asks of an order nothing but an answer.
+fn merge_sorted<T>(mut items: Vec<T>, compare: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    if items.is_sorted_by(|a, b| compare(a, b) != Ordering::Greater) {
+        return items;
+    }
+    let count = items.len();
+    let behind = merge_sorted(items.split_off(count / 2), compare);
+    let (mut left, mut right) = (merge_sorted(items, compare).into_iter(), behind.into_iter());
+    let (mut a, mut b) = (left.next(), right.next());
+    let mut merged = Vec::with_capacity(count);
+    while let (Some(x), Some(y)) = (&a, &b) {
+        match compare(x, y) {
+            Ordering::Greater => merged.extend(std::mem::replace(&mut b, right.next())),
+            _ => merged.extend(std::mem::replace(&mut a, left.next())),
+        }
+    }
+    merged.extend(a.into_iter().chain(left).chain(b).chain(right));
+    merged
 }
 
 /// How many bytes two keys share at their start.
@@ -210,7 +242,36 @@ mod tests {
         (0usize..18, tail).prop_map(|(zeros, tail)| [&[0; 18][..zeros], &tail].concat())
     }
 
+    /// Answers what a sequence of its own says, whatever it is asked.
+    struct Contradicting(std::sync::atomic::AtomicU64);
+
+    impl Comparator for Contradicting {
+        fn name(&self) -> &str {
+            "contradicting"
+        }
+        fn compare(&self, _: &[u8], _: &[u8]) -> Ordering {
+            let turn = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, std::sync::atomic::Ordering::Relaxed);
+            [Ordering::Less, Ordering::Greater, Ordering::Equal][(turn >> 32) as usize % 3]
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_sort_is_stable_and_endures_an_order_that_contradicts_itself(
+            keys in proptest::collection::vec(small_keys(), 0..200), seed: u64
+        ) {
+            let numbered: Vec<_> = keys.into_iter().zip(0..).collect();
+            let by_key = |order: &Order, a: &(Vec<u8>, i32), b: &(Vec<u8>, i32)| order.compare(&a.0, &b.0);
+            let mut expected = numbered.clone();
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            prop_assert_eq!(&merge_sorted(numbered.clone(), &|a, b| a.0.cmp(&b.0)), &expected);
+            prop_assert_eq!(&Order::bytewise().sorted(numbered.clone(), by_key), &expected);
+            let order = Order::custom(Arc::new(Contradicting(seed.into())));
+            let mut some = order.sorted(numbered, by_key);
+            some.sort();
+            prop_assert_eq!(some, expected);
+        }
+
         #[test]
         fn a_separator_lies_between(a in small_keys(), b in small_keys()) {
             prop_assume!(a < b);

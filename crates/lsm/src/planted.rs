@@ -98,11 +98,18 @@ pub enum Bug {
     NewestVersionInLeafPassedOver,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
+    SwallowedSealTaken,
+    PartTakesItsEnd,
+    StreamKeepsTheColumnBefore,
+    MovedValueKeepsItsPlace,
+    // Found by the engine's own in builds with zstd.
+    DictionaryOfAnotherTable,
+    DictionaryNotChecked,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 68] = [
+    pub const ALL: [Bug; 72] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -171,7 +178,14 @@ impl Bug {
         Bug::NewestVersionInLeafPassedOver,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
+        Bug::SwallowedSealTaken,
+        Bug::PartTakesItsEnd,
+        Bug::StreamKeepsTheColumnBefore,
+        Bug::MovedValueKeepsItsPlace,
     ];
+
+    /// Those that the engine's own suite finds in builds with zstd.
+    pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
 
     /// Those that the tests of the layer above find, where stamps are kept.
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];

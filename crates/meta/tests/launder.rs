@@ -135,6 +135,7 @@ impl Pass {
             options: &self.options,
             compression,
             filter_bits: 10,
+            dictionary: None,
             base_seqno: 1,
             next_file: &|| self.numbers.fetch_add(1, Relaxed),
             cancelled: &AtomicBool::new(false),

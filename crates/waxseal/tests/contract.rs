@@ -4,7 +4,7 @@
 //! - merge operators and range deletes: `merge`, `delete_range`, also in batches
 //! - transactions: `transaction`, `compare_and_set`
 //! - backup: `backup`, `Db::restore`
-//! - zstd: `Compression::Zstd` exists and is refused at open
+//! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
 
 use std::sync::Arc;
 

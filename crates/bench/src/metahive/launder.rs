@@ -88,6 +88,7 @@ fn pass(keeper: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) -> wa
         options: &options,
         compression: Compression::None,
         filter_bits: 10,
+        dictionary: None,
         base_seqno: 1,
         next_file: &|| numbers.fetch_add(1, Relaxed),
         cancelled: &AtomicBool::new(false),

@@ -7,7 +7,7 @@
 use super::content::{Flat, values};
 use super::node::{Node, Shape};
 use super::rounds::{LEAST, alternate, shown};
-use super::{Run, exactly};
+use super::{Run, codecs, exactly};
 use crate::Outcome;
 use crate::gate::Gate;
 use crate::stats::Interval;
@@ -23,7 +23,6 @@ use waxseal_meta::Sealer;
 /// Records at scale 1.
 const FULL: u64 = 2_000_000;
 
-const CODECS: [(&str, Compression); 2] = [("none", Compression::None), ("lz4", Compression::Lz4)];
 /// What a seal may take, in bytes a record.
 const MOST: f64 = 9.0;
 
@@ -32,8 +31,7 @@ const NAMES: [&str; 2] = ["following", "column"];
 pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let num = run.size(FULL, 2_000);
     let mut gates = Vec::new();
-    println!("zstd: not in this build");
-    for (name, codec) in CODECS {
+    for (name, codec) in codecs() {
         let default = usize::from(CfOptions::default().seals.is_column(codec));
         let other = 1 - default;
         let plain = node(run, num, codec, false, Arc::new(Plain))?.tables().0 as f64 / num as f64;

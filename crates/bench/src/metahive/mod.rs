@@ -29,6 +29,17 @@ use crate::{Outcome, content, node, rounds};
 use clap::{Args, ValueEnum};
 use std::ops::Deref;
 use std::path::PathBuf;
+use waxseal_lsm::options::Compression;
+
+/// The codecs of this build.
+fn codecs() -> Vec<(&'static str, Compression)> {
+    let mut codecs = vec![("none", Compression::None), ("lz4", Compression::Lz4)];
+    match cfg!(feature = "zstd") {
+        true => codecs.push(("zstd", Compression::Zstd(3))),
+        false => println!("zstd: not in this build"),
+    }
+    codecs
+}
 
 /// Arguments of `metahive`.
 #[derive(Args, Debug)]

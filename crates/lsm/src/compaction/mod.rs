@@ -6,6 +6,7 @@
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
 //! pace    how fast they may be written            parts   one pass over several threads
+//! packing with which codec a level is packed
 //! output  records in, tables out                  collect which value files are mostly garbage
 //! values  values out of their records, into value files
 //! ```
@@ -14,6 +15,7 @@ pub mod collect;
 pub mod debt;
 pub mod output;
 pub mod pace;
+pub mod packing;
 pub mod parts;
 pub mod pick;
 pub mod rules;

@@ -98,7 +98,8 @@ impl<'a> Separating<'a> {
         let placed = match shelf.resolve(record, true, &mut room) {
             Ok(whole) => {
                 self.moved += 1;
-                self.write(job, record.key, whole.value, job.companions.term(record), names).map(Some)
+                let written = self.write(job, record.key, whole.value, job.companions.term(record), names);
+                written.map(|pointer| (!planted::active(Bug::MovedValueKeepsItsPlace)).then_some(pointer))
             }
             Err(error) if matches!(error.kind(), ErrorKind::Corruption(_) | ErrorKind::Io(_)) => {
                 self.unreadable += 1;

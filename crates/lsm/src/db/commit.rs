@@ -253,7 +253,7 @@ impl Inner {
             return Ok(());
         }
         // An operation whose companion seems not to be there may have been hit in a length: then its value has swallowed it.
-        let promised = keeper.written();
+        let promised = if planted::active(Bug::SwallowedSealTaken) { Protection::Partial } else { keeper.written() };
         let (mut room, mut long) = ([0; 64], Vec::new());
         for (operation, known_hash) in Operations::new(&body.bytes)?.zip(batch.key_hashes()) {
             let Operation { family, kind, key, value, companion } = operation?;

@@ -16,6 +16,7 @@ use super::running::Taken;
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::output::{Expires, Job, Pass, Written};
+use crate::compaction::packing::{self, HOT_LEVELS};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, split};
@@ -28,11 +29,8 @@ use crate::options::{CfOptions, Compression};
 use crate::planted::{Bug, active};
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::Deed;
-use crate::sst::Carried;
+use crate::sst::{Carried, train_for};
 use crate::version::{Edit, LEVELS, TableMeta};
-
-/// The levels that stay uncompressed: data passes through them soon.
-pub(super) const HOT_LEVELS: usize = 2;
 
 /// Frozen memtables at most; with so many, a full active one stops writers.
 const FROZEN_MEMTABLES: usize = 2;
@@ -163,6 +161,7 @@ impl Inner {
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(()); // dropped meanwhile
         }
+        let plan = &Plan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
             Action::Move => self.move_tables(family, plan, &inputs, started),
             Action::Merge => self.merge_tables(family, plan, (&view, &inputs), started),
@@ -262,7 +261,12 @@ impl Inner {
         let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
-        let job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
+        let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
+        if plan.output_level == BOTTOM && matches!(job.compression, Compression::Zstd(_)) {
+            let _room = self.training_room();
+            let tables = inputs.iter().map(|(_, table)| table.table()).collect::<Result<Vec<_>>>()?;
+            job.dictionary = train_for(job.compression, job.options.table_bytes, tables.into_iter());
+        }
         // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
         let order = family.order();
         let is_fenced = |key: &[u8]| {
@@ -325,7 +329,8 @@ impl Inner {
             family: family.id(),
             options: family.options(),
             filter_bits: family.options().filter_bits_above(deeper),
-            compression: if level < HOT_LEVELS { Compression::None } else { family.options().compression },
+            compression: packing::compression_at(family.options(), level),
+            dictionary: None,
             base_seqno,
             next_file,
             cancelled: &self.background.stopping,

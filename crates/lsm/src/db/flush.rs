@@ -240,6 +240,7 @@ impl Level0<'_> {
             options: family.options(),
             compression: Compression::None,
             filter_bits: family.options().filter_bits_above(family.view().levels.filled().count()),
+            dictionary: None,
             base_seqno,
             next_file: self.next_file,
             cancelled: self.cancelled,

@@ -16,7 +16,7 @@ use super::{Family, Inner};
 use crate::env::work::lock;
 use crate::memtable::Memtable;
 use crate::options::{KIB, Settings};
-use crate::sst::{Cache, Charge};
+use crate::sst::{Cache, Charge, TRAINING_BYTES};
 
 /// What memtables may take whatever else there is, or one memtable if that is less: without it nothing could be written.
 const LEAST_ROOM_BYTES: usize = 256 * KIB;
@@ -183,6 +183,11 @@ impl Inner {
         let per_record = usize::try_from(records.saturating_mul(RECORD_BYTES)).unwrap_or(usize::MAX);
         let bytes = (inputs * INPUT_BYTES).saturating_add(outputs * OUTPUT_BYTES).saturating_add(per_record);
         Charge::new(self.cache.clone(), bytes)
+    }
+
+    /// The room in which a dictionary is trained.
+    pub(super) fn training_room(&self) -> Charge {
+        Charge::new(self.cache.clone(), TRAINING_BYTES)
     }
 
     pub(super) fn memory_metrics(&self) -> MemoryMetrics {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
-use super::values::Resolver;
+use super::values::read_value;
 use super::versions::unread;
 use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
@@ -22,10 +22,11 @@ use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, 
 use crate::options::{Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
-use crate::read::UserCursor;
+use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection, is_over};
 use crate::sst::{Checks, Table, TableCursor};
+use crate::values::Room;
 use crate::version::LEVELS;
 
 pub use crate::read::Bounds;
@@ -108,10 +109,9 @@ impl Db {
         };
         let view = view.unwrap_or_else(|| family.pinned_view());
         let (seqno, reading) = (inner.seqno(at)?, reading.into());
-        let internal = inner.internal_cursor(family, &view, reading)?;
-        let values = Resolver::new(family, view, inner.checks(reading).asks_values());
+        let (internal, tables) = inner.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
-        Ok(cursor.reading(Box::new(values)).expiring(inner.companions.clone(), inner.env.clock.clone()))
+        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.env.clock.clone()))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -450,8 +450,12 @@ fn is_turn(of: u32) -> bool {
 
 impl Inner {
     /// All records of a view in internal order, and where some may be lost. Nothing is opened before a move needs it.
-    fn internal_cursor(&self, family: &Family, view: &Arc<View>, reading: Reading) -> Result<MergeCursor> {
+    fn internal_cursor(&self, family: &Family, view: Arc<View>, reading: Reading) -> (MergeCursor, Arc<ViewTables>) {
         let order = family.order();
+        let asks_values = self.checks(reading).asks_values();
+        let integrity = self.integrity.clone();
+        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, integrity });
+        let view = &tables.view;
         let mut sources = Vec::with_capacity(USUAL_SOURCES);
         for generation in [&view.active].into_iter().chain(&view.frozen) {
             if !generation.memtable.is_empty() {
@@ -462,25 +466,30 @@ impl Inner {
         if !view.fences.is_empty() {
             sources.push(Walk::Other(Box::new(FenceCursor::new(order.clone(), view.fences.clone()))));
         }
-        let tables =
-            ViewTables { view: view.clone(), reading, order: order.clone(), integrity: self.integrity.clone() };
-        let tables: Arc<dyn Tiers> = Arc::new(tables);
         let level0 = view.levels.level(0).tables().len();
         let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
         for tier in (0..level0).chain(deeper.map(|level| level0 + level - 1)) {
             sources.push(Walk::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
         }
-        Ok(MergeCursor::of(order.clone(), sources))
+        (MergeCursor::of(order.clone(), sources), tables)
     }
 }
 
-/// The tables of a view for a user's cursor. Each of level 0 is a tier of its own, newest first, then come the levels below. One that
+/// The tables of a view for a user's cursor, and the value files that they point into. Each of level 0 is a tier of its own, newest first, then come the levels below. One that
 /// cannot be opened is a fence.
 struct ViewTables {
     view: Arc<View>,
     reading: Reading,
-    order: Order,
+    family: Family,
+    /// A value that is read from its file is checked for what was put.
+    asks_values: bool,
     integrity: Arc<Integrity>,
+}
+
+impl Values for ViewTables {
+    fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()> {
+        read_value((&self.family, &self.view), record, self.asks_values, room)
+    }
 }
 
 impl ViewTables {
@@ -537,7 +546,7 @@ impl Tiers for ViewTables {
                         offset: damage.offset,
                         verdict: damage.verdict,
                     };
-                    Ok(Opened::Other(Box::new(FenceCursor::new(self.order.clone(), Arc::new(vec![fence])))))
+                    Ok(Opened::Other(Box::new(FenceCursor::new(self.family.order().clone(), Arc::new(vec![fence])))))
                 }
             },
         }

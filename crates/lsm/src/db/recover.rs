@@ -334,7 +334,17 @@ impl Opening<'_> {
             let what = format!("family {:?} is ordered by {:?}, which was not given", stored.name, stored.comparator);
             return Err(Error::invalid(what));
         };
-        version::family::decode(&stored.options, order.clone())
+        let options = version::family::decode(&stored.options, order.clone())?;
+        match options.missing_codec() {
+            None => Ok(options),
+            Some(codec) => {
+                let what = format!(
+                    "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
+                    stored.name
+                );
+                Err(Error::of(ErrorKind::FormatTooNew, what))
+            }
+        }
     }
 
     /// The families of a state, each with its levels; tables are opened when first read.

@@ -161,7 +161,7 @@ impl<'a> HeldTables<'a> {
             (Some(records), Some(span)) => {
                 self.check_alone(span)?;
                 let mut within = Within { records, order: family.order(), span };
-                inner.write_anew(family, span.level, &mut within, (expected, summed), base_seqno, &self.collects)?
+                self.write_anew(span.level, &mut within, (expected, summed), base_seqno)?
             }
             (Some(_), None) => return Err(Error::invalid("records in the place of no table")),
             (None, _) if expected != Ledger::default() => {
@@ -183,6 +183,28 @@ impl<'a> HeldTables<'a> {
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
         let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.inner.now_nanos());
         self.inner.exchange_fenced(replaced, (Vec::new(), Vec::new()), Some(Deed::Freed), started)
+    }
+
+    /// All records of a cursor as tables for a level, synced but not named yet.
+    fn write_anew(
+        &self,
+        level: usize,
+        records: &mut dyn Cursor,
+        counted: (Ledger, bool),
+        base_seqno: Seqno,
+    ) -> Result<Vec<TableMeta>> {
+        let (inner, family) = (self.inner, &self.family);
+        let next_file = || inner.new_file_number();
+        let mut job = inner.pass_over(family, level, base_seqno, counted, &next_file);
+        // What they were packed with, if that can be read: nothing new is to be learned from what is left of them.
+        job.dictionary = self.tables.iter().find_map(|(_, table)| table.table().ok()?.dictionary());
+        let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
+        let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
+        let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
+        let pass = Pass { collects: self.collects.clone(), ..Pass::default() };
+        let written = write_pass(&job, &pass, records, rules, splitter)?;
+        inner.sync_dir_before_edit()?;
+        Ok(written.tables)
     }
 
     /// Records that go to another level, or into one table, must leave behind nothing that came between them, nor meet what stays
@@ -304,27 +326,6 @@ impl Inner {
         let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(Item::Span(*id, fence), true, "fenced"));
         let over = ended.iter().filter_map(|(id, fence)| row(Item::Span(**id, fence), false, "lifted"));
         tables.into_iter().chain(begun).chain(over).collect()
-    }
-
-    /// All records of a cursor as tables for a level, synced but not named yet.
-    fn write_anew(
-        &self,
-        family: &Family,
-        level: usize,
-        records: &mut dyn Cursor,
-        counted: (Ledger, bool),
-        base_seqno: Seqno,
-        collects: &BTreeSet<Uid>,
-    ) -> Result<Vec<TableMeta>> {
-        let next_file = || self.new_file_number();
-        let job = self.pass_over(family, level, base_seqno, counted, &next_file);
-        let rules = Rules::new(family.order().clone(), Vec::new(), |_: &[u8]| false).keeping_all();
-        let table_bytes = if level == 0 { u64::MAX } else { family.options().table_bytes };
-        let splitter = Splitter::new(family.order().clone(), table_bytes, Vec::new());
-        let pass = Pass { collects: collects.clone(), ..Pass::default() };
-        let written = write_pass(&job, &pass, records, rules, splitter)?;
-        self.sync_dir_before_edit()?;
-        Ok(written.tables)
     }
 }
 

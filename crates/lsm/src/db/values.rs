@@ -13,7 +13,6 @@ use super::watch::Place;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
 use crate::options::KIB;
-use crate::read::Values;
 use crate::record::{Kind, Record};
 use crate::values::{Room, ValueFile, ValueShelf};
 
@@ -114,27 +113,13 @@ impl Inner {
     }
 }
 
-/// Reads the values of a cursor. It keeps what the cursor sees alive.
-pub(super) struct Resolver {
-    family: Family,
+/// Reads the value that a record of a view points to, into room that is used again.
+pub(super) fn read_value(
+    (family, view): (&Family, &View),
+    record: &Record<'_>,
     checked: bool,
-    room: Room,
-    view: Arc<View>,
-}
-
-impl Resolver {
-    pub(super) fn new(family: &Family, view: Arc<View>, checked: bool) -> Resolver {
-        Resolver { family: family.clone(), checked, room: Room::default(), view }
-    }
-}
-
-impl Values for Resolver {
-    fn read(&mut self, record: &Record<'_>) -> Result<()> {
-        let read = shelf_of(&self.view)?.read(record, self.checked, &mut self.room);
-        read.map_err(|error| error.in_family(self.family.name(), None))
-    }
-
-    fn value(&self) -> &[u8] {
-        self.room.value()
-    }
+    room: &mut Room,
+) -> Result<()> {
+    let read = shelf_of(view)?.read(record, checked, room);
+    read.map_err(|error| error.in_family(family.name(), None))
 }

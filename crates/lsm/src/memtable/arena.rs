@@ -137,6 +137,9 @@ impl Appender {
         let chunk = self.arena.chunks.get(number)?;
         debug_assert_eq!(chunk.written.load(Ordering::Relaxed).next_multiple_of(WORD_BYTES), from);
         assert!(from + bytes <= chunk.layout.size(), "room was found");
+        // What the parts leave of the last word is read by whoever comes to a place that is none.
+        // SAFETY: as below, of the last word of the room, which is not empty; room begins and ends at whole words.
+        unsafe { chunk.base.as_ptr().add(from + bytes - WORD_BYTES).cast::<u64>().write(0) };
         let mut to = from;
         for part in parts {
             // SAFETY: `to + part.len() <= from + bytes <= layout.size()`. Nobody else touches what is above `written`, which is not above

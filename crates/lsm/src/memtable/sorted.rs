@@ -17,6 +17,19 @@ fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     }
 }
 
+/// Sorts records of the same head: by the next bytes of their keys, each looked at once, and where these are the same too in full.
+fn sort_behind_heads(tree: &Tree, same: &mut [(u64, u32)], skip: usize) {
+    let Some((head, _)) = same.first().copied() else { return };
+    for (next, place) in &mut *same {
+        *next = tree.record(*place).map_or(0, |record| tree.head(record.key, skip));
+    }
+    same.sort_unstable_by_key(|(next, _)| *next);
+    for equal in same.chunk_by_mut(|(a, _), (b, _)| a == b) {
+        put_in_order(equal, |(_, a), (_, b)| tree.compare_places(*a, *b));
+    }
+    same.iter_mut().for_each(|(next, _)| *next = head);
+}
+
 /// Heads and places in internal order, with room for one more than a leaf has.
 #[derive(Debug)]
 pub(super) struct Sorted {
@@ -48,7 +61,9 @@ impl Sorted {
         // By their heads alone, which costs no look at a record; then those whose heads are the same.
         slots.sort_unstable_by_key(|(head, _)| *head);
         for same in slots.chunk_by_mut(|(a, _), (b, _)| a == b) {
-            put_in_order(same, |(_, a), (_, b)| tree.compare_places(*a, *b));
+            if same.len() > 1 {
+                sort_behind_heads(tree, same, leaf.skip() + size_of::<u64>());
+            }
         }
     }
 

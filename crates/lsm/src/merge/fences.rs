@@ -52,9 +52,10 @@ impl FenceCursor {
             };
             self.queue.push(((entered.0.to_vec(), entered.1), number));
         }
-        self.queue.sort_by(|((a, a_seqno), _), ((b, b_seqno), _)| {
-            let order = order.compare_internal((a, *a_seqno), (b, *b_seqno));
-            if forward { order } else { order.reverse() }
+        let queue = std::mem::take(&mut self.queue);
+        self.queue = order.sorted(queue, |order, ((a, a_seqno), _), ((b, b_seqno), _)| {
+            let ahead = order.compare_internal((a, *a_seqno), (b, *b_seqno));
+            if forward { ahead } else { ahead.reverse() }
         });
         (self.at, self.forward) = (0, forward);
         self.show();

@@ -33,6 +33,7 @@ use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, is_over};
+use crate::values::Room;
 
 /// The user keys that a cursor may show: from, to.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -41,11 +42,9 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 const LONG_RUN: usize = 16;
 
 /// Reads values that do not stand in their records.
-pub trait Values: Send {
-    /// Reads the value that a record points to, and keeps it until the next one is read.
-    fn read(&mut self, record: &Record<'_>) -> Result<()>;
-    /// The value read last.
-    fn value(&self) -> &[u8];
+pub trait Values: Send + Sync {
+    /// Reads the value that a record points to into a room.
+    fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()>;
 }
 
 /// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
@@ -73,7 +72,9 @@ pub struct UserCursor {
     /// Who says whether the time of a record is over, and what time it is.
     expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
     /// Who reads values that stand elsewhere; none: the record is shown as it lies.
-    values: Option<Box<dyn Values>>,
+    values: Option<Arc<dyn Values>>,
+    /// The value read last.
+    room: Room,
     /// Nobody wants them: pointers are shown.
     shows_pointers: bool,
     /// The record it stands on points to its value, which was read.
@@ -119,6 +120,7 @@ impl UserCursor {
             family: Arc::default(),
             expiry: None,
             values: None,
+            room: Room::default(),
             shows_pointers: false,
             is_pointer: false,
         }
@@ -126,7 +128,7 @@ impl UserCursor {
 
     /// The same, with values that stand elsewhere shown as if they stood in their records: each is read when the cursor comes to it.
     #[must_use]
-    pub fn reading(self, values: Box<dyn Values>) -> UserCursor {
+    pub fn reading(self, values: Arc<dyn Values>) -> UserCursor {
         UserCursor { values: Some(values), ..self }
     }
 
@@ -300,9 +302,9 @@ impl UserCursor {
     #[inline]
     pub fn record(&self) -> Record<'_> {
         let record = self.standing();
-        match &self.values {
-            Some(values) if self.is_pointer => Record { kind: Kind::Put, value: values.value(), ..record },
-            _ => record,
+        match self.is_pointer {
+            true => Record { kind: Kind::Put, value: self.room.value(), ..record },
+            false => record,
         }
     }
 
@@ -516,11 +518,11 @@ impl UserCursor {
             Place::Saved => (self.saved.record(), Place::Told),
             Place::Nowhere | Place::Fence | Place::Told => return Ok(()),
         };
-        let Some(values) = self.values.as_mut().filter(|_| !self.shows_pointers) else {
+        let Some(values) = self.values.as_ref().filter(|_| !self.shows_pointers) else {
             self.is_pointer = false;
             return Ok(());
         };
-        let outcome = values.read(&record);
+        let outcome = values.read(&record, &mut self.room);
         if outcome.is_err() {
             // The next step must not show an older version in its place.
             self.seen.set(self.order.lead(record.key), record.key);

@@ -9,8 +9,10 @@
 //! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use super::dictionary::Dictionary;
 use super::entry::Entry;
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
 use super::steps::{Keys, walk};
@@ -98,12 +100,13 @@ pub(super) struct Place {
 }
 
 impl Block {
-    /// Makes a block of the stored bytes of a checked block (without trailer). `searched`: heads are worth their price.
+    /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
+    /// `searched`: heads are worth their price.
     pub(super) fn load(
         mut buffer: Vec<u8>,
         codec: u8,
         handle: &Handle,
-        base: Seqno,
+        (base, dictionary): (Seqno, Option<&Dictionary>),
         order: &Order,
         searched: bool,
     ) -> Result<Block> {
@@ -112,7 +115,7 @@ impl Block {
         let mut offsets = Vec::new();
         let mut keys = Keys::default();
         let stored = Stored::split(&buffer, codec)?;
-        let body = stored.body(handle.raw_len, &mut scratch)?;
+        let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
             if offsets.is_empty() {
                 offsets.reserve_exact(body.len() / 16 + 2);
@@ -315,6 +318,26 @@ impl Block {
     #[inline]
     fn heads(&self) -> &[u64] {
         if self.is_near { &self.near_heads[..self.len()] } else { &self.far[..self.len()] }
+    }
+
+    /// True if a key is, as far as heads can tell, the one that stood at a place when the block was loaded. What stands there in memory now may
+    /// be another record, moved and whole.
+    pub(super) fn remembers(&self, at: usize, key: &[u8]) -> bool {
+        match self.heads_beside(key) {
+            Some((heads, wanted)) => wanted.is_ok_and(|wanted| heads.get(at) == Some(&wanted)),
+            None => true,
+        }
+    }
+
+    /// The places whose heads are that of the entry at a place. None if there are no heads.
+    pub(super) fn alike(&self, at: usize) -> Option<Range<usize>> {
+        let heads = self.has_heads.then(|| self.heads())?;
+        let of = heads.get(at)?;
+        let (before, behind) = (
+            heads[..at].iter().rev().take_while(|head| *head == of).count(),
+            heads[at..].iter().take_while(|head| *head == of).count(),
+        );
+        Some(at - before..at + behind)
     }
 
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.

@@ -41,7 +41,7 @@ impl Table {
             let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, handle)?;
             let stored = Stored::split(stored, codec)?;
             let mut scratch = Vec::new();
-            let body = stored.body(handle.raw_len, &mut scratch)?;
+            let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
             walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
                 let key_hash = hash_key(record.key);
                 if !self.may_contain(key_hash) || self.is_denied(record.key) {
@@ -95,7 +95,7 @@ impl Table {
         let (stored, behind) = framed.split_at(handle.stored_len as usize);
         let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();
-        let Ok(body) = stored.body(handle.raw_len, &mut scratch) else { return };
+        let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };
         let (mut at, mut index, mut restart) = (0, 0, Vec::new());
         while let Ok(entry) = Entry::read(body, at) {
             let suffix = &body[entry.suffix_at..entry.value_at];

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::block::Block;
+use super::dictionary::{Dictionary, unpack_zstd, zstd_length};
 use super::format::Handle;
 use super::properties::Properties;
 use super::table::Table;
@@ -24,7 +25,7 @@ pub fn fuzz_block(bytes: &[u8]) {
     let handle = Handle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
     let order = Order::bytewise();
     for searched in [false, true] {
-        let Ok(block) = Block::load(stored.to_vec(), *codec, &handle, 7, &order, searched) else { return };
+        let Ok(block) = Block::load(stored.to_vec(), *codec, &handle, (7, None), &order, searched) else { return };
         let mut key = Vec::new();
         for at in 0..block.len() {
             key.clear();
@@ -42,9 +43,26 @@ pub fn fuzz_block(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as the bodies of index, filter and properties.
+/// Reads bytes as a dictionary (its length first, two bytes; then the length that is to come out) and a frame that is packed with it.
+pub fn fuzz_dictionary(bytes: &[u8]) {
+    let Some((lengths, rest)) = bytes.split_first_chunk::<4>() else { return };
+    let [length, raw_len] = [[lengths[0], lengths[1]], [lengths[2], lengths[3]]].map(u16::from_le_bytes);
+    let (dictionary, frame) = rest.split_at(rest.len().min(length.into()));
+    let mut out = vec![0; raw_len.into()];
+    if let Ok(dictionary) = Dictionary::of(dictionary) {
+        let _ = unpack_zstd(frame, Some(&dictionary), &mut out);
+        let _ = dictionary.is_trained();
+    }
+    let _ = unpack_zstd(frame, Some(&Dictionary::lost()), &mut out);
+    if let Some(length) = zstd_length(frame) {
+        assert!(length <= 255 * frame.len() + 64, "more than may be believed");
+    }
+}
+
+/// Reads bytes as the bodies of index, filter, properties and dictionary.
 pub fn fuzz_properties(bytes: &[u8]) {
     let _ = Properties::decode(bytes);
+    let _ = Dictionary::of(bytes).map(|dictionary| unpack_zstd(bytes, Some(&dictionary), &mut [0; 64]));
     if let Ok(index) = index::Index::decode(bytes, &Order::bytewise(), MIB as u64) {
         index.find(bytes, &Order::bytewise());
     }

@@ -453,6 +453,7 @@ impl Table {
             span: [from, to],
             bound: self.properties.greatest_seqno,
             single,
+            dictionary: self.dictionary.as_deref(),
             more_beside: self.properties.may_have_more_beside(),
             fits,
             file: &self.name,

@@ -16,6 +16,7 @@ mod block;
 mod cache;
 mod copies;
 mod cursor;
+mod dictionary;
 mod entry;
 mod examine;
 mod filter;
@@ -39,14 +40,17 @@ mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
+mod walked;
 mod wreck;
 mod writer;
 
 pub use cache::{Cache, CacheMetrics, Charge};
 pub use copies::CheckedBlock;
 pub use cursor::TableCursor;
+pub(crate) use dictionary::Packer;
+pub use dictionary::{Dictionary, TRAINING_BYTES, train_for};
 pub use examine::Found;
-pub(crate) use format::{put_block, unpack_block};
+pub(crate) use format::{put_packed, unpack_block};
 pub use heal::Watch;
 pub use properties::{Carried, Properties};
 pub use prove::Checks;

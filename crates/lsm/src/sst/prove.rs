@@ -141,7 +141,7 @@ impl Table {
             at if at == block.len() => wanted.index.proves(number, key, follows, order),
             _ => true,
         };
-        left && right && edge
+        left && right && edge && block.stands(at.min(block.len() - 1), judge)
     }
 
     /// True if a search for a place in internal order has rightly ended where it did: what stands before it there is before it.
@@ -167,7 +167,9 @@ impl Table {
                     false => self.order.compare(key, place.0) == Ordering::Greater,
                 }),
             };
-        left && right && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
+        left && right
+            && (at < block.len() || spills || index.proves(number, place.0, follows, &self.order))
+            && block.stands(at.min(block.len() - 1), self.judge())
     }
 }
 
@@ -189,7 +191,18 @@ impl Block {
         let mut long = Vec::new();
         let Some(key) = self.key_in(at, &entry, &mut short, &mut long) else { return false };
         let record = self.record(at, &entry, key);
-        judge.serves(&record, hash_key(key)) && pass(key, record.seqno)
+        self.remembers(at, key) && judge.serves(&record, hash_key(key)) && pass(key, record.seqno)
+    }
+
+    /// True if nothing speaks against it that all records stand where they stood when the block was loaded: then the last one does
+    /// whose place heads cannot tell from the others', or the last one of all where there are no heads.
+    fn stands(&self, at: usize, judge: Judge<'_>) -> bool {
+        let last = match self.alike(at) {
+            Some(alike) if alike.len() < 2 => return true,
+            Some(alike) => alike.end - 1,
+            None => self.len() - 1,
+        };
+        self.is_whole(last, judge, |_, _| true)
     }
 
     /// The whole key of an entry, put together in one of two rooms.

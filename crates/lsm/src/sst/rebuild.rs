@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Cache;
+use super::dictionary::Dictionary;
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, TRAILER_BYTES, check};
 use super::index::{self, Index};
 use super::properties::Properties;
@@ -23,7 +24,7 @@ use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
 use crate::env::{File, read_exact, read_into};
 use crate::error::{Error, Result};
 use crate::frame::PAGE_BYTES;
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{FileKind, HEADER_BYTES, Header, ZSTD_FRAMES};
 use crate::ledger::Ledger;
 use crate::options::KIB;
 use crate::order::Order;
@@ -77,7 +78,12 @@ pub fn rebuild(
 ) -> Result<Rebuilt> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
     let mut ends = Ends::read(name, &*file, size, known, order)?;
-    let mut scan = Scan { file: &*file, uid: ends.uid, end: ends.data_end, order };
+    let mut scan = Scan { file: &*file, uid: ends.uid, end: ends.data_end, order, dictionary: None };
+    if ends.may_have_dictionary {
+        ends.find_dictionary(&scan.within(size));
+    }
+    let dictionary = ends.dictionary.clone();
+    scan.dictionary = dictionary.as_deref();
     if ends.base.is_none() {
         ends.find_index(&scan);
         scan.end = ends.data_end;
@@ -120,7 +126,8 @@ pub fn rebuild(
     });
     let expected = Expected { uid, size, digest: 0 };
     let (name, index, order) = (name.to_owned(), found.index, order.clone());
-    let table = Table::assemble(Assembly { name, file, order, index, expected, base, properties, keeper, cache });
+    let table =
+        Table::assemble(Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary });
     Ok(Rebuilt { table, gaps: found.gaps, damaged })
 }
 
@@ -130,6 +137,9 @@ struct Ends {
     base: Option<Seqno>,
     properties: Option<Properties>,
     index: Option<Index>,
+    dictionary: Option<Arc<Dictionary>>,
+    /// Nothing says where the dictionary stands, nor that there is none.
+    may_have_dictionary: bool,
     /// No data block reaches beyond.
     data_end: u64,
     damaged: Vec<&'static str>,
@@ -151,15 +161,25 @@ impl Ends {
         let footer = footer.and_then(|bytes| Footer::decode(&bytes, &uid)).ok();
         let Some(footer) = footer else {
             damaged.push("footer");
-            return Ok(Ends { uid, base: None, properties: None, index: None, data_end: size, damaged });
+            return Ok(Ends {
+                uid,
+                base: None,
+                properties: None,
+                index: None,
+                dictionary: None,
+                may_have_dictionary: cfg!(feature = "zstd")
+                    && header.is_none_or(|header| header.incompatible & ZSTD_FRAMES != 0),
+                data_end: size,
+                damaged,
+            });
         };
-        let sides = [&footer.index, &footer.filter, &footer.properties].map(|handle| handle.offset).into_iter();
+        let sides = footer.sides().map(|handle| handle.offset).into_iter();
         let data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
         let side = |handle: &Handle, role: Role| -> Result<Vec<u8>> {
             handle.check_within(footer_at)?;
             let block = part(file, handle.offset, handle.bytes() as u64, size)?;
             let (stored, codec) = check(&block, &uid, role, handle)?;
-            Ok(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new())?.to_vec())
+            Ok(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?.to_vec())
         };
         let properties = side(&footer.properties, Role::Properties).and_then(|body| Properties::decode(&body)).ok();
         let index = side(&footer.index, Role::Index).and_then(|body| Index::decode(&body, order, data_end)).ok();
@@ -173,7 +193,26 @@ impl Ends {
         if !footer.filter.is_absent() && side(&footer.filter, Role::Filter).is_err() {
             damaged.push("filter");
         }
-        Ok(Ends { uid, base: Some(footer.base_seqno), properties, index, data_end, damaged })
+        let dictionary = (!footer.side.is_absent()).then(|| {
+            let whole = side(&footer.side, Role::Side).and_then(|body| Dictionary::of(&body));
+            Arc::new(whole.unwrap_or_else(|_| Dictionary::lost()))
+        });
+        if dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole()) {
+            damaged.push("dictionary");
+        }
+        let (base, may_have_dictionary) = (Some(footer.base_seqno), false);
+        Ok(Ends { uid, base, properties, index, dictionary, may_have_dictionary, data_end, damaged })
+    }
+
+    /// Looks for the dictionary, which stands behind the data, wherever that ends. Nothing but its CRC and its own form says that it is
+    /// one, and in a large file a CRC fits by chance; what does not unpack with it will show.
+    fn find_dictionary(&mut self, scan: &Scan<'_>) {
+        scan.next(Role::Side, HEADER_BYTES as u64, &mut |_, bytes| {
+            let dictionary = Dictionary::of(&bytes[..bytes.len() - TRAILER_BYTES]).ok();
+            let dictionary = dictionary.filter(|dictionary| dictionary.is_trained());
+            self.dictionary = dictionary.map(Arc::new);
+            self.dictionary.is_some()
+        });
     }
 
     /// Looks for the index, which ends where the footer begins.
@@ -195,7 +234,7 @@ impl Ends {
     /// everything up to the footer may have been data.
     fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> u64 {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
-        let sides = [Role::Filter, Role::Properties, Role::Index];
+        let sides = [Role::Side, Role::Filter, Role::Properties, Role::Index];
         let follows = sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some());
         if follows { at } else { scan.end.saturating_sub(FOOTER_BYTES as u64).max(at) }
     }
@@ -292,6 +331,8 @@ struct Scan<'a> {
     uid: Uid,
     end: u64,
     order: &'a Order,
+    /// What blocks that are packed with zstd need.
+    dictionary: Option<&'a Dictionary>,
 }
 
 impl Scan<'_> {
@@ -394,7 +435,7 @@ impl Scan<'_> {
         }
         let parts = Stored::split(stored, *codec).ok()?;
         let mut scratch = Vec::new();
-        let body = parts.body_of_any_length(&mut scratch).ok()?;
+        let body = parts.body_of_any_length(&mut scratch, self.dictionary).ok()?;
         let (mut first_key, mut seqs) = (None, None::<(Seqno, Seqno)>);
         let mut keys = Keys::default();
         walk(body, parts.column, 1, self.order, &mut keys, |_, record| {
@@ -417,7 +458,7 @@ impl Scan<'_> {
             let (stored, behind) = bytes.split_at(block.handle.stored_len as usize);
             let Ok(parts) = Stored::split(stored, behind[0]) else { return false };
             let mut scratch = Vec::new();
-            let Ok(body) = parts.body(block.handle.raw_len, &mut scratch) else { return false };
+            let Ok(body) = parts.body(block.handle.raw_len, &mut scratch, self.dictionary) else { return false };
             let mut fits = false;
             let _ = walk(body, parts.column, base, self.order, &mut Keys::default(), |_, record| {
                 let check = keeper.verify(record, hash_key(record.key), Protection::Partial);

@@ -18,6 +18,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::dictionary::Dictionary;
 use super::entry::{Entry, Shape, checked_seqno};
 use super::format::{Handle, TRAILER_BYTES, companion_of, unpack_what_goes};
 use crate::checksum::{crc, hash_key};
@@ -65,6 +66,8 @@ pub(super) struct Site<'a> {
     pub(super) file: &'a str,
     pub(super) offset: u64,
     pub(super) verdict: Verdict,
+    /// What the block was packed with.
+    pub(super) dictionary: Option<&'a Dictionary>,
 }
 
 /// What is left of a block, in internal order.
@@ -190,7 +193,7 @@ pub(super) fn remains(framed: &[u8], handle: &Handle, site: &Site<'_>) -> Remain
     if !site.fits && trailer.get(1..) != Some(&handle.crc.to_le_bytes()) {
         return nothing(site); // as likely another block as this one, damaged
     }
-    let (body, column) = unpack_what_goes(stored, codec, handle);
+    let (body, column) = unpack_what_goes(stored, codec, handle, site.dictionary);
     let plain = (body.len() + column.as_ref().map_or(0, Vec::len) <= stored.len()).then_some(stored);
     let mut walk = Walk::new(site, body, column);
     walk.run();
@@ -263,10 +266,15 @@ impl<'a> Walk<'a> {
         let (mut beside, mut here) = (true, true);
         loop {
             if let Some(end) = self.take(at, beside, here) {
-                (at, beside, here) = (end, true, true);
+                // What reaches over the beginning of a group may have swallowed what is missing.
+                (at, beside, here) = (end, !self.reaches_over(at, end), true);
                 continue;
             }
             if self.is_end(at, beside) {
+                if let Some(group) = self.swallowed_before(at).filter(|_| beside) {
+                    self.lose_behind(group);
+                    beside = false;
+                }
                 break;
             }
             if beside && self.lacks_something(at) {
@@ -376,7 +384,7 @@ impl<'a> Walk<'a> {
         (check, index): (Check, usize),
         beside: bool,
     ) -> Option<usize> {
-        let misplaced = self.misplaced(at, entry);
+        let misplaced = self.misplaced(at, entry).or_else(|| self.swallowed_before(at).filter(|_| beside));
         if let Some(group) = misplaced {
             self.lose_behind(group);
         }
@@ -410,9 +418,33 @@ impl<'a> Walk<'a> {
         let passed = self.restarts.partition_point(|restart| *restart <= at);
         let own = passed.checked_sub(1)?;
         let follows = self.restarts[own] == at && entry.shared > 0;
-        let across = self.restarts.get(passed).is_some_and(|restart| *restart < entry.end);
+        let across = self.reaches_over(at, entry.end);
         let from = if follows { own.saturating_sub(1) } else { own };
         (follows || across).then(|| self.restarts[from])
+    }
+
+    /// True if an entry at `at` that ends at `end` lies across the beginning of the next group.
+    fn reaches_over(&self, at: usize, end: usize) -> bool {
+        let passed = self.restarts.partition_point(|restart| *restart <= at);
+        !self.site.fits && self.restarts.get(passed).is_some_and(|restart| *restart < end)
+    }
+
+    /// Where the group begins that ends at `at`, if it has too few entries, though they stand side by side: companions whose length was hit
+    /// reach over a record, and nobody can say over which.
+    fn swallowed_before(&self, at: usize) -> Option<usize> {
+        let shape = self.shape.filter(|_| !self.site.fits)?;
+        let ends = if shape.entries_end as usize == at {
+            self.restarts.len()
+        } else {
+            self.restarts.binary_search(&at).ok()?
+        };
+        let number = ends.checked_sub(1)?;
+        let first = self.restarts[number];
+        let whole = (shape.count as usize).checked_sub(number * usize::from(shape.interval))?;
+        let kept = &self.kept_at[self.kept_at.partition_point(|kept| *kept < first)..];
+        let side_by_side = self.items.iter().rev().take(kept.len()).all(|item| matches!(item, Item::Whole(_)));
+        let is_short = kept.len() < whole.min(usize::from(shape.interval));
+        (kept.first() == Some(&first) && side_by_side && is_short).then_some(first)
     }
 
     /// Gives up what was kept behind an offset, for a gap to take its place.

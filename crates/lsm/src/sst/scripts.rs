@@ -126,14 +126,14 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
 /// The block as a reader gets it: checksum, then every byte against the format.
 fn loaded(stage: &Stage) -> Result<Block> {
     let (_, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
-    Block::load(stage.stored.clone(), codec, &stage.handle, stage.base, &Order::bytewise(), true)
+    Block::load(stage.stored.clone(), codec, &stage.handle, (stage.base, None), &Order::bytewise(), true)
 }
 
 fn dump(stage: &Stage) -> Result<String> {
     let (stored, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
     let parts = Stored::split(stored, codec)?;
     let mut scratch = Vec::new();
-    let body = parts.body(stage.handle.raw_len, &mut scratch)?;
+    let body = parts.body(stage.handle.raw_len, &mut scratch, None)?;
     let mut out = String::new();
     let shape = walk(body, parts.column, stage.base, &Order::bytewise(), &mut Keys::default(), |at, record| {
         let entry = Entry::read(body, at)?;

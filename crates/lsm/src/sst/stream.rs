@@ -19,6 +19,7 @@ use crate::cursor::Cursor;
 use crate::env::read_into;
 use crate::error::Result;
 use crate::options::KIB;
+use crate::planted::{Bug, active};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 
@@ -88,8 +89,9 @@ impl TableStream {
         let (stored, codec) = check(&chunk[from], &table.expected.uid, Role::Data, handle)?;
         let stored = Stored::split(stored, codec)?;
         body.clear();
-        body.extend_from_slice(stored.body(handle.raw_len, scratch)?);
+        body.extend_from_slice(stored.body(handle.raw_len, scratch, table.dictionary.as_deref())?);
         match (stored.column, &mut *column) {
+            (Some(words), Some(column)) if words.len() == column.len() && active(Bug::StreamKeepsTheColumnBefore) => {}
             (Some(words), Some(column)) => {
                 column.clear();
                 column.extend_from_slice(words);

@@ -8,13 +8,13 @@
 //! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
 //! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
 
-use std::cmp::Ordering;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
+use super::dictionary::{self, Dictionary};
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
 use super::heal::{TRIES, Unwatched, Watch, Wounds};
@@ -22,12 +22,11 @@ use super::index::Index;
 use super::policed::{self, Policed};
 use super::properties::Properties;
 use super::prove::{Checks, Wanted};
-use super::steps::{Keys, walk};
 use super::stream::TableStream;
-use super::writer::checked_term;
-use crate::checksum::{Role, Uid, hash, hash_key};
+use super::walked::Walked;
+use crate::checksum::{Role, Uid, hash_key};
 use crate::env::{File, read_exact};
-use crate::error::{Damage, Error, ErrorKind, Remedy, Result, Verdict};
+use crate::error::{Damage, Error, ErrorKind, Remedy, Result};
 use crate::header::{FileKind, HEADER_BYTES, Header};
 use crate::ledger::Ledger;
 use crate::options::Reading;
@@ -58,6 +57,8 @@ pub struct Table {
     filter: Option<Filter>,
     /// A filter that the engine did not make, with whoever did.
     policed: Option<Policed>,
+    /// What blocks that are packed with zstd need.
+    pub(super) dictionary: Option<Arc<Dictionary>>,
     pub(super) expected: Expected,
     pub(super) base: Seqno,
     pub(super) properties: Properties,
@@ -82,6 +83,7 @@ pub(super) struct Assembly {
     pub(super) properties: Properties,
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) cache: Arc<Cache>,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
 /// What one block says to a point read.
@@ -96,11 +98,19 @@ pub(super) enum Outcome {
 
 /// Everything of a table but its records.
 pub(super) struct Parts {
-    base: Seqno,
+    pub(super) base: Seqno,
     properties: Properties,
     filter: Option<Filter>,
     policed: Option<Policed>,
     pub(super) index: Index,
+    dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Parts {
+    /// True if there is a dictionary that cannot be read.
+    fn lacks_dictionary(&self) -> bool {
+        self.dictionary.as_ref().is_some_and(|dictionary| !dictionary.is_whole())
+    }
 }
 
 impl Table {
@@ -131,16 +141,22 @@ impl Table {
         let mut parts = read();
         for _ in 0..TRIES {
             // As with any block: what did not pass may be right when it is read again, past what the system holds of it.
-            if !parts.as_ref().is_err_and(Error::is_corruption) {
+            if !parts.as_ref().map_or_else(Error::is_corruption, Parts::lacks_dictionary) {
                 break;
             }
             file.advise(0, expected.size, false);
             parts = read();
-            if parts.is_ok() {
+            if parts.as_ref().is_ok_and(|parts| !parts.lacks_dictionary()) {
                 watch.healed(&name, 0, Remedy::ReadAgain);
             }
         }
-        let parts = parts?;
+        let mut parts = parts?;
+        if parts.lacks_dictionary()
+            && let Some((dictionary, at)) = dictionary::corrected(&name, &*file, &parts, &order, &*keeper)
+        {
+            parts.dictionary = Some(Arc::new(dictionary));
+            watch.healed(&name, at, Remedy::Corrected);
+        }
         Ok(Table::assembled(name, file, (expected, order), cache, (keeper, watch), parts))
     }
 
@@ -152,7 +168,7 @@ impl Table {
         (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
         parts: Parts,
     ) -> Arc<Table> {
-        let Parts { base, properties, filter, policed, index } = parts;
+        let Parts { base, properties, filter, policed, index, dictionary } = parts;
         let slots = Arc::new(Slots::new(index.len(), cache));
         let protection = promised(&properties, &*keeper);
         let is_judged =
@@ -165,6 +181,7 @@ impl Table {
             index,
             filter,
             policed,
+            dictionary,
             expected,
             base,
             properties,
@@ -191,8 +208,8 @@ impl Table {
 
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
-        let Assembly { name, file, order, index, expected, base, properties, keeper, cache } = assembly;
-        let parts = Parts { base, properties, filter: None, policed: None, index };
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary } = assembly;
+        let parts = Parts { base, properties, filter: None, policed: None, index, dictionary };
         Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
     }
 
@@ -372,6 +389,11 @@ impl Table {
         &self.expected
     }
 
+    /// What its blocks are packed with, if it has one that can be read.
+    pub fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        self.dictionary.clone().filter(|dictionary| dictionary.is_whole())
+    }
+
     /// The name that errors use.
     pub fn name(&self) -> &str {
         &self.name
@@ -388,6 +410,7 @@ impl Table {
             + self.slots.memory()
             + self.filter.as_ref().map_or(0, Filter::memory)
             + self.policed.as_ref().map_or(0, Policed::memory)
+            + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
     }
 
     /// How often a damaged filter line was met; such a line never hides a record.
@@ -399,6 +422,9 @@ impl Table {
     /// since its last call; its error ends the walk. Answers the ledger of what is there.
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
+        if parts.lacks_dictionary() {
+            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.index.data_end()));
+        }
         let mut walked = Walked::new(self, keeper, (parts.filter.as_ref(), parts.policed.as_ref()));
         for (number, handle) in parts.index.handles().iter().enumerate() {
             walked
@@ -467,7 +493,10 @@ impl Table {
     pub(super) fn load(&self, buffer: Vec<u8>, handle: &Handle, searched: bool) -> Result<Block> {
         let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
-            .and_then(|codec| Block::load(buffer, codec, handle, self.base, &self.order, searched))
+            .and_then(|codec| {
+                let base = (self.base, self.dictionary.as_deref());
+                Block::load(buffer, codec, handle, base, &self.order, searched)
+            })
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }
 
@@ -504,7 +533,7 @@ pub(super) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Resul
 }
 
 /// Reads and checks header and footer.
-fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
+pub(super) fn read_ends(name: &str, file: &dyn File, size: u64) -> Result<(Uid, Footer)> {
     let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
         return Err(Error::structural("the file is too short for a table").in_file(name, 0));
     };
@@ -547,7 +576,7 @@ pub(super) fn read_parts(
         let (kept, given) = (&properties.comparator, order.name());
         return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
     }
-    let data_end = [&footer.index, &footer.filter, &footer.properties].map(|handle| handle.offset).into_iter();
+    let data_end = footer.sides().map(|handle| handle.offset).into_iter();
     let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(footer_at);
     let index = blocks.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
     let in_index = |error: Error| error.in_file(name, footer.index.offset);
@@ -565,12 +594,16 @@ pub(super) fn read_parts(
         }
         _ => {}
     }
-    let sides = [&footer.filter, &footer.properties, &footer.index].into_iter().filter(|handle| !handle.is_absent());
+    let dictionary = match footer.side.is_absent() {
+        true => None,
+        false => Some(Arc::new(Dictionary::or_lost(blocks.read(&footer.side, Role::Side, Dictionary::of))?)),
+    };
+    let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
     let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index })
+    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index, dictionary })
 }
 
 /// The blocks of a file that are not data.
@@ -586,106 +619,8 @@ impl Blocks<'_> {
         let decoded = handle.check_within(self.end).and_then(|()| {
             let block = read_framed(self.name, self.file, handle)?;
             let (stored, codec) = check(&block, &self.uid, role, handle)?;
-            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new())?)
+            decode(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?)
         });
         decoded.map_err(|error| error.in_file(self.name, handle.offset))
     }
-}
-
-/// The engine's own filter, and one that others made.
-type Filters<'a> = (Option<&'a Filter>, Option<&'a Policed>);
-
-/// A walk over all data blocks.
-struct Walked<'a> {
-    table: &'a Table,
-    keeper: &'a dyn Companions,
-    filters: Filters<'a>,
-    ledger: Ledger,
-    keys: Keys,
-    scratch: Vec<u8>,
-    first: Option<Vec<u8>>,
-    /// Last key and seqno of the block before, and its separator.
-    before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
-    seqnos: (Seqno, Seqno),
-}
-
-impl<'a> Walked<'a> {
-    fn new(table: &'a Table, keeper: &'a dyn Companions, filters: Filters<'a>) -> Walked<'a> {
-        Walked {
-            table,
-            keeper,
-            filters,
-            ledger: Ledger::default(),
-            keys: Keys::default(),
-            scratch: Vec::new(),
-            first: None,
-            before: None,
-            seqnos: (Seqno::MAX, 0),
-        }
-    }
-
-    fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
-        let Table { name, file, order, expected, base, protection, .. } = self.table;
-        let protection = *protection;
-        let framed = read_framed(name, &**file, handle)?;
-        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
-        let stored = Stored::split(stored, codec)?;
-        let body = stored.body(handle.raw_len, &mut self.scratch)?;
-        let (before, first) = (self.before.take(), &mut self.first);
-        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
-        let (own, policed) = self.filters;
-        let mut last_seqno = None;
-        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
-            if last_seqno.is_none() {
-                first.get_or_insert_with(|| record.key.to_vec());
-                follows(order, before.as_ref(), record)?;
-            }
-            last_seqno = Some(record.seqno);
-            *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
-            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
-                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
-            {
-                return Err(Error::structural("the filter denies a key of the table"));
-            }
-            ledger.add(record.kind, checked_term(keeper, record, protection)?);
-            Ok(())
-        })?;
-        if order.compare(&self.keys.last, separator) == Ordering::Greater {
-            return Err(Error::structural("a block reaches beyond its separator"));
-        }
-        self.before = Some((self.keys.last.clone(), last_seqno.unwrap_or(0), separator.to_vec()));
-        Ok(())
-    }
-
-    /// Whether what was walked is what the properties say. Sums speak only where a keeper made them and one is there to redo them.
-    fn closes(&self, properties: &Properties) -> Result<()> {
-        let (found, kept) = (&self.ledger, &properties.ledger);
-        let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
-        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
-        if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
-            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
-            return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
-        }
-        let largest = self.before.as_ref().map(|(key, ..)| key);
-        if self.first.as_ref() != Some(&properties.smallest)
-            || largest != Some(&properties.largest)
-            || self.seqnos != (properties.least_seqno, properties.greatest_seqno)
-        {
-            return Err(Error::structural("the bounds in the properties are not those of the records"));
-        }
-        Ok(())
-    }
-}
-
-/// Whether the first record of a block may follow the last one, and the separator, of the block before.
-fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
-    let Some((key, seqno, separator)) = before else { return Ok(()) };
-    let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;
-    let spilled = order.compare(key, record.key) == Ordering::Equal;
-    let separated = match order.compare(separator, record.key) {
-        Ordering::Less => true,
-        Ordering::Equal => spilled,
-        Ordering::Greater => false,
-    };
-    if in_order && separated { Ok(()) } else { Err(Error::structural("a block does not follow the one before")) }
 }

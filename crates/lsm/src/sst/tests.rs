@@ -4,6 +4,7 @@ mod cache;
 mod damage;
 mod golden;
 mod oracle;
+mod packed;
 mod policed;
 mod prove;
 mod rebuild;

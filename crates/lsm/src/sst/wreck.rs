@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::cursor::TableCursor;
 use super::remains::{Item, Remains};
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{Kind, Record, Seqno};
 
 /// A position among what is left of a block.
@@ -30,7 +30,12 @@ impl TableCursor {
         self.entry = None;
         let order = &self.table.order;
         let Some(wreck) = &mut self.wreck else { return Ok(()) };
-        wreck.at = at.min(wreck.remains.items.len().saturating_sub(1));
+        let Some(last) = wreck.remains.items.len().checked_sub(1) else {
+            // Only an order that contradicts itself leaves neither a record nor a gap.
+            wreck.standing = false;
+            return Err(self.table.named(Error::structural("nothing is left of a block"), self.number));
+        };
+        wreck.at = at.min(last);
         wreck.standing = true;
         if let Some(Item::Gap(fence)) = wreck.remains.items.get(wreck.at) {
             let end = if forward { &fence.from } else { &fence.to };

@@ -12,8 +12,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::dictionary::{Dictionary, Packer};
 use super::entry;
-use super::format::{Footer, Handle, Stored, digest, put_block, word_of};
+use super::format::{Footer, Handle, Stored, digest, put_block, put_packed, word_of};
 use super::properties::{Carried, Properties};
 use super::steps::{Keys, walk};
 use super::{filter, index, policed};
@@ -87,6 +88,7 @@ pub struct Writer {
     file: Arc<dyn File>,
     uid: Uid,
     settings: WriterSettings,
+    packer: Packer,
     keeper: Arc<dyn Companions>,
     creator: &'static str,
     /// What its companions are; not for this keeper to judge if it does not know them.
@@ -148,7 +150,8 @@ impl Writer {
     /// A writer to an empty file.
     pub fn new(file: Arc<dyn File>, uid: Uid, settings: WriterSettings, keeper: Arc<dyn Companions>) -> Writer {
         let mut out = Vec::with_capacity(WRITE_BYTES + 2 * settings.block_bytes);
-        out.extend_from_slice(&Header::new(FileKind::Table, uid).encode());
+        let packer = Packer::new(settings.compression);
+        out.extend_from_slice(&Header::packed(FileKind::Table, uid, packer.uses_zstd()).encode());
         let collector = keeper.collector();
         let policed = settings.filter_policy.clone().map(policed::Builder::new);
         let hashes = policed.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
@@ -160,6 +163,7 @@ impl Writer {
             is_strange: false,
             promises: Vec::new(),
             keeper,
+            packer,
             creator: CREATOR,
             written: 0,
             out,
@@ -202,6 +206,13 @@ impl Writer {
     pub fn carrying(mut self, carried: Carried) -> Writer {
         self.is_strange = carried.is_strange_to(&*self.keeper);
         self.carried = carried;
+        self
+    }
+
+    /// Blocks are packed with this dictionary, which the table then has too. Before the first record; only zstd takes one.
+    #[must_use]
+    pub fn packing_with(mut self, dictionary: Option<Arc<Dictionary>>) -> Writer {
+        self.packer = self.packer.with(dictionary);
         self
     }
 
@@ -263,14 +274,25 @@ impl Writer {
             self.index.add(&self.checked.last_key, &handle);
         }
         self.check_counts()?;
+        let side = match self.packer.dictionary().cloned() {
+            Some(dictionary) => self.put_side(dictionary.to_bring(), Role::Side)?,
+            None => Handle::default(),
+        };
         let filter = self.put_filter()?;
         let properties = self.properties(!filter.is_absent()).encode();
         let properties = self.put_side(&properties, Role::Properties)?;
         let index = std::mem::replace(&mut self.index, index::Builder::new()).finish();
         let index = self.put_side(&index, Role::Index)?;
         let digest = digest(self.crcs.iter().copied());
-        let footer =
-            Footer { index, filter, properties, base_seqno: self.settings.base_seqno, digest, ..Footer::default() };
+        let footer = Footer {
+            index,
+            filter,
+            properties,
+            side,
+            base_seqno: self.settings.base_seqno,
+            digest,
+            ..Footer::default()
+        };
         self.out.extend_from_slice(&footer.encode(&self.uid));
         self.write_out()?;
         Ok(Finished {
@@ -351,9 +373,10 @@ impl Writer {
         let (at, start) = (self.offset(), self.out.len());
         let body = self.block.finish();
         let seed = (&self.uid, Role::Data);
-        let handle = put_block(&mut self.out, body, self.column.as_deref(), self.settings.compression, seed, at)?;
+        let handle = put_packed(&mut self.out, body, self.column.as_deref(), &mut self.packer, seed, at)?;
         crate::inject::framed(&mut self.out[start..]);
-        self.checked.pass(&self.out[start..], &handle, &self.settings, &*self.keeper, &self.promises)?;
+        let packed_with = (&self.settings, self.packer.dictionary().map(|dictionary| &**dictionary));
+        self.checked.pass(&self.out[start..], &handle, packed_with, &*self.keeper, &self.promises)?;
         self.promises.clear();
         self.crcs.push(handle.crc);
         self.pending = Some(handle);
@@ -445,7 +468,7 @@ impl Checked {
         &mut self,
         block: &[u8],
         handle: &Handle,
-        settings: &WriterSettings,
+        (settings, dictionary): (&WriterSettings, Option<&Dictionary>),
         keeper: &dyn Companions,
         promises: &[(Protection, u32)],
     ) -> Result<()> {
@@ -453,7 +476,7 @@ impl Checked {
         let stored = Stored::split(stored, behind[0])?;
         // Both come back unless the pass fails, and then nobody wants them.
         let (mut keys, mut scratch) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.scratch));
-        let body = stored.body(handle.raw_len, &mut scratch)?;
+        let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let (mut promises, mut promise, mut promised) = (promises.iter().copied(), Protection::default(), 0);
         let (order, mut is_first, mut last_seqno) = (&settings.order, true, 0);
         walk(body, stored.column, settings.base_seqno, order, &mut keys, |_, record| {

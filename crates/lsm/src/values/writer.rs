@@ -20,7 +20,7 @@ use crate::options::{Compression, KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::sst::{put_block, unpack_block};
+use crate::sst::{Packer, put_packed, unpack_block};
 
 /// Entries are gathered until there are this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -33,7 +33,9 @@ pub struct ValueWriter {
     file: Arc<dyn File>,
     number: u64,
     uid: Uid,
-    compression: Compression,
+    packer: Packer,
+    /// Packs nothing.
+    plain: Packer,
     /// Bytes that are in the file; `out` goes behind them.
     written: u64,
     out: Vec<u8>,
@@ -48,8 +50,9 @@ impl ValueWriter {
         let name = Name::Values(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("creating {name}"))?;
         let uid = env.random.uid();
-        let out = Header::new(FileKind::Values, uid).encode().to_vec();
-        Ok(ValueWriter { file, number, uid, compression, written: 0, out, count: 0, digest: 0, scratch: Vec::new() })
+        let (packer, plain) = (Packer::new(compression), Packer::new(Compression::None));
+        let out = Header::packed(FileKind::Values, uid, packer.uses_zstd()).encode().to_vec();
+        Ok(ValueWriter { file, number, uid, packer, plain, written: 0, out, count: 0, digest: 0, scratch: Vec::new() })
     }
 
     /// The file's own name.
@@ -67,7 +70,7 @@ impl ValueWriter {
         if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
             return Err(Error::invalid("a value beyond the limits reaches a value file"));
         }
-        let packs = self.compression != Compression::None && value.len() <= MOST_PACKED;
+        let packs = self.packer.packs() && value.len() <= MOST_PACKED;
         let pointer = if packs || value.len() <= WRITE_BYTES {
             self.add_buffered(key, value, term)?
         } else {
@@ -99,8 +102,8 @@ impl ValueWriter {
         self.out.extend_from_slice(&[0; HEAD_BYTES]);
         self.out.extend_from_slice(key);
         let framed = self.out.len();
-        let compression = if value.len() <= MOST_PACKED { self.compression } else { Compression::None };
-        let handle = put_block(&mut self.out, value, None, compression, (&self.uid, Role::Value), at)?;
+        let packer = if value.len() <= MOST_PACKED { &mut self.packer } else { &mut self.plain };
+        let handle = put_packed(&mut self.out, value, None, packer, (&self.uid, Role::Value), at)?;
         crate::inject::framed(&mut self.out[framed..]);
         let stored = &self.out[framed..];
         let codec = stored[handle.stored_len as usize];

@@ -19,6 +19,8 @@ const LEVEL0_TABLES: u64 = 8;
 const SEALS: u64 = 9;
 const KEY_ENDS_IN_SEQNO: u64 = 10;
 const LARGE_VALUE_BYTES: u64 = 11;
+const ZSTD_LEVELS: u64 = 16;
+const BOTTOM_COMPRESSION: u64 = 17;
 
 /// The level of zstd when only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -34,12 +36,7 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
         put_number(&mut out, tag, value);
     }
     put_varint(&mut out, COMPRESSION);
-    let compression = match options.compression {
-        Compression::None => 0,
-        Compression::Lz4 => 1,
-        Compression::Zstd(_) => 2,
-    };
-    put_bytes(&mut out, &[compression]);
+    put_bytes(&mut out, &[number(options.compression)]);
     for (tag, value) in [
         (TABLE_BYTES, options.table_bytes),
         (LEVEL_BASE_BYTES, options.level_base_bytes),
@@ -57,6 +54,19 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
         put_number(&mut out, KEY_ENDS_IN_SEQNO, 1);
     }
     put_number(&mut out, LARGE_VALUE_BYTES, options.large_value_bytes as u64);
+    let bottom = options.bottom_compression;
+    let levels = [Some(options.compression), bottom].map(|one| match one {
+        Some(Compression::Zstd(level)) => u8::try_from(level).unwrap_or(0),
+        _ => 0,
+    });
+    if levels != [0; 2] {
+        put_varint(&mut out, ZSTD_LEVELS);
+        put_bytes(&mut out, &levels);
+    }
+    if let Some(bottom) = bottom {
+        put_varint(&mut out, BOTTOM_COMPRESSION);
+        put_bytes(&mut out, &[number(bottom)]);
+    }
     out
 }
 
@@ -77,6 +87,7 @@ pub fn knows_value_files(bytes: &[u8]) -> Result<bool> {
 pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
     // Who wrote no such tag knew no value files: a store does not get any by being opened.
     let mut options = CfOptions { order, large_value_bytes: 0, ..CfOptions::default() };
+    let mut levels = [0; 2];
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.varint()?;
@@ -86,12 +97,7 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             RESTART_INTERVAL => options.restart_interval = size(&mut value)?,
             FILTER_BITS => options.filter_bits = size(&mut value)?,
             COMPRESSION => {
-                options.compression = match value.u8()? {
-                    0 => Compression::None,
-                    1 => Compression::Lz4,
-                    2 => Compression::Zstd(ZSTD_LEVEL),
-                    _ => return Err(Error::structural("unknown compression")),
-                }
+                options.compression = compression(value.u8()?)?;
             }
             TABLE_BYTES => options.table_bytes = value.varint()?,
             LEVEL_BASE_BYTES => options.level_base_bytes = value.varint()?,
@@ -104,12 +110,38 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
                     _ => SealLayout::ByCodec,
                 }
             }
+            ZSTD_LEVELS => levels = [value.u8()?, value.u8()?],
+            BOTTOM_COMPRESSION => options.bottom_compression = Some(compression(value.u8()?)?),
             KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
             LARGE_VALUE_BYTES => options.large_value_bytes = size(&mut value)?,
             _ => {}
         }
     }
+    // Zero: it was not written, and the level of zstd is the usual one.
+    let packed = [Some(&mut options.compression), options.bottom_compression.as_mut()];
+    for (packed, level) in packed.into_iter().zip(levels).filter(|(_, level)| *level > 0) {
+        if let Some(Compression::Zstd(usual)) = packed {
+            *usual = level.into();
+        }
+    }
     Ok(options)
+}
+
+fn number(compression: Compression) -> u8 {
+    match compression {
+        Compression::None => 0,
+        Compression::Lz4 => 1,
+        Compression::Zstd(_) => 2,
+    }
+}
+
+fn compression(number: u8) -> Result<Compression> {
+    match number {
+        0 => Ok(Compression::None),
+        1 => Ok(Compression::Lz4),
+        2 => Ok(Compression::Zstd(ZSTD_LEVEL)),
+        _ => Err(Error::structural("unknown compression")),
+    }
 }
 
 fn put_number(out: &mut Vec<u8>, tag: u64, value: u64) {
@@ -127,18 +159,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(options: &CfOptions) -> ([u64; 8], Compression, SealLayout, bool) {
+    type Kept = ([u64; 8], [Option<Compression>; 2], SealLayout, bool);
+
+    fn numbers(options: &CfOptions) -> Kept {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
         let sizes = [*block_bytes, *restart_interval, *filter_bits, options.level0_tables].map(|n| n as u64);
         let [a, b, c, d] = sizes;
         let large = options.large_value_bytes as u64;
         let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout, large];
-        (words, options.compression, options.seals, options.key_ends_in_seqno)
+        let packed = [Some(options.compression), options.bottom_compression];
+        (words, packed, options.seals, options.key_ends_in_seqno)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in 0..3, seals in 0..3usize, ends: bool) {
+        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in [0..4usize, 0..5usize], level in 1..20, seals in 0..3usize, ends: bool) {
+            let codecs = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zstd(level)];
             let options = CfOptions {
                 block_bytes: sizes[0],
                 restart_interval: sizes[1],
@@ -148,7 +184,8 @@ mod tests {
                 table_bytes: words[0],
                 level_base_bytes: words[1],
                 fanout: words[2],
-                compression: [Compression::None, Compression::Lz4, Compression::Zstd(3)][packed as usize],
+                compression: codecs[packed[0]],
+                bottom_compression: codecs.get(packed[1]).copied(),
                 order: Order::bytewise(),
                 seals: [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column][seals],
                 key_ends_in_seqno: ends,

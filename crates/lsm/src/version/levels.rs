@@ -262,7 +262,7 @@ impl<T> Level<T> {
             let heads = order.is_bytewise().then(|| Arc::new(Heads::new(&tables)));
             return Ok(Level { tables, heads, bytes });
         }
-        tables.sort_by(|a, b| order.compare(&a.meta().smallest, &b.meta().smallest));
+        let tables = order.sorted(tables, |order, a, b| order.compare(&a.meta().smallest, &b.meta().smallest));
         for pair in tables.windows(2) {
             if order.compare(&pair[0].meta().largest, &pair[1].meta().smallest).is_ge() {
                 return Err(out_of_place(format!("level {level}: {:?} overlaps {:?} (I05)", pair[0], pair[1])));

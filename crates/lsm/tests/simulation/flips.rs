@@ -53,30 +53,37 @@ pub fn subject(config: Config, closed: bool) -> Subject {
         };
         world.commit(vec![change], Durability::Os).expect("put");
     }
-    let mut data = Vec::new();
-    for family in world.db().families() {
-        for table in world.db().tables(&family).expect("tables") {
-            data.push((table.name(), data_end(&table)));
+    Subject::of(world, closed)
+}
+
+impl Subject {
+    /// A copy of what a world holds, closed, or open after a sync.
+    pub fn of(world: World, closed: bool) -> Subject {
+        let mut data = Vec::new();
+        for family in world.db().families() {
+            for table in world.db().tables(&family).expect("tables") {
+                data.push((table.name(), data_end(&table)));
+            }
         }
+        let machine = Machine { boot_id: Some([1; 16]), device: 1 };
+        world.db().sync().expect("sync");
+        if closed {
+            world.db().close().expect("close");
+        }
+        let disk = world.sim.copy(machine);
+        let content = world.oracle.now().clone();
+        let names = disk.files(&world.dir).into_iter().filter(|name| name != "LOCK");
+        let files: Vec<_> = names
+            .map(|name| {
+                let bytes = disk.read_all(world.dir.join(&name)).expect("a file of the store").len();
+                (name, bytes as u64 * 8)
+            })
+            .collect();
+        let total: u64 = files.iter().map(|(_, bits)| bits / 8).sum();
+        assert!(total <= 256 * 1024, "the store takes {total} bytes");
+        let name = if closed { "closed" } else { "open" };
+        Subject { name, disk, world, content, files, data }
     }
-    let machine = Machine { boot_id: Some([1; 16]), device: 1 };
-    world.db().sync().expect("sync");
-    if closed {
-        world.db().close().expect("close");
-    }
-    let disk = world.sim.copy(machine);
-    let content = world.oracle.now().clone();
-    let names = disk.files(&world.dir).into_iter().filter(|name| name != "LOCK");
-    let files: Vec<_> = names
-        .map(|name| {
-            let bytes = disk.read_all(world.dir.join(&name)).expect("a file of the store").len();
-            (name, bytes as u64 * 8)
-        })
-        .collect();
-    let total: u64 = files.iter().map(|(_, bits)| bits / 8).sum();
-    assert!(total <= 256 * 1024, "the store takes {total} bytes");
-    let name = if closed { "closed" } else { "open" };
-    Subject { name, disk, world, content, files, data }
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +100,20 @@ pub struct Outcomes {
 impl Subject {
     pub fn bits(&self) -> u64 {
         self.files.iter().map(|(_, bits)| bits).sum()
+    }
+
+    /// Of every table, in bits of the whole store: where it begins, where its data blocks end, and its end.
+    #[cfg(feature = "zstd")]
+    pub fn tables(&self) -> Vec<(u64, u64, u64)> {
+        let mut at = 0;
+        let mut tables = Vec::new();
+        for (name, bits) in &self.files {
+            if let Some((_, end)) = self.data.iter().find(|(of, _)| of == name) {
+                tables.push((at, at + end * 8, at + bits));
+            }
+            at += bits;
+        }
+        tables
     }
 
     /// Flips bit number `bit` of the whole store on a copy, and judges what comes of it.

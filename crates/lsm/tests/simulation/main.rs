@@ -15,6 +15,8 @@ mod kept;
 mod memory;
 mod model;
 mod oracle;
+#[cfg(feature = "zstd")]
+mod packed;
 #[cfg(feature = "planted")]
 mod planted;
 mod rules;

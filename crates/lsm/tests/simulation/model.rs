@@ -61,13 +61,15 @@ pub struct Run {
     snapshots: Vec<(Snapshot, Content)>,
     /// A fault may have struck a sync since the last open, and with it pages that were never synced.
     faulted: bool,
+    /// Reports of damage that somebody hurt something for.
+    caused: u64,
 }
 
 impl Run {
     pub fn new(seed: u64, config: Config) -> Run {
         let mut world = World::new(seed, config);
         world.open().expect("a new store");
-        Run { world, snapshots: Vec::new(), faulted: false }
+        Run { world, snapshots: Vec::new(), faulted: false, caused: 0 }
     }
 
     pub fn operations(&mut self, count: u64) {
@@ -75,16 +77,27 @@ impl Run {
             if self.world.one_in(CRASH_EVERY) {
                 self.crash_soon();
             }
-            self.operation();
+            let kind = self.operation();
+            let faulted = self.faulted;
             if self.world.sim.is_crashed() {
                 self.come_back();
             }
+            self.hears_of_no_damage(kind, faulted);
         }
         self.world.told.borrow_mut().forget();
         self.world.check();
     }
 
-    fn operation(&mut self) {
+    /// Nothing reports damage but where somebody has hurt something: a ledger that did not close, or a record that does not match its
+    /// seal, is tried again or barred, and no read would show it.
+    fn hears_of_no_damage(&mut self, kind: &str, faulted: bool) {
+        let heard = self.world.tally.get("event: corruption");
+        let hurt = matches!(kind, "hurt and mend" | "fault") || faulted || self.world.fences != Some(0);
+        assert!(hurt || heard == self.caused, "{kind}: {} reports of damage that nobody caused", heard - self.caused);
+        self.caused = heard;
+    }
+
+    fn operation(&mut self) -> &'static str {
         let total: u64 = KINDS.iter().map(|(_, weight)| weight).sum();
         let mut at = self.world.below(total);
         let kind = KINDS.iter().find(|(_, weight)| {
@@ -103,6 +116,7 @@ impl Run {
         {
             panic!("{kind}: {error}\n{:#?}", self.world.db().metrics().families);
         }
+        kind
     }
 
     fn perform(&mut self, kind: &'static str) -> waxseal_lsm::error::Result<()> {

@@ -59,6 +59,8 @@ pub struct Config {
     pub watched: bool,
     /// Values of so many bytes stand in value files; 0: none.
     pub large: usize,
+    /// The bottom level is packed in a way of its own, tables are larger, and values have much in common.
+    pub bottom: Option<Compression>,
 }
 
 /// What stands beside the records.
@@ -100,11 +102,29 @@ pub const CONFIGS: [Config; 10] = [
     },
 ];
 
+/// In a build with zstd: the bottom level packed with a dictionary, and the levels above packed without one, or not at all.
+#[cfg(feature = "zstd")]
+pub const WITH_DICTIONARIES: [Config; 2] = [
+    Config { name: "dictionaries", watched: false, bottom: Some(Compression::Zstd(1)), large: 150, ..MAPPED },
+    Config {
+        name: "dictionaries, sealed",
+        seals: Seals::Column,
+        bottom: Some(Compression::Zstd(3)),
+        block_bytes: 256,
+        large: 150,
+        memtable: MemtableKind::Arena,
+        ..PLAIN
+    },
+];
+
+/// In a build with zstd one of the packed configurations is packed with it.
+const PACKED: Compression = if cfg!(feature = "zstd") { Compression::Zstd(1) } else { Compression::Lz4 };
+
 const MAPPED: Config = Config {
     name: "mapped",
     mapped: true,
     boot_id: true,
-    compression: Compression::Lz4,
+    compression: PACKED,
     block_bytes: 256,
     filter_bits: 10,
     cache_bytes: 1 << 20,
@@ -115,6 +135,7 @@ const MAPPED: Config = Config {
     events: false,
     watched: true,
     large: 0,
+    bottom: None,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -131,6 +152,7 @@ const PLAIN: Config = Config {
     events: false,
     watched: false,
     large: 64,
+    bottom: None,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -147,6 +169,7 @@ const NO_BOOT_ID: Config = Config {
     events: false,
     watched: true,
     large: 300,
+    bottom: None,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -163,6 +186,7 @@ const LARGE_MEMTABLE: Config = Config {
     events: false,
     watched: false,
     large: 64,
+    bottom: None,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -302,14 +326,16 @@ impl World {
     }
 
     pub fn options(&self, family: &str) -> CfOptions {
+        let table_bytes = if self.config.bottom.is_some() { 32 * 1024 } else { 2048 };
         CfOptions {
             order: if family.starts_with("back") { Order::custom(Arc::new(Backwards)) } else { Order::bytewise() },
             block_bytes: self.config.block_bytes,
             restart_interval: 3,
             filter_bits: self.config.filter_bits,
             compression: self.config.compression,
-            table_bytes: 2048,
-            level_base_bytes: 4096,
+            bottom_compression: self.config.bottom,
+            table_bytes,
+            level_base_bytes: 2 * table_bytes,
             fanout: 3,
             level0_tables: 2,
             large_value_bytes: self.config.large,
@@ -736,12 +762,15 @@ impl World {
             1 => vec![0xff; self.below(4) as usize],
             2 => vec![b'L'; 300 + self.below(3) as usize],
             n if n < 10 => vec![n as u8, 0, self.below(4) as u8],
-            _ => format!("user{:03}", self.below(60)).into_bytes(),
+            _ => format!("user{:03}", self.below(if self.config.bottom.is_some() { 400 } else { 60 })).into_bytes(),
         }
     }
 
     /// A value: mostly short, sometimes empty, rarely larger than a quarter of the ring or of a segment.
     pub fn value(&self) -> Vec<u8> {
+        if self.config.bottom.is_some() && !self.one_in(8) {
+            return alike(self.below(1 << 40));
+        }
         let length = match self.below(400) {
             0 => 9_000 + self.below(4000),
             1..4 => 4_000 + self.below(400),
@@ -758,6 +787,18 @@ impl World {
         let names: Vec<&String> = self.oracle.now().keys().filter(|name| *name != EVENTS).collect();
         names[self.below(names.len() as u64) as usize].clone()
     }
+}
+
+/// A value that has much in common with others of its kind, and little with itself; every eighth is a large one.
+pub fn alike(word: u64) -> Vec<u8> {
+    let (number, city, street) = (word >> 3, word % 97, word / 97 % 89);
+    let notes = if word.is_multiple_of(8) {
+        format!(",\"notes\":\"{:064x}{:064x}\"", number * 7, number * 11)
+    } else {
+        String::new()
+    };
+    format!("{{\"id\":{number},\"city\":\"city number {city}\",\"street\":\"street number {street}\"{notes}}}")
+        .into_bytes()
 }
 
 /// Copies a family's records into another by way of an export, as one commit. The oracle is told.

@@ -358,3 +358,34 @@ fn a_cursor_goes_on_where_something_is_lost() {
         *file.0.write().unwrap() = whole.clone();
     }
 }
+
+#[test]
+fn a_record_that_is_cut_out_of_memory_is_missed() {
+    // All of one size: what follows moves up, and every record still stands whole where one stood.
+    let cut = |keys: &dyn Fn(u32) -> Vec<u8>, order: Order| {
+        let settings = WriterSettings { restart_interval: 1, order, ..plain(4096, false) };
+        let records: Vec<Owned> = (0..20).map(|n| Owned::put(&keys(n * 2), 9, &[n as u8; 12]).sealed()).collect();
+        let stage = stage(records, &settings);
+        let loaded = stage.table.read_block(0, true).unwrap();
+        for gone in 0..loaded.len() {
+            for (number, record) in stage.records.iter().enumerate() {
+                drop(stage.table.slots.take(0));
+                let bytes = loaded.bytes();
+                let (at, next, end) = (loaded.offset(gone), loaded.offset(gone + 1), loaded.offset(loaded.len()));
+                let moved = [&bytes[next..end], &vec![0; next - at]].concat();
+                for (byte, (old, new)) in bytes[at..end].iter().zip(moved).enumerate() {
+                    if *old != new {
+                        assert!(stage.table.damage_cached(0, at + byte, old ^ new).unwrap());
+                    }
+                }
+                let found = got(&stage.table, &record.key, MAX_SEQNO).unwrap();
+                assert_eq!(found.as_ref(), Some(record), "{gone} is cut out, {number} is asked for");
+            }
+        }
+    };
+    cut(&|n| numbered(n), Order::bytewise());
+    // Heads that are alike: eight bytes behind what all begin with do not tell them from one another.
+    cut(&|n| [[b'a' + (n / 20) as u8].as_slice(), b"0123456789", &numbered(n)].concat(), Order::bytewise());
+    // No heads at all.
+    cut(&|n| numbered(n), Order::custom(Arc::new(Caseless)));
+}

@@ -43,8 +43,9 @@ fn readable(table: &Arc<Table>) -> (Vec<Owned>, usize) {
 }
 
 fn codecs() -> impl Strategy<Value = Compression> {
-    let codecs =
-        if cfg!(feature = "lz4") { vec![Compression::None, Compression::Lz4] } else { vec![Compression::None] };
+    let mut codecs = vec![Compression::None];
+    codecs.extend(cfg!(feature = "lz4").then_some(Compression::Lz4));
+    codecs.extend(cfg!(feature = "zstd").then_some(Compression::Zstd(3)));
     proptest::sample::select(codecs)
 }
 

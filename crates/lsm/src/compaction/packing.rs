@@ -1,0 +1,62 @@
+//! Packing: with which codec the tables of a level are packed, and when a table cannot move for that.
+//!
+//! The first levels stay uncompressed: data passes through them soon. The bottom level, where most of the data stands and least of it is
+//! written, may have a codec of its own.
+
+use super::pick::{Action, BOTTOM, Plan};
+use crate::options::{CfOptions, Compression};
+
+/// The levels that stay uncompressed.
+pub const HOT_LEVELS: usize = 2;
+
+/// How tables of a level are packed.
+pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
+    match level {
+        ..HOT_LEVELS => Compression::None,
+        BOTTOM => options.bottom_compression.unwrap_or(options.compression),
+        _ => options.compression,
+    }
+}
+
+/// What a plan does. Tables do not move to the bottom where that is packed in another way than the level above, or with a dictionary: they are
+/// merged with nothing.
+pub fn action(options: &CfOptions, plan: &Plan) -> Action {
+    let bottom = compression_at(options, BOTTOM);
+    let anew = bottom != options.compression || matches!(bottom, Compression::Zstd(_));
+    if plan.output_level == BOTTOM && anew { Action::Merge } else { plan.action }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pick::{Reason, Span};
+    use super::*;
+
+    #[test]
+    fn the_bottom_level_alone_has_a_codec_of_its_own() {
+        let options = CfOptions {
+            compression: Compression::Lz4,
+            bottom_compression: Some(Compression::Zstd(3)),
+            ..CfOptions::default()
+        };
+        let at = |level| compression_at(&options, level);
+        assert_eq!([0, 1].map(at), [Compression::None; 2]);
+        assert_eq!([2, BOTTOM - 1].map(at), [Compression::Lz4; 2]);
+        assert_eq!(at(BOTTOM), Compression::Zstd(3));
+        assert_eq!(compression_at(&CfOptions { bottom_compression: None, ..options }, BOTTOM), Compression::Lz4);
+    }
+
+    #[test]
+    fn a_table_moves_to_the_bottom_only_if_it_would_be_written_the_same() {
+        let moved = |compression, bottom_compression, output_level| {
+            let span = Span { level: output_level, smallest: Vec::new(), largest: Vec::new() };
+            let plan =
+                Plan { inputs: Vec::new(), output_level, action: Action::Move, reason: Reason::Size, score: 0, span };
+            let options = CfOptions { compression, bottom_compression, ..CfOptions::default() };
+            action(&options, &plan) == Action::Move
+        };
+        let (none, lz4, zstd) = (Compression::None, Compression::Lz4, Compression::Zstd(3));
+        assert!(moved(none, None, BOTTOM) && moved(none, Some(none), BOTTOM) && moved(lz4, None, BOTTOM));
+        assert!(moved(none, Some(lz4), BOTTOM - 1) && moved(zstd, None, BOTTOM - 1));
+        assert!(!moved(none, Some(lz4), BOTTOM) && !moved(zstd, None, BOTTOM) && !moved(lz4, Some(zstd), BOTTOM));
+    }
+}

@@ -1,0 +1,118 @@
+//! A walk over all data blocks of a table, for whoever verifies it.
+//!
+//! In:    the blocks in their order, each with its separator, past the cache. Out: the ledger of what stands in them.
+//! Holds: sums, order, separators, filters, companions, and in the end counts and bounds are what the table says of itself.
+
+use std::cmp::Ordering;
+
+use super::filter::Filter;
+use super::format::{Handle, Stored, check};
+use super::policed::Policed;
+use super::properties::Properties;
+use super::steps::{Keys, walk};
+use super::table::{Table, read_framed};
+use super::writer::checked_term;
+use crate::checksum::{Role, hash};
+use crate::error::{Damage, Error, Result, Verdict};
+use crate::ledger::Ledger;
+use crate::order::Order;
+use crate::record::{Record, Seqno};
+use crate::seam::{Companions, Protection};
+
+/// The engine's own filter, and one that others made.
+type Filters<'a> = (Option<&'a Filter>, Option<&'a Policed>);
+
+/// A walk over all data blocks.
+pub(super) struct Walked<'a> {
+    table: &'a Table,
+    keeper: &'a dyn Companions,
+    filters: Filters<'a>,
+    pub(super) ledger: Ledger,
+    keys: Keys,
+    scratch: Vec<u8>,
+    first: Option<Vec<u8>>,
+    /// Last key and seqno of the block before, and its separator.
+    before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
+    seqnos: (Seqno, Seqno),
+}
+
+impl<'a> Walked<'a> {
+    pub(super) fn new(table: &'a Table, keeper: &'a dyn Companions, filters: Filters<'a>) -> Walked<'a> {
+        Walked {
+            table,
+            keeper,
+            filters,
+            ledger: Ledger::default(),
+            keys: Keys::default(),
+            scratch: Vec::new(),
+            first: None,
+            before: None,
+            seqnos: (Seqno::MAX, 0),
+        }
+    }
+
+    pub(super) fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
+        let Table { name, file, order, expected, base, protection, .. } = self.table;
+        let protection = *protection;
+        let framed = read_framed(name, &**file, handle)?;
+        let (stored, codec) = check(&framed, &expected.uid, Role::Data, handle)?;
+        let stored = Stored::split(stored, codec)?;
+        let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
+        let (before, first) = (self.before.take(), &mut self.first);
+        let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
+        let (own, policed) = self.filters;
+        let mut last_seqno = None;
+        walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
+            if last_seqno.is_none() {
+                first.get_or_insert_with(|| record.key.to_vec());
+                follows(order, before.as_ref(), record)?;
+            }
+            last_seqno = Some(record.seqno);
+            *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
+            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
+                || policed.is_some_and(|policed| !policed.may_contain(record.key, order))
+            {
+                return Err(Error::structural("the filter denies a key of the table"));
+            }
+            ledger.add(record.kind, checked_term(keeper, record, protection)?);
+            Ok(())
+        })?;
+        if order.compare(&self.keys.last, separator) == Ordering::Greater {
+            return Err(Error::structural("a block reaches beyond its separator"));
+        }
+        self.before = Some((self.keys.last.clone(), last_seqno.unwrap_or(0), separator.to_vec()));
+        Ok(())
+    }
+
+    /// Whether what was walked is what the properties say. Sums speak only where a keeper made them and one is there to redo them.
+    pub(super) fn closes(&self, properties: &Properties) -> Result<()> {
+        let (found, kept) = (&self.ledger, &properties.ledger);
+        let pairs = [(found.puts, kept.puts), (found.deletes, kept.deletes), (found.others, kept.others)];
+        let summed = self.keeper.protection() != Protection::None && pairs.iter().any(|(_, kept)| kept.sum != 0);
+        if pairs.iter().any(|(found, kept)| found.count != kept.count || (summed && found.sum != kept.sum)) {
+            let damage = Damage { verdict: Verdict::Ledger, ..Damage::default() };
+            return Err(Error::corruption(damage, "the records of the table are not those its properties count"));
+        }
+        let largest = self.before.as_ref().map(|(key, ..)| key);
+        if self.first.as_ref() != Some(&properties.smallest)
+            || largest != Some(&properties.largest)
+            || self.seqnos != (properties.least_seqno, properties.greatest_seqno)
+        {
+            return Err(Error::structural("the bounds in the properties are not those of the records"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the first record of a block may follow the last one, and the separator, of the block before.
+fn follows(order: &Order, before: Option<&(Vec<u8>, Seqno, Vec<u8>)>, record: &Record<'_>) -> Result<()> {
+    let Some((key, seqno, separator)) = before else { return Ok(()) };
+    let in_order = order.compare_internal((key, *seqno), (record.key, record.seqno)) == Ordering::Less;
+    let spilled = order.compare(key, record.key) == Ordering::Equal;
+    let separated = match order.compare(separator, record.key) {
+        Ordering::Less => true,
+        Ordering::Equal => spilled,
+        Ordering::Greater => false,
+    };
+    if in_order && separated { Ok(()) } else { Err(Error::structural("a block does not follow the one before")) }
+}
