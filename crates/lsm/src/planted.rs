@@ -24,6 +24,7 @@ pub enum Bug {
     QuarantineNotTold,
     QuarantineNotMadeUp,
     SessionNumberGivenAgain,
+    QuarantineTrustedWithoutItsRows,
     DamagedSessionStopsFlush,
     HiddenValueExpires,
     OldValueReadTooEarly,
@@ -198,7 +199,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 16] = [
+    pub const OF_REGISTRY: [Bug; 17] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -211,6 +212,7 @@ impl Bug {
         Bug::QuarantineNotTold,
         Bug::QuarantineNotMadeUp,
         Bug::SessionNumberGivenAgain,
+        Bug::QuarantineTrustedWithoutItsRows,
         Bug::DamagedSessionStopsFlush,
         Bug::HiddenValueExpires,
         Bug::OldValueReadTooEarly,
