@@ -203,10 +203,15 @@ impl Db {
             return Ok(Some(inner.visible()));
         }
         check_families(&inner.families(), batch)?;
-        if under.at_once && inner.background.stall() != Stall::Go {
-            return Ok(None);
+        match under.at_once {
+            true => {
+                inner.grows_by(batch.encoded_bytes());
+                if inner.background.stall() != Stall::Go {
+                    return Ok(None);
+                }
+            }
+            false => inner.admit(batch.encoded_bytes())?,
         }
-        inner.admit(batch.encoded_bytes())?;
         let body = batch.seal();
         if batch.is_held() {
             inner.check_batch(batch, &body)?;
