@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|short|cursor|engine|registrar|hooks|watched COUNT DIR [plain] [layers]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched COUNT DIR [plain] [layers]"
         );
         return ExitCode::from(2);
     };
@@ -246,6 +246,31 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
                     black_box((at.key(), at.value()));
                     at.next()?;
                 }
+            }
+        }
+        // The same with a cursor that is kept.
+        "again" => {
+            for _ in 0..count {
+                at.seek(keys.written(random.below(RECORDS)))?;
+                for _ in 0..10 {
+                    black_box((at.key(), at.value()));
+                    at.next()?;
+                }
+            }
+        }
+        // A kept cursor, and from each place ten records on: most sources stand right.
+        "near" => {
+            let mut wanted = Vec::new();
+            at.first()?;
+            for _ in 0..count {
+                (0..10).try_for_each(|_| at.next())?;
+                if !at.valid() {
+                    at.first()?;
+                }
+                wanted.clear();
+                wanted.extend_from_slice(at.key());
+                at.seek(&wanted)?;
+                black_box(at.key());
             }
         }
         "cursor" => {

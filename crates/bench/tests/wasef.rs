@@ -47,7 +47,8 @@ fn every_file_has_a_lineage() {
 
 #[test]
 fn keys_of_events_are_their_own() {
-    passes(&["ablate", "--scale", "0.002"], &["check", "writing"]);
+    // Whether two events meet in one moment, as the paper's key needs to lose one, is up to the machine.
+    passes(&["ablate", "--scale", "0.002"], &["check", "writing", "keys.paper"]);
     passes(&["query", "--scale", "0.002"], &["latest", "all_operations"]);
 }
 

@@ -24,6 +24,7 @@ pub enum Bug {
     QuarantineNotTold,
     QuarantineNotMadeUp,
     SessionNumberGivenAgain,
+    QuarantineTrustedWithoutItsRows,
     DamagedSessionStopsFlush,
     HiddenValueExpires,
     OldValueReadTooEarly,
@@ -106,11 +107,13 @@ pub enum Bug {
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
     ReplayKeepsItsMemtable,
+    SourceNotSoughtAgain,
+    AimOutlivesItsSeek,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 74] = [
+    pub const ALL: [Bug; 76] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -185,6 +188,8 @@ impl Bug {
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
         Bug::ReplayKeepsItsMemtable,
+        Bug::SourceNotSoughtAgain,
+        Bug::AimOutlivesItsSeek,
     ];
 
     /// Those that the engine's own suite finds in builds with zstd.
@@ -194,7 +199,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 16] = [
+    pub const OF_REGISTRY: [Bug; 17] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -207,6 +212,7 @@ impl Bug {
         Bug::QuarantineNotTold,
         Bug::QuarantineNotMadeUp,
         Bug::SessionNumberGivenAgain,
+        Bug::QuarantineTrustedWithoutItsRows,
         Bug::DamagedSessionStopsFlush,
         Bug::HiddenValueExpires,
         Bug::OldValueReadTooEarly,

@@ -154,21 +154,22 @@ fn cases(rows: Vec<Row>) -> Vec<Case> {
     cases
 }
 
-/// The rows that can be read.
-fn rows(db: &Db) -> Result<Vec<Row>> {
+/// The rows that can be read, and whether there are others.
+fn rows(db: &Db) -> Result<(Vec<Row>, bool)> {
     let mut rows = Vec::new();
-    readable_rows(db, QUARANTINE, &mut |key, value| Row::decode(key, value).map(|row| rows.push(row)))?;
-    Ok(rows)
+    let damaged = readable_rows(db, QUARANTINE, &mut |key, value| Row::decode(key, value).map(|row| rows.push(row)))?;
+    Ok((rows, damaged))
 }
 
 /// Everything that is or was in quarantine, by family and item; what cannot be read is left out.
 pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
-    rows(db).map(cases)
+    rows(db).map(|(rows, _)| cases(rows))
 }
 
-/// Makes up rows that are missing: nobody writes meanwhile. A store without room for them has them made up another time. Gives all cases.
-pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<Vec<Case>> {
-    let mut rows = rows(db)?;
+/// Makes up rows that are missing: nobody writes meanwhile. A store without room for them has them made up another time. Gives all cases,
+/// and whether there were others that cannot be read.
+pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<(Vec<Case>, bool)> {
+    let (mut rows, damaged) = rows(db)?;
     for row in &rows {
         let _ = clock.observe(row.time); // what no clock gave is passed over
     }
@@ -191,7 +192,7 @@ pub(crate) fn make_up(db: &Db, clock: &Clock) -> Result<Vec<Case>> {
     }
     rows.extend(missing);
     rows.sort_by(|a, b| (&a.family, a.item, a.time).cmp(&(&b.family, b.item, b.time)));
-    Ok(cases(rows))
+    Ok((cases(rows), damaged))
 }
 
 fn write(db: &Db, rows: &[Row]) -> Result<()> {

@@ -73,6 +73,19 @@ pub struct ConcatCursor {
     open: Option<(usize, Opened)>,
     /// True if the open part's cursor stands on the current record.
     standing: bool,
+    /// What is known of the seek that comes next.
+    sought: Sought,
+}
+
+/// What a look ahead of a seek has found.
+#[derive(Clone, Copy)]
+enum Sought {
+    /// There was none.
+    Unknown,
+    /// The seek ends where the cursor stands, or has run out.
+    Here,
+    /// It moves in this part, or leads nowhere.
+    In(Option<usize>),
 }
 
 impl ConcatCursor {
@@ -90,7 +103,7 @@ impl ConcatCursor {
             "I05: parts overlap"
         );
         let parts = tiers.parts(tier);
-        ConcatCursor { order, tiers, tier, parts, open: None, standing: false }
+        ConcatCursor { order, tiers, tier, parts, open: None, standing: false, sought: Sought::Unknown }
     }
 
     /// The table's cursor on the current record, if it is one.
@@ -121,10 +134,83 @@ impl ConcatCursor {
         }
     }
 
+    /// Looks ahead of a seek for (`key`, `seqno`): which part it moves in, and which block of that. Memory is asked for the block's slot;
+    /// `ask_for_block` and `take_block` go on from there, then comes the seek itself. Errors: those of opening the part.
+    ///
+    /// `stays`: the merge walks forward and does not stand behind the place, so that a cursor before which nothing is left to show up to
+    /// there is right where it is.
+    pub(super) fn aim(&mut self, (key, seqno): (&[u8], Seqno), forward: bool, stays: bool) -> Result<()> {
+        if stays && self.is_right_for(key, seqno) {
+            self.sought = Sought::Here;
+            return Ok(());
+        }
+        self.standing = false;
+        let part = self.part_of(key, forward);
+        self.sought = Sought::In(part);
+        let Some(part) = part else { return Ok(()) };
+        if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
+            let spare = self.open.take().and_then(|(_, cursor)| cursor.into_spare());
+            self.open = Some((part, self.tiers.open(self.tier, part, spare)?));
+        }
+        if let Some((_, Opened::Table(table))) = &mut self.open {
+            table.aim(key);
+        }
+        Ok(())
+    }
+
+    /// Asks memory for the block that was aimed at.
+    pub(super) fn ask_for_block(&self) {
+        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &self.open) {
+            table.ask_for_block();
+        }
+    }
+
+    /// Takes the block that was aimed at, and asks memory for the entry.
+    pub(super) fn take_block(&mut self, key: &[u8]) {
+        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
+            table.take_block(key);
+        }
+    }
+
+    /// True if a cursor of a merge that walks forward, and has not come to a place yet, is where a seek for it would lead. A table
+    /// whose seeks prove themselves is sought.
+    fn is_right_for(&self, key: &[u8], seqno: Seqno) -> bool {
+        match &self.open {
+            Some((_, Opened::Table(table))) if !table.proves() => {
+                !self.standing
+                    || table.is_in_block()
+                        && self.order.compare_internal(table.standing_place(), (key, seqno)) != Ordering::Less
+            }
+            _ => false,
+        }
+    }
+
+    /// The part that a seek for a key moves in.
+    fn part_of(&self, key: &[u8], forward: bool) -> Option<usize> {
+        if self.parts == 1 {
+            return Some(0); // the only one knows itself where it ends
+        }
+        if forward {
+            return Some(self.tiers.find(self.tier, key, &self.order)).filter(|part| *part < self.parts);
+        }
+        let begins = |part| self.order.compare(self.tiers.smallest(self.tier, part), key) != Ordering::Greater;
+        partition(self.parts, begins).checked_sub(1)
+    }
+
+    /// The same, as far as it was not looked up before. None: the cursor is right where it is.
+    #[expect(clippy::option_option, reason = "no part is none where a seek leads nowhere")]
+    fn next_part(&mut self, key: &[u8], forward: bool) -> Option<Option<usize>> {
+        match std::mem::replace(&mut self.sought, Sought::Unknown) {
+            Sought::Here => None,
+            Sought::In(part) => Some(part),
+            Sought::Unknown => Some(self.part_of(key, forward)),
+        }
+    }
+
     /// Moves within one part, opened if it is not, then on to the nearest record in the direction if it has none there.
     /// An index that names no part leads nowhere.
     fn enter(&mut self, part: Option<usize>, forward: bool, to: impl FnOnce(&mut Opened) -> Result<()>) -> Result<()> {
-        self.standing = false;
+        (self.standing, self.sought) = (false, Sought::Unknown);
         let Some(part) = part.filter(|part| *part < self.parts) else { return Ok(()) };
         let mut cursor = match self.open.take() {
             Some((open, cursor)) if open == part => cursor,
@@ -175,15 +261,17 @@ impl ConcatCursor {
 
 impl Cursor for ConcatCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        // The only part knows itself where it ends.
-        let part = if self.parts == 1 { 0 } else { self.tiers.find(self.tier, key, &self.order) };
-        self.enter(Some(part), true, |cursor| cursor.seek(key, seqno))
+        match self.next_part(key, true) {
+            None => Ok(()),
+            Some(part) => self.enter(part, true, |cursor| cursor.seek(key, seqno)),
+        }
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let begins = |part| self.order.compare(self.tiers.smallest(self.tier, part), key) != Ordering::Greater;
-        let begun = if self.parts == 1 { 1 } else { partition(self.parts, begins) };
-        self.enter(begun.checked_sub(1), false, |cursor| cursor.seek_for_prev(key, seqno))
+        match self.next_part(key, false) {
+            None => Ok(()),
+            Some(part) => self.enter(part, false, |cursor| cursor.seek_for_prev(key, seqno)),
+        }
     }
 
     fn first(&mut self) -> Result<()> {

@@ -28,6 +28,7 @@ pub use self::walk::{Opened, Walk};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
+use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
@@ -87,8 +88,8 @@ impl MergeCursor {
             0 => return None,
             _ if self.forward != forward => return None,
             1 => (self.heap[0].source, None),
-            // A search is not worth its price before the same source has won twice.
-            _ if !self.won_again => return None,
+            // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
+            _ if !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
             _ => {
                 let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
                 (self.heap[0].source, Some(self.heap[rival].source))
@@ -111,6 +112,32 @@ impl MergeCursor {
     /// Takes back what was lent.
     pub(crate) fn take_back(&mut self, table: Box<TableCursor>) {
         self.sources[self.lent].take_back(table);
+    }
+
+    /// `seek` for whoever has met no fence on the way to where he stands: sources that are right where they are stay there.
+    pub(crate) fn seek_on(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        if self.sources.len() > 1 {
+            // Every source stands on its first record at or behind the current one: what lies between is no record of it.
+            let stays = self.forward
+                && self.heap.first().is_some_and(|top| {
+                    let place = self.sources[top.source].place();
+                    self.order.compare_internal(place, (key, seqno)) != Ordering::Greater
+                });
+            self.approach((key, seqno), true, stays || planted::active(Bug::SourceNotSoughtAgain))?;
+        }
+        self.gather(true, |source| source.seek(key, seqno))
+    }
+
+    /// Looks ahead of a seek, all tables side by side: each alone would wait for its slot, its block and its entry one after the other,
+    /// and the next for the one before.
+    fn approach(&mut self, place: (&[u8], Seqno), forward: bool, stays: bool) -> Result<()> {
+        self.heap.clear();
+        for tables in self.sources.iter_mut().filter_map(Walk::tables) {
+            tables.aim(place, forward, stays)?;
+        }
+        self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.ask_for_block());
+        self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.take_block(place.0));
+        Ok(())
     }
 
     /// Moves every source and stands on the first of them in the direction.
@@ -257,10 +284,16 @@ fn compare_records(order: &Order, a: &Record<'_>, b: &Record<'_>) -> Ordering {
 
 impl Cursor for MergeCursor {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        if self.sources.len() > 1 {
+            self.approach((key, seqno), true, false)?;
+        }
         self.gather(true, |source| source.seek(key, seqno))
     }
 
     fn seek_for_prev(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        if self.sources.len() > 1 {
+            self.approach((key, seqno), false, false)?;
+        }
         self.gather(false, |source| source.seek_for_prev(key, seqno))
     }
 

@@ -48,6 +48,15 @@ impl Walk {
         }
     }
 
+    /// The tables, if they are such.
+    #[inline]
+    pub(super) fn tables(&mut self) -> Option<&mut ConcatCursor> {
+        match self {
+            Walk::Tables(tables) => Some(tables),
+            Walk::Other(_) => None,
+        }
+    }
+
     pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
         match self {
             Walk::Tables(tables) => tables.lend(),

@@ -158,11 +158,16 @@ impl UserCursor {
         if self.is_below(key) {
             return self.first();
         }
+        let is_whole = self.fences.is_empty();
         self.leave();
         if self.is_above(key) {
             return Ok(());
         }
-        self.inner.seek(key, self.seqno)?;
+        // A source that stays would not show again a fence that reaches from behind it to here.
+        match is_whole {
+            true => self.inner.seek_on(key, self.seqno)?,
+            false => self.inner.seek(key, self.seqno)?,
+        }
         self.find_forward()
     }
 
@@ -237,7 +242,17 @@ impl UserCursor {
 
     /// `next`, with a look at every source.
     fn next_of_all(&mut self) -> Result<()> {
-        self.end_run();
+        if !self.end_run()
+            && self.place == Place::Inner
+            && !self.is_pointer
+            && self.begin_run(true)
+            && let Some(run) = &mut self.run
+        {
+            if run.next(self.seqno) {
+                return Ok(());
+            }
+            self.end_run();
+        }
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             Place::Inner => {
@@ -254,11 +269,7 @@ impl UserCursor {
                 if self.inner.valid() { self.inner.next()? } else { self.inner.first()? }
             }
         }
-        self.find_forward()?;
-        if self.place == Place::Inner && !self.is_pointer {
-            self.begin_run(true);
-        }
-        Ok(())
+        self.find_forward()
     }
 
     /// `prev`, with a look at every source.
@@ -467,12 +478,15 @@ impl UserCursor {
             self.inner.next()?;
         }
         if self.fences.is_empty() {
-            return Ok(Place::Inner);
+            // An order that contradicts itself may not find again what it has shown.
+            return if self.inner.valid() { Ok(Place::Inner) } else { Err(lost_again()) };
         }
         // Among fences the newest is saved, and the inner cursor stands before all versions.
-        let newest = self.inner.record();
-        if self.inner.valid() && self.order.compare(newest.key, self.saved.record().key).is_eq() {
-            self.saved.set(&newest);
+        if self.inner.valid() {
+            let newest = self.inner.record();
+            if self.order.compare(newest.key, self.saved.record().key).is_eq() {
+                self.saved.set(&newest);
+            }
         }
         self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
         Ok(Place::Saved)
@@ -500,12 +514,13 @@ impl UserCursor {
         true
     }
 
-    /// Gives back what was lent.
+    /// Gives back what was lent; false if nothing was.
     #[inline]
-    fn end_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.inner.take_back(run.into_table());
-        }
+    fn end_run(&mut self) -> bool {
+        let run = self.run.take();
+        let was_lent = run.is_some();
+        run.into_iter().for_each(|run| self.inner.take_back(run.into_table()));
+        was_lent
     }
 
     /// Reads the value that the record under the cursor points to. One that cannot be read is answered as an error in its place, and the
@@ -631,6 +646,11 @@ fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: S
 #[inline]
 fn hides_its_key(record: &Record<'_>) -> Result<()> {
     if record.kind == Kind::Delete || record.kind.is_value() { Ok(()) } else { Err(reserved(record.kind)) }
+}
+
+#[cold]
+fn lost_again() -> Error {
+    Error::structural("a version of a key that is not found again")
 }
 
 #[cold]

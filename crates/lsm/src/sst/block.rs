@@ -21,9 +21,6 @@ use crate::order::{Order, begins_with, common_prefix, head};
 use crate::prefetch::prefetch;
 use crate::record::{Record, Seqno, companion};
 
-/// Up to this many heads are searched line by line, so that their lines are read side by side and not one after the other.
-const COUNTED_HEADS: usize = 64;
-
 /// Entries of a block whose heads and offsets stand in `Block` itself: what a block of 4 KiB has, at a hundred bytes a record.
 /// Their lines are then read side by side with the block's own; behind a pointer they would wait for it.
 const NEAR_ENTRIES: usize = 44;
@@ -90,6 +87,17 @@ impl Restart {
     pub(super) fn start<'a>(&self, block: &'a Block, bytes: usize) -> Result<&'a [u8]> {
         block.bytes.get(self.key_at..self.key_end).and_then(|key| key.get(..bytes)).ok_or_else(shares_too_much)
     }
+}
+
+/// Where the heads of a block say that a key belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aim {
+    /// The first entry whose head is not below the key's; `len` if there is none.
+    pub(super) at: usize,
+    /// Its head is the key's.
+    is_equal: bool,
+    /// That of the next one is not.
+    is_alone: bool,
 }
 
 /// The place of a search, and its entry if that has the key that was searched.
@@ -340,30 +348,55 @@ impl Block {
         Some(at - before..at + behind)
     }
 
+    /// Where the heads say that a key belongs: the first entry whose head is not below its own. None if there are no heads.
+    #[inline]
+    pub(super) fn aim(&self, key: &[u8]) -> Option<Aim> {
+        let (heads, wanted) = self.heads_beside(key)?;
+        Some(match wanted {
+            Ok(wanted) => {
+                let at = first_not_below(heads, wanted);
+                let found = |at: usize| heads.get(at) == Some(&wanted);
+                Aim { at, is_equal: found(at), is_alone: !found(at + 1) }
+            }
+            Err(Ordering::Less) => Aim { at: 0, is_equal: false, is_alone: true },
+            Err(_) => Aim { at: heads.len(), is_equal: false, is_alone: true },
+        })
+    }
+
+    /// Asks for the entry at a place, which whoever finds his key there reads with its value, and with what follows to check it by.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, at: usize) {
+        if at < self.len() {
+            let entry = self.bytes.get(self.offset(at)..).unwrap_or_default();
+            entry.first().into_iter().chain(entry.get(LINE)).chain(entry.get(2 * LINE)).for_each(prefetch);
+        }
+    }
+
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
-        if !self.has_heads {
-            return self.search_among(0, self.len(), key, seqno, order);
+        self.near_heads.iter().step_by(8).for_each(prefetch);
+        match self.aim(key) {
+            Some(aim) => self.search_at(aim, key, seqno, order),
+            None => self.search_among(0, self.len(), key, seqno, order),
+        }
+    }
+
+    /// The same from where the heads of this block have said that the key belongs.
+    #[inline]
+    pub(super) fn search_at(&self, aim: Aim, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
+        let from = aim.at;
+        if !aim.is_equal {
+            return Ok(Place { at: from, equal: None });
         }
         let skip = self.skip as usize;
-        let prefix = &self.bytes[self.first_key_at as usize..][..skip];
-        if !begins_with(key, prefix) {
-            return Ok(Place { at: if key < prefix { 0 } else { self.len() }, equal: None });
-        }
-        let heads = self.heads();
-        let wanted = head(key, skip);
-        let from = first_not_below(heads, wanted);
-        match heads.get(from) {
-            Some(found) if *found == wanted => {}
-            _ => return Ok(Place { at: from, equal: None }),
-        }
-        if heads.get(from + 1) == Some(&wanted) {
+        if !aim.is_alone {
+            let (heads, wanted) = (self.heads(), head(key, skip));
             let more = heads[from..].partition_point(|head| *head == wanted);
             return self.search_among(from, from + more, key, seqno, order);
         }
         let offset = self.offset(from);
-        // Whoever finds its key reads the value next, and checks it by what follows: their lines are asked for beside the entry's own.
+        // Their lines are asked for beside the entry's own.
         self.bytes.get(offset + LINE).into_iter().for_each(prefetch);
         self.bytes.get(offset + 2 * LINE).into_iter().for_each(prefetch);
         let entry = Entry::read(&self.bytes, offset)?;
@@ -511,24 +544,10 @@ fn shares_too_much() -> Error {
     Error::structural("an entry shares more than its restart's key")
 }
 
-/// The first of the sorted heads that is not below `wanted`.
+/// The first of the sorted heads that is not below `wanted`. Halves without a branch: whoever fears the misses asks for the lines before.
 #[inline]
-pub(super) fn first_not_below(mut heads: &[u64], wanted: u64) -> usize {
-    let mut skipped = 0;
-    while heads.len() > COUNTED_HEADS {
-        let middle = heads.len() / 2;
-        if heads[middle] < wanted {
-            skipped += middle + 1;
-            heads = &heads[middle + 1..];
-        } else {
-            heads = &heads[..middle];
-        }
-    }
-    // The last head of each line first, then one line: two rounds of reads, whatever the length.
-    let (lines, _) = heads.as_chunks::<8>();
-    let whole = lines.iter().map(|line| (line[7] < wanted) as usize).sum::<usize>() * 8;
-    let rest = &heads[whole..heads.len().min(whole + 8)];
-    skipped + whole + rest.iter().map(|head| (*head < wanted) as usize).sum::<usize>()
+pub(super) fn first_not_below(heads: &[u64], wanted: u64) -> usize {
+    heads.partition_point(|head| *head < wanted)
 }
 
 /// Appends the heads, after `skip` bytes, of all keys of a walked body.
@@ -571,11 +590,11 @@ mod tests {
         }
 
         #[test]
-        fn counting_finds_what_a_binary_search_finds(mut heads: Vec<u64>, wanted: u64, far in 0usize..200) {
+        fn halving_finds_what_a_walk_finds(mut heads: Vec<u64>, wanted: u64, far in 0usize..200) {
             heads.extend((0..far as u64).map(|n| n << 55));
             heads.sort();
             for wanted in [wanted, heads.get(far / 2).copied().unwrap_or(0)] {
-                prop_assert_eq!(first_not_below(&heads, wanted), heads.partition_point(|head| *head < wanted));
+                prop_assert_eq!(first_not_below(&heads, wanted), heads.iter().take_while(|head| **head < wanted).count());
             }
         }
     }

@@ -11,40 +11,29 @@
 
 use std::sync::Arc;
 
-use super::block::Block;
-use super::ends::read_error;
+use super::approach::Aimed;
+use super::block::{Aim, Block};
 use super::entry::Entry;
 use super::heal::Fetched;
 use super::index::Index;
 use super::key::WholeKey;
 use super::prove::{Checks, Side};
-use super::remains::Remains;
 use super::table::Table;
 use super::wreck::Wreck;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
-use crate::env::read_exact;
-use crate::error::{Error, Result};
-use crate::fence::Fence;
-use crate::options::{KIB, Reading, Verify};
+use crate::error::Result;
+use crate::options::{Reading, Verify};
+use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
-
-/// What a cursor that fills no cache reads at once.
-const CHUNK_BYTES: u64 = 256 * KIB as u64;
-
-/// How far ahead the operating system is told to read during a scan.
-const ADVISED_BYTES: u64 = 512 * KIB as u64;
-
-/// Blocks read one after the other before a walk counts as a scan.
-const SCAN_BLOCKS: i32 = 2;
 
 /// See `Table::cursor`.
 pub struct TableCursor {
     pub(super) table: Arc<Table>,
-    fill_cache: bool,
+    pub(super) fill_cache: bool,
     /// Gaps are shown, not answered as errors.
-    shows_gaps: bool,
+    pub(super) shows_gaps: bool,
     /// The block the cursor stood in last, kept for a seek that stays near.
     pub(super) block: Option<Arc<Block>>,
     pub(super) number: usize,
@@ -60,18 +49,20 @@ pub struct TableCursor {
     /// The same as it was asked for: a table whose records have no companions has nothing to check.
     asked: u32,
     /// How a block is loaded from the file.
-    loads: Checks,
+    pub(super) loads: Checks,
     /// The table's index was hit in memory; its spare leads the cursor.
     distrusts: bool,
     /// What is left of the block, if it is damaged.
     pub(super) wreck: Option<Wreck>,
+    /// Where the seek that comes next begins, if that is known.
+    pub(super) aimed: Option<Aimed>,
     /// Blocks read from the file in a row: upwards counted up from 0, downwards down.
-    streak: i32,
+    pub(super) streak: i32,
     /// How far the operating system was told to read in this direction.
-    advised: u64,
+    pub(super) advised: u64,
     /// Bytes of the file read ahead, and their offset.
-    chunk: Vec<u8>,
-    chunk_at: u64,
+    pub(super) chunk: Vec<u8>,
+    pub(super) chunk_at: u64,
 }
 
 /// Where a search in a block has ended.
@@ -123,6 +114,7 @@ impl TableCursor {
             loads: Checks::NONE,
             distrusts: false,
             wreck: None,
+            aimed: None,
             streak: 0,
             advised: 0,
             chunk: Vec::new(),
@@ -149,132 +141,12 @@ impl TableCursor {
             let every = if table.is_judged { self.asked } else { 0 };
             self.table = table.clone();
             (self.left, self.every) = (every, every);
-            (self.block, self.wreck, self.entry) = (None, None, None);
+            (self.block, self.wreck, self.entry, self.aimed) = (None, None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
             (self.streak, self.advised) = (0, 0);
             (self.chunk, self.chunk_at) = (Vec::new(), 0);
         }
         self
-    }
-
-    /// Makes `number` the current block.
-    fn enter(&mut self, number: usize) -> Result<()> {
-        self.entry = None;
-        if self.number == number && (self.block.is_some() || self.wreck.is_some()) {
-            return Ok(());
-        }
-        self.wreck = None;
-        if let Some(block) = self.table.slots.slot(number).load_full() {
-            if self.fill_cache {
-                block.touch();
-                self.hold(block);
-            } else {
-                self.block = None;
-                let block = self.trusted(number, block)?;
-                self.hold(block);
-            }
-        } else {
-            self.streak = self.streak_to(number);
-            self.block = None; // freed before the next one is read
-            match self.fetch(number)? {
-                Fetched::Whole(block) => self.hold(block),
-                Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
-            }
-        }
-        self.number = number;
-        Ok(())
-    }
-
-    /// The streak with another block read.
-    fn streak_to(&self, number: usize) -> i32 {
-        let beside = self.block.is_some();
-        match number {
-            0 if self.streak >= 0 => self.streak.saturating_add(1),
-            _ if beside && number == self.number + 1 => self.streak.max(0).saturating_add(1),
-            _ if beside && number + 1 == self.number => self.streak.min(0).saturating_sub(1),
-            _ => 0,
-        }
-    }
-
-    /// Another block is the current one.
-    #[inline]
-    fn hold(&mut self, block: Arc<Block>) {
-        self.block = Some(block);
-        self.key.forget();
-    }
-
-    #[cold]
-    fn fetch(&mut self, number: usize) -> Result<Fetched> {
-        if self.fill_cache {
-            self.advise(number);
-            return match self.table.fetch(number, self.loads)? {
-                Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
-                fetched => Ok(fetched),
-            };
-        }
-        let read = if self.streak <= 0 { self.table.read_block(number, false) } else { self.fetch_chunked(number) };
-        let block = match read {
-            Err(error) if error.is_corruption() => self.whole_again(number, error)?,
-            read => Arc::new(read?),
-        };
-        Ok(Fetched::Whole(block))
-    }
-
-    /// A block for a job that must have all of it, if it can be made whole.
-    #[cold]
-    fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
-        match self.table.restore(number)? {
-            Fetched::Whole(block) => Ok(block),
-            Fetched::Broken(_) => Err(self.table.named(error, number)),
-        }
-    }
-
-    /// A block from the cache for a job that must have all of it.
-    fn trusted(&self, number: usize, block: Arc<Block>) -> Result<Arc<Block>> {
-        if !self.table.is_judged || self.table.serves_all(&block) {
-            return Ok(block);
-        }
-        self.whole_again(number, Error::structural("a block that does not match its companions"))
-    }
-
-    /// The error of a block that cannot be made whole.
-    #[cold]
-    fn lost(&self, remains: &Remains, number: usize) -> Error {
-        let whole = || Error::structural("a block is damaged");
-        self.table.named(remains.first_gap().map_or_else(whole, Fence::error), number)
-    }
-
-    /// Tells the operating system what a scan will read next.
-    fn advise(&mut self, number: usize) {
-        let Some(handle) = self.table.index.handle(number) else { return };
-        if self.streak == SCAN_BLOCKS || self.streak == -SCAN_BLOCKS {
-            self.advised = handle.offset;
-        }
-        if self.streak >= SCAN_BLOCKS && handle.end() > self.advised {
-            self.table.file.advise(handle.offset, ADVISED_BYTES, true);
-            self.advised = handle.offset + ADVISED_BYTES;
-        } else if self.streak <= -SCAN_BLOCKS && handle.offset <= self.advised {
-            self.advised = handle.end().saturating_sub(ADVISED_BYTES);
-            self.table.file.advise(self.advised, handle.end() - self.advised, true);
-        }
-    }
-
-    /// Takes the block from the bytes read ahead, after reading more of them if need be.
-    fn fetch_chunked(&mut self, number: usize) -> Result<Block> {
-        let table = &self.table;
-        let Some(handle) = table.index.handle(number) else {
-            return Err(Error::structural("a block that the index does not name"));
-        };
-        let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
-        if !held {
-            let length = CHUNK_BYTES.min(table.index.data_end() - handle.offset).max(handle.bytes() as u64);
-            self.chunk = Vec::new();
-            self.chunk = read_exact(&*table.file, handle.offset, length as usize)
-                .map_err(|error| read_error(&table.name, handle.offset, error))?;
-            self.chunk_at = handle.offset;
-        }
-        let from = (handle.offset - self.chunk_at) as usize;
-        table.load(self.chunk[from..from + handle.bytes()].to_vec(), handle, false)
     }
 
     /// Stands on an entry of the current block, unless it is checked and found wanting.
@@ -411,8 +283,11 @@ impl TableCursor {
     }
 
     /// Stands nowhere; the block stays.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.entry = None;
+        if !planted::active(Bug::AimOutlivesItsSeek) {
+            self.aimed = None;
+        }
         if let Some(wreck) = &mut self.wreck {
             wreck.standing = false;
         }
@@ -420,7 +295,7 @@ impl TableCursor {
 
     /// The index that leads the cursor.
     #[inline]
-    fn index(&self) -> &Index {
+    pub(super) fn index(&self) -> &Index {
         if self.distrusts { self.table.spare.get().unwrap_or(&self.table.index) } else { &self.table.index }
     }
 
@@ -428,13 +303,19 @@ impl TableCursor {
     /// None: behind the last block, or the block is damaged (it is entered then).
     #[inline]
     fn locate(&mut self, key: &[u8], seqno: Seqno, proof: Option<Side>) -> Result<Option<Spot>> {
+        let aimed = self.aimed;
         self.leave();
-        if proof.is_none()
-            && let Some(spot) = self.search_near(key, seqno)
-        {
-            return Ok(Some(spot));
-        }
-        let mut number = self.index().find(key, &self.table.order);
+        let mut number = match aimed {
+            Some(aimed) => aimed.number,
+            None => {
+                if proof.is_none()
+                    && let Some(spot) = self.search_near(key, seqno)
+                {
+                    return Ok(Some(spot));
+                }
+                self.index().find(key, &self.table.order)
+            }
+        };
         if proof.is_some()
             && number == self.index().len()
             && !self.index().proves(number, key, false, &self.table.order)
@@ -442,6 +323,7 @@ impl TableCursor {
         {
             number = other;
         }
+        let mut aim = aimed.filter(|aimed| aimed.number == number).and_then(|aimed| aimed.within);
         let mut follows = false;
         while number < self.table.index.len() {
             self.enter(number)?;
@@ -450,7 +332,7 @@ impl TableCursor {
                     return Ok(None);
                 }
             } else {
-                match self.search(number, (key, seqno), proof, follows) {
+                match self.search(number, (key, seqno), aim.take(), proof, follows) {
                     Ok(Some(spot)) if !spot.spills => return Ok(Some(spot)),
                     Ok(Some(_)) => {}
                     _ => match self.search_anew(number, key, seqno)? {
@@ -473,24 +355,28 @@ impl TableCursor {
     #[inline]
     fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
         let block = self.block.as_deref().filter(|block| block.surrounds(key))?;
-        let spot = self.search(self.number, (key, seqno), None, false).ok()??;
+        let spot = self.search(self.number, (key, seqno), None, None, false).ok()??;
         // At an edge what said so was hit.
         (spot.at > 0 && spot.at < block.len()).then_some(spot)
     }
 
-    /// Searches the current block; answers also whether versions of the key may go on in the next. None: what was found does not
-    /// agree with what stands around it.
+    /// Searches the current block, from where its heads have led if that is known; answers also whether versions of the key may go on
+    /// in the next. None: what was found does not agree with what stands around it.
     #[inline]
     fn search(
         &self,
         number: usize,
         (key, seqno): (&[u8], Seqno),
+        aim: Option<Aim>,
         proof: Option<Side>,
         follows: bool,
     ) -> Result<Option<Spot>> {
         let Some(block) = self.block.as_deref() else { return Ok(None) };
         let (order, index) = (&self.table.order, self.index());
-        let place = block.search(key, seqno, order)?;
+        let place = match aim {
+            Some(aim) => block.search_at(aim, key, seqno, order)?,
+            None => block.search(key, seqno, order)?,
+        };
         let spot = Spot {
             at: place.at,
             found: place.equal,
@@ -519,7 +405,7 @@ impl TableCursor {
         match self.table.restore(number)? {
             Fetched::Whole(block) => {
                 self.hold(block);
-                let found = self.search(number, (key, seqno), None, false);
+                let found = self.search(number, (key, seqno), None, None, false);
                 match found.map_err(|error| self.table.named(error, number))? {
                     Some(spot) => Ok(Anew::Found(spot)),
                     None => Ok(Anew::In(number)),
@@ -548,7 +434,7 @@ impl TableCursor {
     /// `sound`: the block was just made whole, and nothing of it is checked again.
     #[inline]
     fn seek_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.every == 1 && !sound).then_some(Side::Before);
+        let proof = (self.proves() && !sound).then_some(Side::Before);
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_among(key, seqno),
             None => Ok(()),
@@ -572,7 +458,7 @@ impl TableCursor {
     /// The same, backwards.
     #[inline]
     fn seek_back_in(&mut self, key: &[u8], seqno: Seqno, sound: bool) -> Result<()> {
-        let proof = (self.every == 1 && !sound).then_some(Side::Both(false));
+        let proof = (self.proves() && !sound).then_some(Side::Both(false));
         match self.locate(key, seqno, proof)? {
             None if self.wreck.is_some() => self.seek_back_among(key, seqno),
             None => self.last(),

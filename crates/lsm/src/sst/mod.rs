@@ -12,6 +12,7 @@
 //! Damage: every byte lies under a CRC seeded with the file's uid and its place. What is hit answers `Corruption` with file
 //!         and offset; other blocks go on answering.
 
+mod approach;
 mod block;
 mod cache;
 mod copies;
@@ -20,6 +21,7 @@ mod dictionary;
 mod ends;
 mod entry;
 mod examine;
+mod fetch;
 mod filter;
 mod format;
 #[doc(hidden)]

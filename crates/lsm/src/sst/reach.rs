@@ -49,6 +49,12 @@ impl TableCursor {
         }
     }
 
+    /// True if it stands in a block, and not among what is left of one.
+    #[inline]
+    pub(crate) fn is_in_block(&self) -> bool {
+        self.entry.is_some()
+    }
+
     /// The place in its block.
     #[inline]
     pub(crate) fn place_in_block(&self) -> usize {

@@ -32,6 +32,7 @@ use crate::options::Reading;
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::policy::FilterPolicy;
+use crate::prefetch::prefetch_counters;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
 
@@ -319,6 +320,7 @@ impl Table {
             && let Some(block) = &*self.slots.slot(number).load()
         {
             block.prefetch();
+            prefetch_counters(block);
         }
     }
 

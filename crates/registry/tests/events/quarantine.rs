@@ -14,6 +14,7 @@ use waxseal_registry::{Case, Field, Operation, Query, Target, Values, Verb};
 use crate::store::{DEFERRED, DIR, Store, Write, open_without_chronicle};
 
 const SESSIONS: &str = "system_metadata.sessions";
+const QUARANTINE: &str = "system_metadata.quarantine";
 
 pub(crate) fn all() {
     told();
@@ -23,6 +24,7 @@ pub(crate) fn all() {
     an_unknown_session();
     a_session_behind_a_fence();
     a_session_given_up();
+    a_session_given_up_and_what_told_of_it();
 }
 
 /// Nothing in the place of tables, and fences.
@@ -241,6 +243,25 @@ fn a_session_given_up() {
     store.put("default", b"k", b"third").unwrap();
     assert!(store.session(1).unwrap().unwrap().id() > 1);
     assert_eq!(clients(&store), ["alice", "unknown session 1", "alice"]);
+}
+
+/// A row that is lost for good, and with it what told of that. Its number stands beside records of tables, which nobody reads at the open.
+fn a_session_given_up_and_what_told_of_it() {
+    let mut store = watched(38);
+    store.db.flush().unwrap();
+    for name in [SESSIONS, QUARANTINE] {
+        let family = store.family(name);
+        let tables: Vec<u64> = store.db.tables(&family).unwrap().iter().map(|table| table.meta().number).collect();
+        assert!(!tables.is_empty(), "{name} has no table to lose");
+        store.db.hold_tables(&family, &tables).unwrap().unwrap().replace(nothing(Vec::new())).unwrap();
+    }
+    store.restart().unwrap();
+    let cases = store.registrar.quarantined().unwrap();
+    assert!(cases.iter().all(|case| case.family == QUARANTINE), "the loss of the session is not told any more");
+    let (key, value) = (b"other".to_vec(), Some(b"value".to_vec()));
+    store.write(&[Write { family: "default", key, value, verb: Verb::Update }], 2).unwrap();
+    assert!(store.session(2).unwrap().unwrap().id() > 1, "he has the number of somebody else");
+    assert_eq!(clients(&store), ["alice", "alice"]);
 }
 
 /// A row that a fence hides, and that is gone when the fence is lifted.

@@ -1,0 +1,59 @@
+//! A seek in steps, so that the tables of many levels are sought side by side.
+//!
+//! In:     a key. Out: what the next seek of that key reads stands in the processor's caches, as far as it is in memory at all, and is
+//!         not looked for again.
+//! Holds:  a step changes no answer: the seek finds what it finds without it, and checks what it checks. Nothing is read from the file.
+//! Costs:  a seek waits for the slot of its block, the block, and the entry, one after the other. Those of several tables
+//!         wait together if each step is made for all of them before the next: `aim`, `ask_for_block`, `take_block`, then the seek.
+
+use super::block::Aim;
+use super::cursor::TableCursor;
+
+/// Where the next seek of a key begins.
+#[derive(Clone, Copy)]
+pub(super) struct Aimed {
+    /// The block that the index has named.
+    pub(super) number: usize,
+    /// The place in it, if it is held.
+    pub(super) within: Option<Aim>,
+}
+
+impl TableCursor {
+    /// Asks the index where a key belongs, and memory for the slot of that block. The cursor then stands nowhere.
+    pub(crate) fn aim(&mut self, key: &[u8]) {
+        self.leave();
+        // What lies in the block that is held needs no index.
+        if !self.proves() && self.block.as_deref().is_some_and(|block| block.surrounds(key)) {
+            return;
+        }
+        let number = self.index().find(key, &self.table.order);
+        self.table.slots.prefetch(number);
+        self.aimed = Some(Aimed { number, within: None });
+    }
+
+    /// Asks memory for the block that was aimed at.
+    pub(crate) fn ask_for_block(&self) {
+        if let Some(aimed) = &self.aimed {
+            self.table.prefetch_block(aimed.number);
+        }
+    }
+
+    /// Takes that block, if it is in memory, and asks for the entry where the key belongs.
+    pub(crate) fn take_block(&mut self, key: &[u8]) {
+        let Some(mut aimed) = self.aimed else { return };
+        if !self.holds(aimed.number) && !self.takes_cached(aimed.number) {
+            return;
+        }
+        if let Some(block) = &self.block {
+            aimed.within = block.aim(key);
+            aimed.within.iter().for_each(|aim| block.prefetch_entry(aim.at));
+            self.aimed = Some(aimed);
+        }
+    }
+
+    /// True if every record is checked: a seek then proves that it passed nothing over.
+    #[inline]
+    pub(crate) fn proves(&self) -> bool {
+        self.every == 1
+    }
+}

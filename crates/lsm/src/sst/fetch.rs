@@ -1,0 +1,170 @@
+//! How a cursor comes by its blocks: from the cache, from the file, or from what was read ahead of it.
+//!
+//! In:     the number of a block. Out: the block as the current one, or what is left of it, or an error; the cursor stands nowhere.
+//! Holds:  one that fills no cache serves jobs that must have every record: it checks what it takes from the cache, and reads the file in
+//!         large pieces. A user's tells the operating system what it will read once it has read some blocks in a row.
+
+use std::sync::Arc;
+
+use arc_swap::Guard;
+
+use super::block::Block;
+use super::cursor::TableCursor;
+use super::ends::read_error;
+use super::heal::Fetched;
+use super::remains::Remains;
+use super::wreck::Wreck;
+use crate::env::read_exact;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
+use crate::options::KIB;
+
+/// What a cursor that fills no cache reads at once.
+const CHUNK_BYTES: u64 = 256 * KIB as u64;
+
+/// How far ahead the operating system is told to read during a scan.
+const ADVISED_BYTES: u64 = 512 * KIB as u64;
+
+/// Blocks read one after the other before a walk counts as a scan.
+const SCAN_BLOCKS: i32 = 2;
+
+impl TableCursor {
+    /// Makes `number` the current block.
+    pub(super) fn enter(&mut self, number: usize) -> Result<()> {
+        self.entry = None;
+        if self.holds(number) || self.takes_cached(number) {
+            return Ok(());
+        }
+        self.wreck = None;
+        if let Some(block) = self.table.slots.slot(number).load_full() {
+            self.block = None;
+            let block = self.trusted(number, block)?;
+            self.hold(block);
+        } else {
+            self.streak = self.streak_to(number);
+            self.block = None; // freed before the next one is read
+            match self.fetch(number)? {
+                Fetched::Whole(block) => self.hold(block),
+                Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
+            }
+        }
+        self.number = number;
+        Ok(())
+    }
+
+    /// True if a block, or what is left of it, is the current one.
+    #[inline]
+    pub(super) fn holds(&self, number: usize) -> bool {
+        self.number == number && (self.block.is_some() || self.wreck.is_some())
+    }
+
+    /// Makes a block the current one if it is in the cache, and a user is to see it.
+    #[inline]
+    pub(super) fn takes_cached(&mut self, number: usize) -> bool {
+        if !self.fill_cache || number >= self.table.index.len() {
+            return false;
+        }
+        let slot = self.table.slots.slot(number).load();
+        if let Some(block) = &*slot {
+            // Its counters are written to next: the lines that a search reads come meanwhile.
+            block.prefetch();
+        }
+        let Some(block) = Guard::into_inner(slot) else { return false };
+        block.touch();
+        self.hold(block);
+        (self.number, self.wreck) = (number, None);
+        true
+    }
+
+    /// The streak with another block read.
+    fn streak_to(&self, number: usize) -> i32 {
+        let beside = self.block.is_some();
+        match number {
+            0 if self.streak >= 0 => self.streak.saturating_add(1),
+            _ if beside && number == self.number + 1 => self.streak.max(0).saturating_add(1),
+            _ if beside && number + 1 == self.number => self.streak.min(0).saturating_sub(1),
+            _ => 0,
+        }
+    }
+
+    /// Another block is the current one.
+    #[inline]
+    pub(super) fn hold(&mut self, block: Arc<Block>) {
+        self.block = Some(block);
+        self.key.forget();
+    }
+
+    #[cold]
+    fn fetch(&mut self, number: usize) -> Result<Fetched> {
+        if self.fill_cache {
+            self.advise(number);
+            return match self.table.fetch(number, self.loads)? {
+                Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
+                fetched => Ok(fetched),
+            };
+        }
+        let read = if self.streak <= 0 { self.table.read_block(number, false) } else { self.fetch_chunked(number) };
+        let block = match read {
+            Err(error) if error.is_corruption() => self.whole_again(number, error)?,
+            read => Arc::new(read?),
+        };
+        Ok(Fetched::Whole(block))
+    }
+
+    /// A block for a job that must have all of it, if it can be made whole.
+    #[cold]
+    fn whole_again(&self, number: usize, error: Error) -> Result<Arc<Block>> {
+        match self.table.restore(number)? {
+            Fetched::Whole(block) => Ok(block),
+            Fetched::Broken(_) => Err(self.table.named(error, number)),
+        }
+    }
+
+    /// A block from the cache for a job that must have all of it.
+    fn trusted(&self, number: usize, block: Arc<Block>) -> Result<Arc<Block>> {
+        if !self.table.is_judged || self.table.serves_all(&block) {
+            return Ok(block);
+        }
+        self.whole_again(number, Error::structural("a block that does not match its companions"))
+    }
+
+    /// The error of a block that cannot be made whole.
+    #[cold]
+    pub(super) fn lost(&self, remains: &Remains, number: usize) -> Error {
+        let whole = || Error::structural("a block is damaged");
+        self.table.named(remains.first_gap().map_or_else(whole, Fence::error), number)
+    }
+
+    /// Tells the operating system what a scan will read next.
+    fn advise(&mut self, number: usize) {
+        let Some(handle) = self.table.index.handle(number) else { return };
+        if self.streak == SCAN_BLOCKS || self.streak == -SCAN_BLOCKS {
+            self.advised = handle.offset;
+        }
+        if self.streak >= SCAN_BLOCKS && handle.end() > self.advised {
+            self.table.file.advise(handle.offset, ADVISED_BYTES, true);
+            self.advised = handle.offset + ADVISED_BYTES;
+        } else if self.streak <= -SCAN_BLOCKS && handle.offset <= self.advised {
+            self.advised = handle.end().saturating_sub(ADVISED_BYTES);
+            self.table.file.advise(self.advised, handle.end() - self.advised, true);
+        }
+    }
+
+    /// Takes the block from the bytes read ahead, after reading more of them if need be.
+    fn fetch_chunked(&mut self, number: usize) -> Result<Block> {
+        let table = &self.table;
+        let Some(handle) = table.index.handle(number) else {
+            return Err(Error::structural("a block that the index does not name"));
+        };
+        let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
+        if !held {
+            let length = CHUNK_BYTES.min(table.index.data_end() - handle.offset).max(handle.bytes() as u64);
+            self.chunk = Vec::new();
+            self.chunk = read_exact(&*table.file, handle.offset, length as usize)
+                .map_err(|error| read_error(&table.name, handle.offset, error))?;
+            self.chunk_at = handle.offset;
+        }
+        let from = (handle.offset - self.chunk_at) as usize;
+        table.load(self.chunk[from..from + handle.bytes()].to_vec(), handle, false)
+    }
+}
