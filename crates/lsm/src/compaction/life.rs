@@ -264,7 +264,7 @@ fn as_number(key: &[u8]) -> u64 {
 }
 
 fn as_key(number: u64) -> [u8; 4] {
-    (number as u32).to_be_bytes()
+    [24, 16, 8, 0].map(|shift| (number >> shift) as u8)
 }
 
 /// What was seen, to be read where an assertion fails.

@@ -480,7 +480,7 @@ fn companions_whose_length_was_hit_swallow_nobody_unseen() {
                     let bits = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| length_at * 8 + bit);
                     let mut shown = stage.with(&bits.chain(more_bits).collect::<Vec<_>>());
                     // The list that was hit is known to be, and its record is served without it.
-                    shown.records = shown.records.into_iter().map(|record| with_list(record)).collect();
+                    shown.records = shown.records.into_iter().map(&with_list).collect();
                     swallowed += usize::from(!stage.missing(&shown).is_empty());
                 }
             }
