@@ -17,6 +17,9 @@ use waxseal_meta::faults::{self, Cell, Outcome as Came, Site, Target, clean, inj
 /// Faults a cell at scale 1, and runs without one.
 const FULL: u64 = 1_000;
 
+/// Seeds without anything to hit after which a cell is left alone.
+const MISSES: u64 = 20;
+
 /// Counts by cell and outcome, as they are kept between runs: names to numbers.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;
 
@@ -38,25 +41,28 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     }
     let asked = |cell: &Cell| run.cells.as_ref().is_none_or(|part| name(*cell).contains(part.as_str()));
     let cells: Vec<Cell> = Cell::all().filter(|cell| cell.impossible().is_none() && asked(cell)).collect();
-    let mut missed: Vec<Cell> = Vec::new();
+    let mut missed: BTreeMap<Cell, u64> = BTreeMap::new();
     let mut refusals = 0u64;
     // Round by round, so that a run that ends early has seen every cell.
     while !run.is_over() {
         let mut due = false;
         for cell in &cells {
             let done = total(&counts, *cell);
-            if done >= wanted || (run.is_over() && done > 0) || missed.contains(cell) {
+            let misses = missed.get(cell).copied().unwrap_or(0);
+            if done >= wanted || (run.is_over() && done > 0) || misses > MISSES {
                 continue;
             }
             due = true;
-            let seed = run.seed.wrapping_mul(1 << 20).wrapping_add(done);
+            let seed = run.seed.wrapping_mul(1 << 20).wrapping_add(done + misses);
             let told = match inject(*cell, seed) {
                 Ok(Some(told)) => told,
                 Ok(None) => continue,
-                // It stays empty, and the line about empty cells says so.
+                // The next seed may hit something. If none does the cell stays empty, and the line about empty cells says so.
                 Err(error) => {
-                    println!("{error}");
-                    missed.push(*cell);
+                    if misses == MISSES {
+                        println!("{error}");
+                    }
+                    missed.insert(*cell, misses + 1);
                     continue;
                 }
             };
