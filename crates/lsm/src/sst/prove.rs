@@ -110,10 +110,12 @@ impl Table {
     /// True if nothing newer than what was found at a place was passed over.
     #[inline(never)]
     fn is_newest(&self, block: &Block, (number, at): (usize, usize), wanted: &Wanted<'_>) -> bool {
-        match at.checked_sub(1) {
+        let left = match at.checked_sub(1) {
             Some(left) => block.is_before(left, wanted.place(), &self.order, self.judge()) && block.meet(left),
             None => wanted.follows || wanted.index.begins_at(number, wanted.key, &self.order),
-        }
+        };
+        // Versions of a key have one head: what moved up into the place of the newest would pass for it.
+        left && (!block.has_versions || block.stands(at, self.judge()))
     }
 
     /// True if a block ends with a version of the key that is newer than wanted.
