@@ -246,9 +246,7 @@ impl Db {
             log.wal.sync(end).inspect_err(|error| inner.tell_halted(error))?;
             log.durable.fetch_max(last, Ordering::AcqRel);
         }
-        if log.wal.drain_due() {
-            inner.background.kick(Lane::Log);
-        }
+        inner.kick_log(log, durability == Durability::Sync);
         Ok(Some(last))
     }
 
@@ -459,7 +457,18 @@ impl Inner {
     /// Makes everything applied durable (I15); returns the moment up to which it is.
     pub(super) fn sync_log(&self) -> Result<Moment> {
         let Some(log) = &self.log else { return Ok(Moment { offset: 0, seqno: self.visible() }) };
-        log.sync().inspect_err(|error| self.tell_halted(error))
+        let moment = log.sync().inspect_err(|error| self.tell_halted(error))?;
+        self.kick_log(log, true);
+        Ok(moment)
+    }
+
+    /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
+    /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written.
+    #[inline]
+    fn kick_log(&self, log: &Log, synced: bool) {
+        if log.wal.drain_due() || synced && log.wal.prepare_due() {
+            self.background.kick(Lane::Log);
+        }
     }
 
     /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
