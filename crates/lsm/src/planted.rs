@@ -109,11 +109,13 @@ pub enum Bug {
     ReplayKeepsItsMemtable,
     SourceNotSoughtAgain,
     AimOutlivesItsSeek,
+    AlonePassesOthers,
+    AloneMarkedBeforeStored,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 76] = [
+    pub const ALL: [Bug; 77] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -190,7 +192,11 @@ impl Bug {
         Bug::ReplayKeepsItsMemtable,
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
+        Bug::AloneMarkedBeforeStored,
     ];
+
+    /// Those that only the sweeps of the log find, where frames are ordered and copied apart.
+    pub const OF_LOG: [Bug; 1] = [Bug::AlonePassesOthers];
 
     /// Those that the engine's own suite finds in builds with zstd.
     pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
