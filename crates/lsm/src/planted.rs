@@ -109,11 +109,13 @@ pub enum Bug {
     ReplayKeepsItsMemtable,
     SourceNotSoughtAgain,
     AimOutlivesItsSeek,
+    LeafTailLeftUnsorted,
+    SameHalvesNotCompared,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 76] = [
+    pub const ALL: [Bug; 78] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -190,6 +192,8 @@ impl Bug {
         Bug::ReplayKeepsItsMemtable,
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
+        Bug::LeafTailLeftUnsorted,
+        Bug::SameHalvesNotCompared,
     ];
 
     /// Those that the engine's own suite finds in builds with zstd.
