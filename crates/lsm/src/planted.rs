@@ -111,11 +111,13 @@ pub enum Bug {
     AimOutlivesItsSeek,
     AlonePassesOthers,
     AloneMarkedBeforeStored,
+    LeafTailLeftUnsorted,
+    SameHalvesNotCompared,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 77] = [
+    pub const ALL: [Bug; 79] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -193,6 +195,8 @@ impl Bug {
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
         Bug::AloneMarkedBeforeStored,
+        Bug::LeafTailLeftUnsorted,
+        Bug::SameHalvesNotCompared,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.
