@@ -29,6 +29,8 @@ pub enum Bug {
     HiddenValueExpires,
     OldValueReadTooEarly,
     OldValueBeyondItsTime,
+    WaitingRowsForgotten,
+    RoomOfRefusedWriteKept,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -209,7 +211,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 17] = [
+    pub const OF_REGISTRY: [Bug; 19] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -227,6 +229,8 @@ impl Bug {
         Bug::HiddenValueExpires,
         Bug::OldValueReadTooEarly,
         Bug::OldValueBeyondItsTime,
+        Bug::WaitingRowsForgotten,
+        Bug::RoomOfRefusedWriteKept,
     ];
 }
 
