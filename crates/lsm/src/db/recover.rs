@@ -200,8 +200,8 @@ impl Opening<'_> {
         if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
             self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
         }
+        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
-        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
