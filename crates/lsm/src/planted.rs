@@ -103,6 +103,8 @@ pub enum Bug {
     PartTakesItsEnd,
     StreamKeepsTheColumnBefore,
     MovedValueKeepsItsPlace,
+    CachedValueNotVerified,
+    CachedValueOfAnotherPointer,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -113,7 +115,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 76] = [
+    pub const ALL: [Bug; 78] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -187,6 +189,8 @@ impl Bug {
         Bug::PartTakesItsEnd,
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
+        Bug::CachedValueNotVerified,
+        Bug::CachedValueOfAnotherPointer,
         Bug::ReplayKeepsItsMemtable,
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
