@@ -105,6 +105,8 @@ pub enum Bug {
     PartTakesItsEnd,
     StreamKeepsTheColumnBefore,
     MovedValueKeepsItsPlace,
+    CachedValueNotVerified,
+    CachedValueOfAnotherPointer,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -119,7 +121,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 79] = [
+    pub const ALL: [Bug; 81] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -193,6 +195,8 @@ impl Bug {
         Bug::PartTakesItsEnd,
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
+        Bug::CachedValueNotVerified,
+        Bug::CachedValueOfAnotherPointer,
         Bug::ReplayKeepsItsMemtable,
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
