@@ -10,7 +10,6 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-3600}
-targets=(wal block table manifest properties values dictionary ops companion exchange log_key target_text)
 found=()
 
 # part NAME COMMAND..: goes on after a failure, so that one finding does not hide the next.
@@ -22,9 +21,12 @@ part() {
 }
 
 cargo +nightly fuzz build || exit 1
+mapfile -t targets < <(cargo +nightly fuzz list)
 for target in "${targets[@]}"; do
     mkdir -p "fuzz/corpus/$target"
-    part "fuzz $target" cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+    seeds=("fuzz/seeds/$target")
+    [[ -d ${seeds[0]} ]] || seeds=()
+    part "fuzz $target" cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "${seeds[@]}" -- \
         -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1
 done
 

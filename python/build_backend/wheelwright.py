@@ -23,7 +23,7 @@ LIBRARY_FOLDER = "WAXSEAL_LIB_DIR"
 
 # What the library and the tool are made of, beside the package itself. Manifests name tests and benches, so those come along.
 SOURCES = ["Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "docs", "crates"]
-LEFT_OUT = {"target", "__pycache__", "_lib"}
+LEFT_OUT = {"__pycache__", "_lib"}
 NOT_SHIPPED = ["crates/bench", "crates/leveldb", "xtask"]
 
 
@@ -122,7 +122,8 @@ def _package_info(version):
 def _add(archive, top, path):
     relative = path.relative_to(ROOT)
     if path.is_dir():
-        if path.name in LEFT_OUT or str(relative) in NOT_SHIPPED:
+        # What cargo built bears a tag; a module may be called `target` too.
+        if path.name in LEFT_OUT or str(relative) in NOT_SHIPPED or (path / "CACHEDIR.TAG").exists():
             return
         for child in sorted(path.iterdir()):
             _add(archive, top, child)

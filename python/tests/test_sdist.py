@@ -45,6 +45,15 @@ def test_it_has_what_it_says(sdist):
     assert not made
 
 
+def test_nothing_that_is_kept_is_left_out(sdist):
+    listed = subprocess.run(["git", "ls-files", "-z", "crates", "docs"], cwd=PACKAGE.parent, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("the repository's history is not here")
+    kept = [name for name in listed.stdout.split("\0") if name and not name.startswith(("crates/bench/", "crates/leveldb/"))]
+    assert len(kept) > 300
+    assert [name for name in kept if not (sdist / name).exists()] == []
+
+
 def test_it_is_a_workspace(sdist):
     cargo = shutil.which("cargo")
     if cargo is None:
