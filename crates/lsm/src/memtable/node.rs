@@ -292,8 +292,8 @@ impl Inner {
     pub(super) fn insert(&self, at: usize, word: u64) {
         let count = self.len();
         debug_assert!(at <= count && count < INNER);
-        for to in (at + 1..=count).rev() {
-            self.words[to].store(self.words[to - 1].load(Relaxed), Release);
+        for pair in self.words[at..=count].windows(2).rev() {
+            pair[1].store(pair[0].load(Relaxed), Release);
         }
         self.words[at].store(word, Release);
         self.count.store(count as u32 + 1, Relaxed);
