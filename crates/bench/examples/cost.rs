@@ -5,7 +5,7 @@
 //! ones and flushed, a tenth of that after it, and again a tenth stays in the memtable. `nothing` only makes keys and values, `idle` not even these: the difference to them
 //! is what the store costs. `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the
 //! engine's own commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
-//! `scripts/gate_cost.sh`).
+//! `scripts/gate_cost.sh`); `watched-sync` and `watched-async` in those modes.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -32,11 +32,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched COUNT DIR [plain] [layers]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched|watched-sync|watched-async COUNT DIR [plain] [layers]"
         );
         return ExitCode::from(2);
     };
-    if let "engine" | "registrar" | "hooks" | "watched" = operation.as_str() {
+    if let "engine" | "registrar" | "hooks" | "watched" | "watched-sync" | "watched-async" = operation.as_str() {
         return match count.parse().map_err(Into::into).and_then(|count| below(operation, count, Path::new(dir))) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -124,8 +124,14 @@ fn below(operation: &str, count: u64, dir: &Path) -> Outcome {
     for i in 0..RECORDS / 10 {
         store.through_the_engine(keys.written(i), values.value())?;
     }
-    if operation == "watched" {
-        let options = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
+    let mode = match operation {
+        "watched" => Some(Mode::Deferred),
+        "watched-sync" => Some(Mode::Sync),
+        "watched-async" => Some(Mode::Async),
+        _ => None,
+    };
+    if let Some(mode) = mode {
+        let options = Options { scope: Scope::Subtree, mode, ..Options::default() };
         store.registrar.register(&Target::family("default"), Some(Operation::ROW_UPDATE), Some(options), None)?;
     }
     let mut random = Random::new(7);
@@ -159,7 +165,7 @@ impl Below {
     #[inline(never)]
     fn through_the_hooks(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
         let draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        self.registrar.commit_one(draft, None, Durability::Os, None, Verb::Update).map(drop)
+        self.registrar.commit_one(&mut self.batch, &draft, None, Durability::Os, (None, Verb::Update)).map(drop)
     }
 }
 

@@ -185,7 +185,8 @@ impl Batch {
         if self.encoded_bytes() + grown > MAX_BATCH_BYTES {
             return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
         }
-        let Encoded { bytes, key_hashes, .. } = Arc::make_mut(&mut self.encoded);
+        let encoded = Arc::make_mut(&mut self.encoded);
+        let bytes = &mut encoded.bytes;
         let start = bytes.len();
         put_head(bytes, family, kind, key.len(), value.len());
         bytes.extend_from_slice(key);
@@ -201,8 +202,9 @@ impl Batch {
             bytes.truncate(start);
             return Err(error);
         }
-        key_hashes.push(key_hash);
+        encoded.key_hashes.push(key_hash);
         self.count += 1;
+        encoded.set_count(self.count);
         if !self.families.contains(&family) {
             self.families.push(family);
         }
@@ -219,18 +221,28 @@ impl Batch {
         &self.families
     }
 
-    /// The body of the frame: count and operations, with their hash. Costs one pass and no copy, unless somebody still holds a body that
-    /// was sealed before; done outside every lock.
-    pub fn seal(&mut self) -> Body {
-        let encoded = Arc::make_mut(&mut self.encoded);
-        encoded.start = COUNT_BYTES - varint_bytes(self.count);
-        let mut rest = self.count;
-        for at in encoded.start..COUNT_BYTES {
-            let more = if at + 1 < COUNT_BYTES { 0x80 } else { 0 };
-            encoded.bytes[at] = (rest & 0x7f) as u8 | more;
-            rest >>= 7;
-        }
-        Body { hash: hash(encoded), count: self.count, bytes: self.encoded.clone() }
+    /// The body of the frame, where it lies: count and operations, with their hash. One pass, done outside every lock. What is put into
+    /// a log and what is applied is what was summed, by whoever holds the batch meanwhile.
+    #[inline]
+    pub fn sum(&self) -> Sum<'_> {
+        let bytes: &[u8] = &self.encoded;
+        Sum { bytes, hash: hash(bytes), count: self.count }
+    }
+
+    /// The same body, to be held by others too: no copy, and none is made later unless the batch changes while they still do.
+    pub fn seal(&self) -> Body {
+        self.share(self.sum().hash)
+    }
+
+    /// The body whose hash was taken already.
+    pub(crate) fn share(&self, hash: u64) -> Body {
+        Body { bytes: self.encoded.clone(), hash, count: self.count }
+    }
+
+    /// What stands beside the operations, for whoever applies them.
+    #[inline]
+    pub(crate) fn encoded(&self) -> &Encoded {
+        &self.encoded
     }
 }
 
@@ -246,6 +258,17 @@ fn put_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: usize
     put_varint(out, value as u64);
 }
 
+/// The body of a log frame where its batch keeps it, its hash, and how many seqnos it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum<'a> {
+    /// Count and operations.
+    pub bytes: &'a [u8],
+    /// XXH3 of `bytes`.
+    pub hash: u64,
+    /// Operations, one seqno each.
+    pub count: u64,
+}
+
 /// A sealed batch: the body of a log frame, its hash, and how many seqnos it takes.
 #[derive(Clone, Debug)]
 pub struct Body {
@@ -257,10 +280,17 @@ pub struct Body {
     pub count: u64,
 }
 
+impl Body {
+    /// The body, borrowed.
+    pub fn sum(&self) -> Sum<'_> {
+        Sum { bytes: &self.bytes, hash: self.hash, count: self.count }
+    }
+}
+
 /// A body as it stands in its frame. Beside it, and in memory alone, the hashes of its keys, so that nobody hashes them again.
 #[derive(Clone)]
 pub struct Encoded {
-    /// `COUNT_BYTES` of room with the count at their end, then the operations.
+    /// `COUNT_BYTES` of room with the count of the operations at their end, then these. Whole after every change.
     bytes: Vec<u8>,
     /// Where the count begins.
     start: usize,
@@ -270,7 +300,7 @@ pub struct Encoded {
 
 impl Default for Encoded {
     fn default() -> Encoded {
-        Encoded { bytes: vec![0; COUNT_BYTES], start: COUNT_BYTES, key_hashes: Vec::new() }
+        Encoded { bytes: vec![0; COUNT_BYTES], start: COUNT_BYTES - 1, key_hashes: Vec::new() }
     }
 }
 
@@ -284,6 +314,19 @@ impl Encoded {
     fn clear(&mut self) {
         self.bytes.truncate(COUNT_BYTES);
         self.key_hashes.clear();
+        self.set_count(0);
+    }
+
+    /// Writes the count right in front of the operations.
+    #[inline]
+    fn set_count(&mut self, count: u64) {
+        self.start = COUNT_BYTES - varint_bytes(count);
+        let mut rest = count;
+        for at in self.start..COUNT_BYTES - 1 {
+            self.bytes[at] = rest as u8 | 0x80;
+            rest >>= 7;
+        }
+        self.bytes[COUNT_BYTES - 1] = rest as u8;
     }
 }
 
@@ -418,6 +461,14 @@ impl<'a> Operations<'a> {
         Ok(Operations { reader, left })
     }
 
+    /// Nothing comes behind an error.
+    #[cold]
+    fn end(&mut self, error: Error) -> Error {
+        self.left = 0;
+        self.reader = Reader::new(&[]);
+        error
+    }
+
     /// Operations still to come.
     pub fn remaining(&self) -> u64 {
         self.left
@@ -425,7 +476,28 @@ impl<'a> Operations<'a> {
 
     #[inline]
     fn read(&mut self) -> Result<Operation<'a>> {
-        let (kind, family, key_len, value_len) = self.read_head()?;
+        // Kind, family and both lengths are nearly always a byte each.
+        if let Some([kind, family, key, value]) = self.reader.rest().first_chunk()
+            && (family | key | value) & 0x80 == 0
+            && let Some(kind) = Kind::from_byte(*kind)
+        {
+            let key = 4 + usize::from(*key);
+            let bytes = self.reader.bytes(key + usize::from(*value))?;
+            let companion = companion::take(&mut self.reader)?;
+            return Ok(Operation {
+                family: u32::from(*family),
+                kind,
+                key: &bytes[4..key],
+                value: &bytes[key..],
+                companion,
+            });
+        }
+        self.read_slowly()
+    }
+
+    #[inline(never)]
+    fn read_slowly(&mut self) -> Result<Operation<'a>> {
+        let (kind, family, key_len, value_len) = self.read_long_head()?;
         let key = self.reader.bytes(key_len)?;
         let value = self.reader.bytes(value_len)?;
         let companion = companion::take(&mut self.reader)?;
@@ -433,21 +505,6 @@ impl<'a> Operations<'a> {
     }
 
     /// Kind, family, length of key and of value.
-    #[inline]
-    fn read_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
-        // Nearly always a byte each; what is longer than what remains is refused when it is taken.
-        if let Some([kind, family, key, value]) = self.reader.rest().first_chunk()
-            && (family | key | value) & 0x80 == 0
-            && let Some(kind) = Kind::from_byte(*kind)
-        {
-            let head = (kind, u32::from(*family), usize::from(*key), usize::from(*value));
-            self.reader.bytes(4)?;
-            return Ok(head);
-        }
-        self.read_long_head()
-    }
-
-    #[inline(never)]
     fn read_long_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
         let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
         let family = u32::try_from(self.reader.varint()?).map_err(|_| Error::structural("family id above 32 bits"))?;
@@ -460,23 +517,21 @@ impl<'a> Operations<'a> {
     }
 }
 
+#[cold]
+fn rest_behind() -> Error {
+    Error::structural("bytes behind the last operation")
+}
+
 impl<'a> Iterator for Operations<'a> {
     type Item = Result<Operation<'a>>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
-            return (!self.reader.is_empty()).then(|| {
-                self.reader = Reader::new(&[]);
-                Err(Error::structural("bytes behind the last operation"))
-            });
+            return if self.reader.is_empty() { None } else { Some(Err(self.end(rest_behind()))) };
         }
         self.left -= 1;
-        let operation = self.read();
-        if operation.is_err() {
-            self.left = 0;
-            self.reader = Reader::new(&[]);
-        }
-        Some(operation)
+        Some(self.read().map_err(|error| self.end(error)))
     }
 }
 

@@ -53,6 +53,7 @@ pub struct FrameHeader {
 }
 
 /// The link of a frame. `body_hash` is the whole 64-bit hash of its body.
+#[inline]
 pub fn link(previous: u64, offset: u64, word0: u64, word1: u64, body_hash: u64) -> u64 {
     let mut link = mix(previous ^ mix(offset.wrapping_add(0x9E37_79B9_7F4A_7C15)));
     link = mix(link ^ word0);
@@ -112,6 +113,7 @@ impl FrameHeader {
     }
 
     /// Bytes of the log that the frame takes.
+    #[inline]
     pub fn extent(&self) -> u64 {
         extent(self.kind, self.length as u64)
     }
@@ -122,6 +124,7 @@ impl FrameHeader {
 }
 
 /// Bytes of the log that a frame of this kind and body length takes.
+#[inline]
 pub fn extent(kind: FrameKind, length: u64) -> u64 {
     let unit = if kind == FrameKind::LargeBatch { PAGE_BYTES as u64 } else { 8 };
     (FRAME_HEADER_BYTES as u64 + length).next_multiple_of(unit)
@@ -141,6 +144,7 @@ pub enum Mark {
 
 impl Mark {
     /// The word for `offset`.
+    #[inline]
     pub fn encode(self, nonce: u64, offset: u64) -> u64 {
         let value = offset / 8;
         debug_assert!(value < 1 << 48 && offset.is_multiple_of(8));

@@ -29,6 +29,8 @@ pub enum Bug {
     HiddenValueExpires,
     OldValueReadTooEarly,
     OldValueBeyondItsTime,
+    WaitingRowsForgotten,
+    RoomOfRefusedWriteKept,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -103,17 +105,23 @@ pub enum Bug {
     PartTakesItsEnd,
     StreamKeepsTheColumnBefore,
     MovedValueKeepsItsPlace,
+    CachedValueNotVerified,
+    CachedValueOfAnotherPointer,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
     ReplayKeepsItsMemtable,
     SourceNotSoughtAgain,
     AimOutlivesItsSeek,
+    AlonePassesOthers,
+    AloneMarkedBeforeStored,
+    LeafTailLeftUnsorted,
+    SameHalvesNotCompared,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 76] = [
+    pub const ALL: [Bug; 81] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -187,10 +195,18 @@ impl Bug {
         Bug::PartTakesItsEnd,
         Bug::StreamKeepsTheColumnBefore,
         Bug::MovedValueKeepsItsPlace,
+        Bug::CachedValueNotVerified,
+        Bug::CachedValueOfAnotherPointer,
         Bug::ReplayKeepsItsMemtable,
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
+        Bug::AloneMarkedBeforeStored,
+        Bug::LeafTailLeftUnsorted,
+        Bug::SameHalvesNotCompared,
     ];
+
+    /// Those that only the sweeps of the log find, where frames are ordered and copied apart.
+    pub const OF_LOG: [Bug; 1] = [Bug::AlonePassesOthers];
 
     /// Those that the engine's own suite finds in builds with zstd.
     pub const OF_ZSTD: [Bug; 2] = [Bug::DictionaryOfAnotherTable, Bug::DictionaryNotChecked];
@@ -199,7 +215,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 17] = [
+    pub const OF_REGISTRY: [Bug; 19] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -217,6 +233,8 @@ impl Bug {
         Bug::HiddenValueExpires,
         Bug::OldValueReadTooEarly,
         Bug::OldValueBeyondItsTime,
+        Bug::WaitingRowsForgotten,
+        Bug::RoomOfRefusedWriteKept,
     ];
 }
 

@@ -270,3 +270,35 @@ fn a_kept_cursor_over_a_store_allocates_nothing() {
         assert_eq!(shown, 4 * keys);
     }
 }
+
+#[test]
+fn a_read_of_a_large_value_in_memory_allocates_nothing_and_asks_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = Parts { companions: Arc::new(Sealer::new()), ..Parts::real() };
+    let db = Db::open(dir.path(), Settings::default(), parts).unwrap();
+    let family = db.family("default").unwrap();
+    let mut batch = Batch::new();
+    for n in 0..100u8 {
+        batch.clear();
+        batch.push(family.id(), Kind::Put, &[n], &vec![n; 20_000], db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    }
+    db.settle().unwrap();
+    let resident = |n: u8| db.get_resident(&family, &[n], At::Latest, Verify::Always, &mut |_| {}).unwrap();
+    assert_eq!(resident(1), None, "nobody has read it yet");
+    let loads = || db.metrics().cache.loads;
+    for verify in [Verify::Always, Verify::OnFill, Verify::Never] {
+        let mut shown = 0;
+        let mut walk = || {
+            for n in 0..100u8 {
+                let visit = &mut |record: &Record<'_>| shown += usize::from(*record.value == [n; 20_000]);
+                db.get_checked(&family, &[n], At::Latest, verify, visit).unwrap();
+            }
+        };
+        (0..2).for_each(|_| walk());
+        let before = loads();
+        assert_eq!(allocations(&mut walk), 0, "{verify:?}");
+        assert_eq!((shown, loads()), (300, before));
+    }
+    assert!((0..100).all(|n| resident(n) == Some(true)));
+}

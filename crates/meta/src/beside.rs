@@ -240,7 +240,11 @@ pub(crate) fn sum_of(kind: u8, said: &[u8]) -> [u8; CRC_BYTES] {
 /// The companions of a record, one behind the other; what cannot be told apart ends them.
 pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
     let mut reader = Reader::new(companions);
-    let mut next = move || -> Result<Part> {
+    let mut next = move || -> Result<Option<Part>> {
+        // The end is not an error, which a verified read of such a record would pay for with its allocations.
+        if reader.is_empty() {
+            return Ok(None);
+        }
         let start = reader.position();
         let kind = reader.u8()?;
         let length = match kind {
@@ -250,9 +254,9 @@ pub(crate) fn parts(companions: &[u8]) -> impl Iterator<Item = Part> {
         };
         let content = reader.position();
         reader.bytes(length)?;
-        Ok(Part { kind, span: start..reader.position(), content })
+        Ok(Some(Part { kind, span: start..reader.position(), content }))
     };
-    std::iter::from_fn(move || next().ok())
+    std::iter::from_fn(move || next().ok().flatten())
 }
 
 /// Appends companions without their stamp; everything else goes on byte by byte. Errors: `Corruption` if they are not whole.

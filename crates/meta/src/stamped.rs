@@ -63,7 +63,7 @@ impl Sealer {
             return self.push_stamped(batch, &draft, seal, stamp);
         }
         let key_hash = draft.hashed_key();
-        batch.push_by(draft.family, draft.kind, draft.key, draft.value, |out| {
+        batch.push_hashed(draft.family, draft.kind, (draft.key, key_hash), draft.value, |out| {
             match seal {
                 None => self.on_write(draft, out)?,
                 Some(seal) => self.accompany_sealed(draft, seal, out)?,
@@ -94,7 +94,7 @@ impl Sealer {
             let Operation { family, kind, key, value, companion } = operation;
             let key_hash = hash_key(key);
             let stamp = stamps(&operation, key_hash);
-            out.push_by(family, kind, key, value, |out| match stamp {
+            out.push_hashed(family, kind, (key, key_hash), value, |out| match stamp {
                 None => {
                     out.extend_from_slice(companion);
                     Ok(())

@@ -3,6 +3,7 @@
 //! Mode deferred makes the event of a record and its stamp, when the record is flushed or asked for; sync and async make it of
 //! the operation and the same stamp, when it is committed. Both come here, so that nobody can tell which it was.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use waxseal_lsm::codec::put_varint;
@@ -41,9 +42,11 @@ pub(crate) fn operation_of(verb: Verb) -> Operation {
 }
 
 /// What a registration means for a write, made ready.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
+    /// The family of its target; none: it is of all of them.
+    pub(crate) family: Option<Arc<str>>,
     /// The old value is read before.
     pub(crate) reads: bool,
     /// The stamp, but for verb, time and session.
@@ -70,7 +73,11 @@ pub(crate) fn plan_of(registration: &Registration) -> Plan {
         retention: retention.map(micros),
         ..Stamp::new(Verb::Update, 0, 0)
     };
-    Plan { mode, reads: reads_before(&registration.options), stamp }
+    let family = match &registration.target {
+        Target::Family(name) | Target::Key { family: name, .. } => Some(name.as_str().into()),
+        _ => None,
+    };
+    Plan { mode, family, reads: reads_before(&registration.options), stamp }
 }
 
 fn micros(retention: Duration) -> u64 {

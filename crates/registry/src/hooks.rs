@@ -8,6 +8,8 @@
 //! commit    under the same word of rules; another one by now: nothing was changed, and it is looked at again
 //! ```
 //!
+//! One operation by itself is encoded here to begin with, so that it needs neither look nor second encoding: `single.rs`.
+//!
 //! Holds: an operation is logged if its seqno is above that of the registration and below that of its end. While nothing is registered none
 //! of this runs. Nothing that the registrar writes itself goes this way: events have no events.
 
@@ -26,28 +28,27 @@ use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::Draft;
+use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{Stamp, Verb};
-use waxseal_meta::{Seal, Sealer};
 
 use crate::clock::Time;
 use crate::emission::{Done, OLD_VALUE, Plan, check_key, expires, old_image, operation_of, put_event};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
 use crate::matching::{Matching, Snapshot, bit};
-use crate::modes::{Claim, Queue, Waiting};
+use crate::modes::{Claim, Queue, Rows};
 use crate::payload::Image;
-use crate::registration::{Mode, Registration};
+use crate::registration::Mode;
 use crate::sessions::Session;
-use crate::target::Target;
 use crate::witness::Witness;
 
 /// Room that a thread keeps between commits, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// A shorter key can be watched whatever its bytes and its family's name.
-const SHORT_KEY: usize = 30_000;
+pub(crate) const SHORT_KEY: usize = 30_000;
 
 /// The writing side of registry and log.
 pub(crate) struct Hooks {
@@ -92,31 +93,21 @@ struct Found {
     family: Option<Arc<str>>,
 }
 
-/// How one operation is written.
-enum Answer {
-    /// As it is.
-    Plain,
-    /// With this stamp, once its time and its session are known.
-    Stamped(Stamp),
-    /// As a batch of one, since it needs more than a stamp.
-    Whole,
-    /// Ask again: other rules are about to be in force.
-    Again,
-}
-
 /// What a thread keeps for its commits.
 #[derive(Default)]
-struct Room {
+pub(crate) struct Room {
     out: Batch,
     found: Vec<Found>,
-    seen: Option<Seen>,
+    /// A row, key and value.
+    pub(crate) row: Vec<u8>,
+    pub(crate) seen: Option<Seen>,
 }
 
 /// The snapshot that a thread met last. While the word of rules of the same store names it, nobody has to be asked for it again.
-struct Seen {
+pub(crate) struct Seen {
     /// `Hooks::number`.
-    store: u64,
-    snapshot: Arc<Snapshot>,
+    pub(crate) store: u64,
+    pub(crate) snapshot: Arc<Snapshot>,
 }
 
 thread_local! {
@@ -125,12 +116,10 @@ thread_local! {
 
 impl Room {
     /// Lends the thread's room; a listener that writes from inside a commit gets its own.
-    fn lend<T>(run: impl FnOnce(&mut Room) -> T) -> T {
+    pub(crate) fn lend<T>(run: impl FnOnce(&mut Room) -> T) -> T {
         let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let outcome = run(&mut room);
-        room.found.clear();
-        if room.out.encoded_bytes() <= KEPT_BYTES {
-            room.out.clear();
+        if room.out.encoded_bytes().max(room.row.capacity()) <= KEPT_BYTES {
             let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
         }
         outcome
@@ -149,104 +138,8 @@ impl Hooks {
         Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
     }
 
-    /// Commits one operation, watched or not. What is watched in mode deferred, or not at all, is encoded once.
-    pub(crate) fn commit_one(
-        &self,
-        mut draft: Draft<'_>,
-        seal: Option<Seal>,
-        durability: Durability,
-        (who, verb): (Option<&Session>, Verb),
-    ) -> Result<Seqno> {
-        draft.key_hash = Some(draft.hashed_key());
-        Room::lend(|room| self.one_in(room, (&draft, seal), durability, (who, verb)))
-    }
-
-    fn one_in(
-        &self,
-        room: &mut Room,
-        (draft, seal): (&Draft<'_>, Option<Seal>),
-        durability: Durability,
-        (who, verb): (Option<&Session>, Verb),
-    ) -> Result<Seqno> {
-        let verb = verb_of(draft.kind, Some(verb));
-        loop {
-            let rules = self.db.rules();
-            let mut stamp = match self.ask(&mut room.seen, rules, draft, verb)? {
-                Answer::Again => continue,
-                Answer::Whole => {
-                    let mut batch = Batch::new();
-                    self.push_one(&mut batch, draft, seal)?;
-                    return self.commit_in(room, &mut batch, durability, (who, &[verb]));
-                }
-                Answer::Plain => None,
-                Answer::Stamped(stamp) => Some(stamp),
-            };
-            room.out.clear();
-            let committed = match &mut stamp {
-                None => {
-                    self.push_one(&mut room.out, draft, seal)?;
-                    self.db.commit_unheard(&mut room.out, durability, rules)?
-                }
-                Some(stamp) => {
-                    stamp.session = self.number(who)?;
-                    let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
-                    stamp.time = self.witness.clock.now().0;
-                    self.sealer.push_stamped(&mut room.out, draft, seal, stamp)?;
-                    self.db.commit_under(&mut room.out, durability, rules, &mut |_| turn = None)?
-                }
-            };
-            match committed {
-                Some(last) => return Ok(last),
-                None if stamp.is_some() => drop(self.again.fetch_add(1, Relaxed)),
-                None => {}
-            }
-        }
-    }
-
-    /// How one operation is written under these rules, and its stamp, but for time and session, if it needs nothing else.
-    #[inline]
-    fn ask(&self, seen: &mut Option<Seen>, rules: u64, draft: &Draft<'_>, verb: Verb) -> Result<Answer> {
-        if rules & 1 == 0 {
-            return Ok(Answer::Plain);
-        }
-        let snapshot = match seen {
-            Some(seen) if seen.store == self.number && rules_of(&seen.snapshot) == rules as u32 => &seen.snapshot,
-            _ => match self.look_for(rules) {
-                Some(snapshot) => &seen.insert(Seen { store: self.number, snapshot }).snapshot,
-                None => return Ok(Answer::Again),
-            },
-        };
-        if snapshot.reads_before() {
-            return Ok(Answer::Whole);
-        }
-        let (family, operation) = (draft.family, operation_of(verb));
-        if mask_of(snapshot, family) & bit(operation) == 0 {
-            return Ok(Answer::Plain);
-        }
-        match snapshot.plan(family, draft.key, draft.hashed_key(), operation) {
-            None => Ok(Answer::Plain),
-            Some((_, plan)) if plan.mode != Mode::Deferred || draft.key.len() > SHORT_KEY => Ok(Answer::Whole),
-            Some((_, plan)) => Ok(Answer::Stamped(Stamp { verb, ..plan.stamp })),
-        }
-    }
-
-    /// The snapshot in force, if the word of rules names it.
-    #[cold]
-    fn look_for(&self, rules: u64) -> Option<Arc<Snapshot>> {
-        let snapshot = self.matching.load();
-        self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
-    }
-
-    fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
-        let Draft { family, kind, key, value, entries, .. } = *draft;
-        match seal {
-            None => batch.push_given(family, kind, key, value, entries, &*self.sealer),
-            Some(seal) => self.sealer.push_sealed_given(batch, draft, seal),
-        }
-    }
-
     /// True if a snapshot is the one that a word of rules names. If not, whoever changes it is about to say so, and is waited for.
-    fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
+    pub(crate) fn is_in_force(&self, snapshot: &Snapshot, rules: u64) -> bool {
         let holds = rules as u32 == rules_of(snapshot) || planted::active(Bug::RegistrationSeenLate);
         if !holds {
             drop(lock(&self.change));
@@ -254,7 +147,21 @@ impl Hooks {
         holds
     }
 
-    fn commit_in(
+    /// The same, in a thread's room.
+    pub(crate) fn commit_in(
+        &self,
+        room: &mut Room,
+        batch: &mut Batch,
+        durability: Durability,
+        (who, verbs): (Option<&Session>, &[Verb]),
+    ) -> Result<Seqno> {
+        let outcome = self.commit_as_found(room, batch, durability, (who, verbs));
+        room.found.clear();
+        room.out.clear();
+        outcome
+    }
+
+    fn commit_as_found(
         &self,
         room: &mut Room,
         batch: &mut Batch,
@@ -311,7 +218,8 @@ impl Hooks {
         Ok(claim)
     }
 
-    fn claim_room(&self, events: usize) -> Result<Claim> {
+    /// Room for so many events, or what is to be done without.
+    pub(crate) fn claim_room(&self, events: usize) -> Result<Claim> {
         let mut waited = self.work == Work::Stepped;
         loop {
             match self.queue.claim(events) {
@@ -365,7 +273,7 @@ impl Hooks {
 
     /// The batch again, with stamps, and with the rows of mode sync.
     fn encode(&self, room: &mut Room, batch: &Batch, who: Option<&Session>) -> Result<()> {
-        let Room { out, found, .. } = room;
+        let Room { out, found, row, .. } = room;
         out.clear();
         let (mut at, mut left) = (0, found.iter().peekable());
         self.sealer.restamp(batch, out, &mut |_, _| {
@@ -380,36 +288,47 @@ impl Hooks {
             return Ok(());
         }
         out.grant(SystemPass::for_layers_above());
-        let mut row = Vec::new();
         for_each(batch, found, |found, operation| {
             if found.mode != Mode::Sync {
                 return Ok(());
             }
-            let key_end = row_of(found, operation, who, 0, &mut row)?;
-            let (key, value) = row.split_at_mut(key_end);
-            let back = out.len() as u64 - found.at;
-            let back = if planted::active(Bug::RowOfAnotherOperation) { back - 1 } else { back };
-            end_in(key, back);
-            push_row(out, key, value, expires(Time(found.stamp.time), found.stamp.retention), &self.sealer)
+            let key_end = found.row(operation, who, 0, row)?;
+            self.push_beside(out, row, key_end, found.at, &found.stamp)
         })
+    }
+
+    /// Adds the row of the operation at a place of the batch, whose key it ends in: the row of a stamp, key and value.
+    pub(crate) fn push_beside(
+        &self,
+        out: &mut Batch,
+        row: &mut [u8],
+        key_end: usize,
+        at: u64,
+        stamp: &Stamp,
+    ) -> Result<()> {
+        let (key, value) = row.split_at_mut(key_end);
+        let back = out.len() as u64 - at;
+        let back = if planted::active(Bug::RowOfAnotherOperation) { back - 1 } else { back };
+        end_in(key, back);
+        push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }
 
     /// Hands the events of mode async to the ring.
     fn push(&self, room: &mut Room, batch: &Batch, who: Option<&Session>, first: Seqno) -> Result<()> {
-        if room.found.iter().all(|found| found.mode != Mode::Async || found.family.is_none()) {
+        let Room { found, row, .. } = room;
+        let waits = |found: &Found| found.mode == Mode::Async && found.family.is_some();
+        if !found.iter().any(waits) {
             return Ok(());
         }
-        let mut rows = Vec::new();
-        for_each(batch, &room.found, |found, operation| {
-            if found.mode == Mode::Async && found.family.is_some() {
-                let mut key = Vec::new();
-                let key_end = row_of(found, operation, who, first + found.at, &mut key)?;
-                let value = key.split_off(key_end);
-                rows.push(Waiting { key, value, expires: expires(Time(found.stamp.time), found.stamp.retention) });
+        let mut rows = Rows::default();
+        for_each(batch, found, |found, operation| {
+            if waits(found) {
+                let key_end = found.row(operation, who, first + found.at, row)?;
+                rows.push(row, key_end, expires(Time(found.stamp.time), found.stamp.retention));
             }
             Ok(())
         })?;
-        self.queue.push(rows);
+        self.queue.push(|waiting| waiting.append(&rows));
         Ok(())
     }
 
@@ -446,11 +365,11 @@ impl Hooks {
     }
 
     /// The number of a session; the row of a new one is committed before.
+    #[inline]
     pub(crate) fn number(&self, who: Option<&Session>) -> Result<u64> {
-        let durability = self.db.settings().durability;
         self.witness.sessions.number(who, |key, value| {
             let mut batch = one_row(&self.db, SESSIONS_ID, &key, &value)?;
-            self.db.commit(&mut batch, durability).map(|_| ())
+            self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
         })
     }
 
@@ -479,7 +398,7 @@ impl Hooks {
         self.queue.write(|rows| {
             let mut batch = granted();
             for row in rows {
-                push_row(&mut batch, &row.key, &row.value, row.expires, &self.sealer)?;
+                push_row(&mut batch, row.key, row.value, row.expires, &self.sealer)?;
             }
             self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
         })
@@ -517,10 +436,10 @@ fn look_at(
     verb: Verb,
     at: u64,
 ) -> Result<Option<Found>> {
-    let Some((registration, plan)) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
-    let Plan { mode, reads, stamp } = *plan;
+    let Some(plan) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
+    let Plan { mode, reads, stamp, .. } = *plan;
     let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
-    let name = if named { Some(name_of(registration, family, db)?) } else { None };
+    let name = if named { Some(name_of(plan, family, db)?) } else { None };
     if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
         check_key(name, key)?;
     }
@@ -528,7 +447,7 @@ fn look_at(
 }
 
 /// What an operation is called: deletes are deletes, puts are updates unless the caller says that the row was not there.
-fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
+pub(crate) fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
     match (kind, said) {
         (Kind::Put, Some(Verb::Insert)) => Verb::Insert,
         (Kind::Put, _) => Verb::Update,
@@ -536,28 +455,36 @@ fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
     }
 }
 
-fn name_of(registration: &Registration, family: u32, db: &Db) -> Result<Arc<str>> {
-    if let Target::Family(name) | Target::Key { family: name, .. } = &registration.target {
-        return Ok(name.as_str().into());
+/// The name of the family in which a registration watches an operation.
+pub(crate) fn name_of(plan: &Plan, family: u32, db: &Db) -> Result<Arc<str>> {
+    if let Some(name) = &plan.family {
+        return Ok(name.clone());
     }
     let of_id = |one: &Family| one.id() == family;
     let found = db.families().into_iter().find(of_id);
     found.map(|family| family.name().into()).ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
 }
 
-/// The row of an operation that was found, in the place of what `out` held; answers where its key ends.
-fn row_of(
-    found: &Found,
-    operation: &Written<'_>,
+impl Found {
+    /// Its row, in the place of what `out` held; answers where its key ends.
+    fn row(&self, operation: &Written<'_>, who: Option<&Session>, seqno: Seqno, out: &mut Vec<u8>) -> Result<usize> {
+        let family = self.family.as_deref().unwrap_or_default();
+        row_of((family, operation, seqno), &self.stamp, who, self.old.as_ref(), out)
+    }
+}
+
+/// The row of an operation on a key of a family, in the place of what `out` held; answers where its key ends.
+pub(crate) fn row_of(
+    (family, operation, seqno): (&str, &Written<'_>, Seqno),
+    stamp: &Stamp,
     who: Option<&Session>,
-    seqno: Seqno,
+    old: Option<&Image>,
     out: &mut Vec<u8>,
 ) -> Result<usize> {
-    let family = found.family.as_deref().unwrap_or_default();
     let Written { kind, key, value, companion, .. } = *operation;
     let done = Done { family, key, kind, value, companion, seqno };
     out.clear();
-    put_event(&done, &found.stamp, who.unwrap_or(&Session::ANONYMOUS), found.old.as_ref(), out)
+    put_event(&done, stamp, who.unwrap_or(&Session::ANONYMOUS), old, out)
 }
 
 /// Shows each operation that was found.

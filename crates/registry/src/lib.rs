@@ -7,6 +7,7 @@
 //! ```text
 //! registrar                            everything in one handle: what the face calls
 //! registry, provenance                 what is watched, from which commit on; where and why, and how table files came to be
+//! single                               one operation, committed as it is encoded
 //! hooks                                the write path: looked at, stamped, committed under the rules it was looked at with
 //! log                                  events asked for, and deleted
 //! pending                              events that are no rows yet
@@ -46,6 +47,7 @@ pub mod registration;
 mod registry;
 pub mod rights;
 pub mod sessions;
+mod single;
 mod sources;
 pub mod target;
 mod witness;

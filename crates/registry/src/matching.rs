@@ -213,23 +213,24 @@ impl Snapshot {
     /// The registration that watches an operation on a key of a family. `key_hash` is `checksum::hash_key` of the key.
     #[inline]
     pub fn row(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Registration> {
-        self.plan(family, key, key_hash, operation).map(|(registration, _)| registration)
+        self.registrations.get(self.number(family, key, key_hash, operation)?)
     }
 
-    /// The same, and what it means for the write.
+    /// What it means for the write.
     #[inline]
-    pub(crate) fn plan(
-        &self,
-        family: u32,
-        key: &[u8],
-        key_hash: u64,
-        operation: Operation,
-    ) -> Option<(&Registration, &Plan)> {
+    pub(crate) fn plan(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Plan> {
+        self.plans.get(self.number(family, key, key_hash, operation)?)
+    }
+
+    #[inline]
+    fn number(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<usize> {
         let watched = self.watched(family);
+        if watched.mask & bit(operation) == 0 {
+            return None;
+        }
         let own = watched.rows.get(key, key_hash);
         let named = own.iter().find(|number| self.names(**number, operation)).copied();
-        let number = named.or_else(|| watched.wide(operation, self))? as usize;
-        self.registrations.get(number).zip(self.plans.get(number))
+        named.or_else(|| watched.wide(operation, self)).map(|number| number as usize)
     }
 
     /// The registration that watches an operation on any target.

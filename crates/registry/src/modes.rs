@@ -3,19 +3,24 @@
 //! ```text
 //! claim     before the commit: room for its events, or what the ring is to do when it has none
 //! push      after the commit: the rows, whose seqnos are known now
+//! linger    the thread: until many rows wait, or a moment has passed
 //! write     the thread, `drain`, or in stepped mode whoever finds no room: rows into the log, in their order
 //! ```
+//!
+//! Costs: a commit adds one to a number, and copies its row behind the last one, under a short lock; nothing is allocated once the
+//! rooms have grown. The thread is woken for the first row after a pause and then for many at once: a wake-up costs more than
+//! what it is for, and each commit of rows stands in the way of the commits that they tell of.
 //!
 //! Crash: events that were claimed and are not in the log yet are lost, as many as the ring holds at most. What is in the log is of
 //! commits that are there: a row is written after its commit.
 
-use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use waxseal_lsm::env::work::{Signal, lock};
+use waxseal_lsm::env::work::{Bell, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::planted::{self, Bug};
 
 /// What becomes of events of mode async while the ring is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,12 +63,65 @@ pub struct RingStats {
 }
 
 /// A row that waits.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Vec<u8>,
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
     /// When it may be dropped, in microseconds since 1970.
     pub(crate) expires: Option<u64>,
+}
+
+/// Rows that wait, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    bytes: Vec<u8>,
+    ends: Vec<End>,
+}
+
+/// Where a row's key and its value end in the bytes, and when the row does.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    key: usize,
+    value: usize,
+    expires: Option<u64>,
+}
+
+impl Rows {
+    /// Adds a row, whose key is its first so many bytes.
+    pub(crate) fn push(&mut self, row: &[u8], key_end: usize, expires: Option<u64>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(row);
+        self.ends.push(End { key: start + key_end.min(row.len()), value: self.bytes.len(), expires });
+    }
+
+    /// Adds the rows of another.
+    pub(crate) fn append(&mut self, other: &Rows) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        let behind = |end: &End| End { key: start + end.key, value: start + end.value, expires: end.expires };
+        self.ends.extend(other.ends.iter().map(behind));
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, at: usize) -> Option<Waiting<'_>> {
+        let End { key, value, expires } = *self.ends.get(at)?;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |before| before.value);
+        Some(Waiting { key: self.bytes.get(start..key)?, value: self.bytes.get(key..value)?, expires })
+    }
+
+    /// Forgets the rows and keeps their room, unless it is much.
+    fn clear(&mut self) {
+        match self.bytes.capacity() > KEPT_BYTES {
+            true => *self = Rows::default(),
+            false => {
+                self.bytes.clear();
+                self.ends.clear();
+            }
+        }
+    }
 }
 
 /// What a commit may do with its events.
@@ -83,29 +141,63 @@ pub(crate) enum Claim {
 const WRITTEN_AT_ONCE: usize = 256;
 /// How long the thread waits before it tries again what failed.
 const RETRY: Duration = Duration::from_millis(100);
+/// How long a row waits for others.
+const LINGER: Duration = Duration::from_millis(10);
+/// Room that is kept between commits of rows, in bytes.
+const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
     ring: Ring,
-    state: Signal<State>,
-    /// Held from taking rows to their being written, so that they keep their order.
-    writing: Mutex<()>,
+    /// So many rows are worth a commit: the thread is woken for them.
+    many: usize,
+    /// Events claimed, waiting or being written. It falls under the lock of `state`, so that nobody misses it.
+    taken: AtomicUsize,
+    state: Mutex<State>,
+    /// Rows came, or the thread is to hurry or to end.
+    came: Bell,
+    /// There is room again.
+    room: Bell,
+    /// Rows on their way into the log. Held until they are written, so that rows keep their order.
+    writing: Mutex<Writing>,
     dropped: AtomicU64,
     fallen_back: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    rows: VecDeque<Waiting>,
-    /// Claimed, waiting or being written.
-    taken: usize,
+    rows: Rows,
+    /// Somebody waits for room: rows are not left to wait for others.
+    hurried: bool,
     stopping: bool,
+}
+
+/// Rows that were taken together, and how many of them are written.
+#[derive(Debug, Default)]
+struct Writing {
+    rows: Rows,
+    written: usize,
+}
+
+impl Writing {
+    fn is_left(&self) -> bool {
+        self.written < self.rows.len()
+    }
 }
 
 impl Queue {
     pub(crate) fn new(ring: Ring) -> Queue {
-        let (dropped, fallen_back) = (AtomicU64::new(0), AtomicU64::new(0));
-        Queue { ring, state: Signal::default(), writing: Mutex::default(), dropped, fallen_back }
+        Queue {
+            ring,
+            many: (ring.events / 4).clamp(1, WRITTEN_AT_ONCE),
+            taken: AtomicUsize::new(0),
+            state: Mutex::default(),
+            came: Bell::new(),
+            room: Bell::new(),
+            writing: Mutex::default(),
+            dropped: AtomicU64::new(0),
+            fallen_back: AtomicU64::new(0),
+        }
     }
 
     /// Asks for room for so many events.
@@ -113,13 +205,11 @@ impl Queue {
         if events == 0 {
             return Claim::Room(0);
         }
-        let mut state = self.state.lock();
-        let free = self.ring.events.saturating_sub(state.taken);
+        let fits = |taken: usize| taken.checked_add(events).filter(|taken| *taken <= self.ring.events);
+        if self.taken.fetch_update(Relaxed, Relaxed, fits).is_ok() {
+            return Claim::Room(events);
+        }
         match self.ring.when_full {
-            _ if events <= free => {
-                state.taken += events;
-                Claim::Room(events)
-            }
             WhenFull::Backpressure if events <= self.ring.events => Claim::Full,
             WhenFull::DropCounted => {
                 self.dropped.fetch_add(events as u64, Relaxed);
@@ -134,12 +224,14 @@ impl Queue {
 
     /// Waits until there may be room for so many. Errors: `Closed` once nobody writes any more.
     pub(crate) fn wait_for_room(&self, events: usize) -> Result<()> {
-        let state = self.state.lock();
+        let mut state = lock(&self.state);
         if state.stopping {
             return Err(Error::closed());
         }
-        if state.taken + events > self.ring.events {
-            drop(self.state.wait(state, Some(RETRY)));
+        if self.taken.load(Relaxed).saturating_add(events) > self.ring.events {
+            state.hurried = true;
+            self.came.wake_all();
+            drop(self.room.wait(state, Some(RETRY)));
         }
         Ok(())
     }
@@ -148,62 +240,86 @@ impl Queue {
     pub(crate) fn release(&self, claim: Claim) {
         if let Claim::Room(events) = claim
             && events > 0
+            && !planted::active(Bug::RoomOfRefusedWriteKept)
         {
-            self.state.lock().taken -= events;
-            self.state.notify_all();
+            self.free(events);
         }
     }
 
-    /// Rows for which there was room.
-    pub(crate) fn push(&self, rows: impl IntoIterator<Item = Waiting>) {
-        self.state.lock().rows.extend(rows);
-        self.state.notify_all();
+    fn free(&self, events: usize) {
+        let state = lock(&self.state);
+        self.taken.fetch_sub(events, Relaxed);
+        drop(state);
+        self.room.wake_all();
+    }
+
+    /// Rows for which there was room, added to those that wait.
+    pub(crate) fn push(&self, add: impl FnOnce(&mut Rows)) {
+        let mut state = lock(&self.state);
+        let before = state.rows.len();
+        add(&mut state.rows);
+        let after = state.rows.len();
+        drop(state);
+        if before == 0 || before < self.many && after >= self.many {
+            self.came.wake_all();
+        }
     }
 
     /// Lets `write` write the rows that have waited longest; false if there were none. What fails waits on, unless the store is
     /// closed or halted: then nothing can be written any more.
-    pub(crate) fn write(&self, write: impl FnOnce(&[Waiting]) -> Result<()>) -> Result<bool> {
-        let _in_order = lock(&self.writing);
-        let rows: Vec<Waiting> = {
-            let state = self.state.lock();
-            state.rows.iter().take(WRITTEN_AT_ONCE).cloned().collect()
-        };
-        if rows.is_empty() {
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut dyn Iterator<Item = Waiting<'_>>) -> Result<()>,
+    ) -> Result<bool> {
+        let mut writing = lock(&self.writing);
+        if !writing.is_left() {
+            writing.rows.clear();
+            writing.written = 0;
+            std::mem::swap(&mut writing.rows, &mut lock(&self.state).rows);
+        }
+        let Writing { rows, written } = &mut *writing;
+        let until = rows.len().min(*written + WRITTEN_AT_ONCE);
+        if *written == until {
             return Ok(false);
         }
-        let outcome = write(&rows);
+        let outcome = write(&mut (*written..until).filter_map(|at| rows.get(at)));
         let is_over = |kind: &ErrorKind| matches!(kind, ErrorKind::Closed | ErrorKind::Halted | ErrorKind::ReadOnly);
         if outcome.as_ref().err().is_none_or(|error| is_over(error.kind())) {
-            let mut state = self.state.lock();
-            state.rows.drain(..rows.len());
-            state.taken -= rows.len();
-            drop(state);
-            self.state.notify_all();
+            let count = until - *written;
+            *written = if planted::active(Bug::WaitingRowsForgotten) { rows.len() } else { until };
+            self.free(count);
         }
         outcome.map(|()| true)
     }
 
-    /// The thread waits until rows wait; false if it is to end.
+    /// The thread waits until rows wait that are to be written now; false if it is to end.
     pub(crate) fn wait_for_rows(&self, after_failure: bool) -> bool {
-        let mut state = self.state.lock();
+        let is_left = lock(&self.writing).is_left(); // of those that were taken together, or that failed
+        let mut state = lock(&self.state);
         if after_failure && !state.stopping {
-            state = self.state.wait(state, Some(RETRY));
+            state = self.came.wait(state, Some(RETRY));
         }
-        while state.rows.is_empty() && !state.stopping {
-            state = self.state.wait(state, None);
+        while !is_left && state.rows.len() == 0 && !state.stopping {
+            state = self.came.wait(state, None);
         }
+        // Once: woken early or late, it writes what there is.
+        if !is_left && state.rows.len() < self.many && !state.hurried && !state.stopping {
+            state = self.came.wait(state, Some(LINGER));
+        }
+        state.hurried = false;
         !state.stopping
     }
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
-        self.state.lock().stopping = true;
-        self.state.notify_all();
+        lock(&self.state).stopping = true;
+        self.came.wake_all();
+        self.room.wake_all();
     }
 
     pub(crate) fn stats(&self) -> RingStats {
         RingStats {
-            waiting: self.state.lock().taken as u64,
+            waiting: self.taken.load(Relaxed) as u64,
             dropped: self.dropped.load(Relaxed),
             fallen_back: self.fallen_back.load(Relaxed),
             lost_at_most: self.ring.events as u64,
@@ -214,9 +330,10 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn row(n: u8) -> Waiting {
-        Waiting { key: vec![n], value: Vec::new(), expires: None }
+    fn push(queue: &Queue, rows: &[u8]) {
+        queue.push(|all| rows.iter().for_each(|n| all.push(&[*n, 0, 0], 1, None)));
     }
 
     fn queue(events: usize, when_full: WhenFull) -> Queue {
@@ -231,6 +348,7 @@ mod tests {
         assert_eq!(backpressure.claim(3), Claim::WithOperation, "it would wait for ever");
         backpressure.release(Claim::Room(2));
         assert_eq!(backpressure.claim(1), Claim::Room(1));
+        assert_eq!(backpressure.claim(usize::MAX), Claim::WithOperation);
         let dropping = queue(1, WhenFull::DropCounted);
         assert_eq!((dropping.claim(1), dropping.claim(2)), (Claim::Room(1), Claim::Dropped));
         let falling = queue(1, WhenFull::SyncFallback);
@@ -243,22 +361,80 @@ mod tests {
     fn rows_leave_in_order_and_not_before_they_are_written() {
         let queue = queue(8, WhenFull::Backpressure);
         assert_eq!(queue.claim(3), Claim::Room(3));
-        queue.push([row(1), row(2), row(3)]);
+        push(&queue, &[1, 2, 3]);
         let failed = queue.write(|_| Err(Error::invalid("no")));
         assert!(failed.is_err());
         assert_eq!(queue.stats().waiting, 3);
+        queue.claim(1);
+        push(&queue, &[4]); // behind those that failed
         let mut seen = Vec::new();
-        let took = queue.write(|rows| {
-            seen.extend(rows.iter().map(|row| row.key[0]));
-            assert_eq!(queue.stats().waiting, 3);
-            Ok(())
-        });
-        assert!(took.unwrap());
-        assert_eq!((seen, queue.stats().waiting), (vec![1, 2, 3], 0));
+        for waiting in [4, 1] {
+            let took = queue.write(|rows| {
+                seen.extend(rows.map(|row| (row.key[0], row.value.len())));
+                assert_eq!(queue.stats().waiting, waiting);
+                Ok(())
+            });
+            assert!(took.unwrap());
+        }
+        assert_eq!((seen, queue.stats().waiting), (vec![(1, 2), (2, 2), (3, 2), (4, 2)], 0));
         assert!(!queue.write(|_| Ok(())).unwrap());
         queue.claim(1);
-        queue.push([row(4)]);
+        push(&queue, &[4]);
         assert!(queue.write(|_| Err(Error::closed())).is_err());
         assert_eq!(queue.stats().waiting, 0, "a closed store takes no rows");
+    }
+
+    #[test]
+    fn many_rows_are_written_by_several_commits_each_of_so_many() {
+        let count = 2 * WRITTEN_AT_ONCE + 3;
+        let queue = queue(count, WhenFull::Backpressure);
+        queue.claim(count);
+        queue.push(|rows| (0..count).for_each(|at| rows.push(&(at as u64).to_le_bytes(), 8, Some(at as u64))));
+        let (mut written, mut commits) = (Vec::new(), Vec::new());
+        while queue
+            .write(|rows| {
+                let before = written.len();
+                written.extend(rows.filter_map(|row| row.expires));
+                commits.push(written.len() - before);
+                Ok(())
+            })
+            .unwrap()
+        {}
+        assert_eq!(commits, [WRITTEN_AT_ONCE, WRITTEN_AT_ONCE, 3]);
+        assert_eq!(written, (0..count as u64).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_thread_is_not_left_waiting() {
+        for events in [1, 2, 4096] {
+            let queue = queue(events, WhenFull::Backpressure);
+            queue.claim(1);
+            push(&queue, &[1]);
+            assert!(queue.wait_for_rows(false), "one row is written after a moment");
+            assert!(queue.write(|_| Err(Error::invalid("no"))).is_err());
+            assert!(queue.wait_for_rows(true), "what failed is tried again, though no row comes");
+            queue.stop();
+            assert!(!queue.wait_for_rows(false));
+            assert!(queue.wait_for_room(events).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back_one_by_one_or_appended(rows: Vec<(Vec<u8>, Vec<u8>, Option<u64>)>, cut: prop::sample::Index) {
+            let mut all = [Rows::default(), Rows::default()];
+            let cut = cut.index(rows.len() + 1);
+            for (at, (key, value, expires)) in rows.iter().enumerate() {
+                let row = [&key[..], value].concat();
+                all[usize::from(at >= cut)].push(&row, key.len(), *expires);
+            }
+            let [mut first, second] = all;
+            first.append(&second);
+            prop_assert_eq!(first.len(), rows.len());
+            for (at, (key, value, expires)) in rows.iter().enumerate() {
+                prop_assert_eq!(first.get(at), Some(Waiting { key, value, expires: *expires }));
+            }
+            prop_assert!(first.get(rows.len()).is_none());
+        }
     }
 }

@@ -34,7 +34,18 @@ pub fn take_u64(reader: &mut Reader<'_>) -> Result<u64> {
 }
 
 /// Appends a component.
+#[inline]
 pub fn put_component(out: &mut Vec<u8>, bytes: &[u8]) {
+    if !bytes.contains(&ZERO) {
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(&[ZERO, END]);
+        return;
+    }
+    put_escaped(out, bytes);
+}
+
+#[inline(never)]
+fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut parts = bytes.split(|byte| *byte == ZERO);
     out.extend_from_slice(parts.next().unwrap_or_default());
     for part in parts {
@@ -45,6 +56,7 @@ pub fn put_component(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The bytes that `put_component` takes.
+#[inline]
 pub fn component_bytes(bytes: &[u8]) -> usize {
     bytes.len() + bytes.iter().filter(|byte| **byte == ZERO).count() + 2
 }

@@ -26,7 +26,7 @@ use crate::family::ColumnFamily;
 const KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    static SPARE: Cell<Option<Operations>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<Box<Operations>>> = const { Cell::new(None) };
 }
 
 /// How one write is done, and what is kept beside its value. The default is the store's durability, and nothing.
@@ -175,38 +175,58 @@ impl<'a> Write<'a> {
         }
     }
 
+    #[inline]
     fn draft(&self, family: u32) -> Draft<'a> {
         let Write { kind, key, value, entries, .. } = *self;
         Draft { family, kind, key, value, key_hash: None, entries }
     }
 }
 
-/// Commits one operation.
+/// Commits one operation, with options.
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
-    let ColumnFamily { inner, family, who, .. } = cf;
-    inner.check(family)?;
-    let durability = options.durability.unwrap_or(inner.engine.settings().durability);
-    let is_insert = options.is_insert;
+    cf.inner.check(&cf.family)?;
+    let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
+    let verb = if options.is_insert { Verb::Insert } else { Verb::Update };
     let given = options.into_entries()?;
     let entries: Vec<(u16, &[u8])> = given.iter().map(|(provider, bytes)| (*provider, &bytes[..])).collect();
-    let write = Write { entries: &entries, ..write };
-    let rules = inner.engine.rules();
-    if rules & 1 == 1 {
-        // Something is registered. The registrar encodes the operation, with or without a stamp.
-        let verb = if is_insert { Verb::Insert } else { Verb::Update };
-        let registrar = inner.watching.registrar()?;
-        return registrar.commit_one(write.draft(family.id()), write.seal, durability, Some(who), verb).map(drop);
-    }
+    write_checked(cf, &Write { entries: &entries, ..write }, durability, verb)
+}
+
+/// Commits one operation with the store's defaults and nothing beside it, which is what most are.
+#[inline]
+pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
+    cf.inner.check(&cf.family)?;
+    write_checked(cf, &write, cf.inner.engine.settings().durability, Verb::Update)
+}
+
+fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: Verb) -> Result<()> {
     // Taken, not borrowed: a listener that writes from inside the commit finds none and makes its own.
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let outcome = write.push(inner, family.id(), &mut operations).and_then(|()| {
-        inner.commit(&mut operations, durability, rules, who, if is_insert { &[Verb::Insert] } else { &[] })
-    });
+    let outcome = write_in(&mut operations, cf, write, durability, verb);
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
     }
     outcome
+}
+
+#[inline]
+fn write_in(
+    operations: &mut Operations,
+    cf: &ColumnFamily,
+    write: &Write<'_>,
+    durability: Durability,
+    verb: Verb,
+) -> Result<()> {
+    let ColumnFamily { inner, family, who, .. } = cf;
+    let rules = inner.engine.rules();
+    if rules & 1 == 1 {
+        // Something is registered. The registrar encodes the operation, with or without a stamp.
+        let (registrar, draft) = (inner.watching.registrar()?, write.draft(family.id()));
+        return registrar.commit_one(operations, &draft, write.seal, durability, (Some(who), verb)).map(drop);
+    }
+    write.push(inner, family.id(), operations)?;
+    inner.commit(operations, durability, rules, who, if verb == Verb::Insert { &[Verb::Insert] } else { &[] })
 }
 
 /// Writes to any column families of one store that commit together: after a crash all of them are there, or none.

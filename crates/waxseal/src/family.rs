@@ -12,7 +12,7 @@ use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
 use waxseal_registry::Session as Who;
 
-use crate::batch::{Write, WriteOptions, write_one};
+use crate::batch::{Write, WriteOptions, write_one, write_plainly};
 use crate::cursor::Cursor;
 use crate::db::Inner;
 use crate::entries::MetaIter;
@@ -66,7 +66,7 @@ impl ColumnFamily {
 
     /// Sets a key to a value, with the store's durability.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_with(key, value, WriteOptions::default())
+        write_plainly(self, Write::put(key.as_ref(), value.as_ref()))
     }
 
     /// Sets a key to a value.
@@ -119,7 +119,7 @@ impl ColumnFamily {
 
     /// Removes a key; no error if it is not there.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_with(key, WriteOptions::default())
+        write_plainly(self, Write::delete(key.as_ref()))
     }
 
     /// Removes a key; no error if it is not there.

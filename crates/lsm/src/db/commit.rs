@@ -8,18 +8,21 @@
 //! sync     a group at a time, for those who asked; others never wait for it
 //! ```
 //!
+//! Whoever finds nothing on the way is *alone*: under the apply lock its frame is ordered, copied and taken in one piece, and it is applied
+//! from the batch where that lies. No queue, no second look, no count of owners. All others take the steps above.
+//!
 //! After:  a commit that returned is visible, whole in the log, and below the acknowledged mark; `Sync` ones below the witness.
 //! Errors: before it is ordered a commit fails alone; a failed write or sync of the log halts the store (I09).
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use super::background::Lane;
 use super::family::{Family, Target};
 use super::ingest::{self, NO_FAMILY};
 use super::{Db, Event, Families, Inner};
-use crate::batch::{Batch, Binding, Body, Operation, Operations, distance};
+use crate::batch::{Batch, Binding, Body, Encoded, Operation, Operations, Sum, distance};
 use crate::checksum::{hash, hash_key};
 use crate::compaction::Stall;
 use crate::env::Env;
@@ -53,6 +56,15 @@ struct Apply {
     offset: u64,
     /// A memtable grew beyond its budget.
     full: bool,
+}
+
+impl Apply {
+    /// True if a batch names one ordinary family alone, which is the one that the last record went to and may be written to.
+    #[inline]
+    fn is_aimed_at(&self, batch: &Batch) -> bool {
+        let ([id], Some(target)) = (batch.families(), &self.target) else { return false };
+        target.is_that_of(*id) && system_number(*id).is_none() && !target.family.options().key_ends_in_seqno
+    }
 }
 
 /// A moment of the log: everything up to the seqno is applied, and its frames end at the offset.
@@ -202,7 +214,6 @@ impl Db {
         if batch.is_empty() {
             return Ok(Some(inner.visible()));
         }
-        check_families(&inner.families(), batch)?;
         match under.at_once {
             true => {
                 inner.grows_by(batch.encoded_bytes());
@@ -212,21 +223,30 @@ impl Db {
             }
             false => inner.admit(batch.encoded_bytes())?,
         }
-        let body = batch.seal();
+        let sum = batch.sum();
         if batch.is_held() {
-            inner.check_batch(batch, &body)?;
+            inner.check_batch(batch, &sum)?;
         }
-        let Some(ticket) = log.wal.order_under(&body, body.clone(), under, on_ordered)? else { return Ok(None) };
-        log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
-        inner.apply_through(log, ticket.end)?;
-        let last = ticket.seqno + ticket.count - 1;
+        let (last, end) = match inner.append_alone(log, batch, &sum, under)? {
+            Some((mut apply, whole)) => {
+                on_ordered(whole.seqno);
+                inner.apply_alone(log, &mut apply, &whole, batch)?;
+                (whole.seqno + whole.count - 1, whole.end)
+            }
+            None => {
+                let body = batch.share(sum.hash);
+                let ticket = log.wal.order_under(&body, body.clone(), under, on_ordered)?;
+                let Some(ticket) = ticket else { return Ok(None) };
+                log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
+                inner.apply_through(log, ticket.end)?;
+                (ticket.seqno + ticket.count - 1, ticket.end)
+            }
+        };
         if durability == Durability::Sync {
-            log.wal.sync(ticket.end).inspect_err(|error| inner.tell_halted(error))?;
+            log.wal.sync(end).inspect_err(|error| inner.tell_halted(error))?;
             log.durable.fetch_max(last, Ordering::AcqRel);
         }
-        if log.wal.drain_due() {
-            inner.background.kick(Lane::Log);
-        }
+        inner.kick_log(log, durability == Durability::Sync);
         Ok(Some(last))
     }
 
@@ -252,7 +272,7 @@ fn under(rules: u64) -> Under {
 impl Inner {
     /// Whether a batch that was kept is still what was put into it. Asked after its sum was taken: what flipped before does not
     /// match its companion, what flips later does not fit the sum. Errors: `Corruption`; nothing was changed, and the batch is to be built anew.
-    fn check_batch(&self, batch: &Batch, body: &Body) -> Result<()> {
+    fn check_batch(&self, batch: &Batch, sum: &Sum<'_>) -> Result<()> {
         let keeper = &*self.companions;
         if keeper.protection() == Protection::None {
             return Ok(());
@@ -260,7 +280,7 @@ impl Inner {
         // An operation whose companion seems not to be there may have been hit in a length: then its value has swallowed it.
         let promised = if planted::active(Bug::SwallowedSealTaken) { Protection::Partial } else { keeper.written() };
         let (mut room, mut long) = ([0; 64], Vec::new());
-        for (operation, known_hash) in Operations::new(&body.bytes)?.zip(batch.key_hashes()) {
+        for (operation, known_hash) in Operations::new(sum.bytes)?.zip(batch.key_hashes()) {
             let Operation { family, kind, key, value, companion } = operation?;
             let bound = match room.get_mut(..companion.len()) {
                 Some(room) => room,
@@ -283,6 +303,33 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Appends a batch whose families may be written to by the way of whoever is alone, if the caller is: then the apply lock is its own until
+    /// the batch is applied.
+    #[inline]
+    fn append_alone<'a>(
+        &self,
+        log: &'a Log,
+        batch: &Batch,
+        sum: &Sum<'_>,
+        under: &Under,
+    ) -> Result<Option<(MutexGuard<'a, Apply>, Whole<()>)>> {
+        let Ok(apply) = log.apply.try_lock() else {
+            check_families(&self.families(), batch)?;
+            return Ok(None);
+        };
+        if !apply.is_aimed_at(batch) {
+            check_families(&self.families(), batch)?;
+        }
+        Ok(log.wal.append_alone(sum, under).map(|whole| (apply, whole)))
+    }
+
+    /// Applies what was appended alone, shows it, marks it. Nobody waits to hear of it: who waits has a frame behind it.
+    #[inline]
+    fn apply_alone(&self, log: &Log, apply: &mut Apply, whole: &Whole<()>, batch: &Batch) -> Result<()> {
+        let outcome = self.apply_batch(apply, whole, batch.operations(), batch.encoded());
+        outcome.and_then(|()| self.publish(log, apply, whole.end)).map_err(|error| log.wal.halt(error))
     }
 
     /// Applies what is whole until the frame that ends at `end` is applied, by this thread or another.
@@ -312,18 +359,11 @@ impl Inner {
         let mut group = std::mem::take(&mut apply.group);
         log.wal.take_whole(&mut group);
         let outcome = group.iter().try_for_each(|whole| {
-            self.apply_batch(apply, whole)?;
-            // Frozen at once: no memtable grows by more than one batch beyond its budget.
-            if std::mem::take(&mut apply.full) {
-                apply.target = None; // nobody but its flush keeps a frozen memtable
-                self.freeze_full(apply.last_seqno);
-            }
-            Ok(())
+            let encoded = &*whole.payload.bytes;
+            self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
         });
         if let (Ok(()), Some(last)) = (&outcome, group.last()) {
-            self.visible.store(apply.last_seqno, Ordering::Release);
-            apply.offset = last.end;
-            let marked = log.wal.acknowledge(last.end);
+            let marked = self.publish(log, apply, last.end);
             *log.applied.lock() = last.end;
             log.applied.notify_all();
             marked?;
@@ -333,8 +373,22 @@ impl Inner {
         outcome.map_err(|error| log.wal.halt(error))
     }
 
-    fn apply_batch(&self, apply: &mut Apply, whole: &Whole<Body>) -> Result<()> {
-        for (at, operation) in (0..).zip(Operations::new(&whole.payload.bytes)?) {
+    /// Shows what was applied, up to the frame that ends there, and marks it. Under the apply lock.
+    #[inline]
+    fn publish(&self, log: &Log, apply: &mut Apply, end: u64) -> Result<()> {
+        self.visible.store(apply.last_seqno, Ordering::Release);
+        apply.offset = end;
+        log.wal.acknowledge(end)
+    }
+
+    fn apply_batch<T>(
+        &self,
+        apply: &mut Apply,
+        whole: &Whole<T>,
+        operations: Operations<'_>,
+        encoded: &Encoded,
+    ) -> Result<()> {
+        for (at, operation) in (0..).zip(operations) {
             let operation = operation?;
             if !apply.target.as_ref().is_some_and(|target| target.is_that_of(operation.family)) {
                 apply.target = self.families().by_id.get(&operation.family).map(Family::target);
@@ -344,7 +398,7 @@ impl Inner {
                 let record = apply.binding.record(&operation, (whole.seqno, at), ends, &*self.companions)?;
                 active.touch(whole.offset);
                 // The key of such a family may be another one by now.
-                let key_hash = if ends { None } else { whole.payload.bytes.key_hash(at) };
+                let key_hash = if ends { None } else { encoded.key_hash(at) };
                 let term = self.companions.term(&record);
                 active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
                 apply.full |= active.memtable.is_full(self.settings.memtable_bytes);
@@ -363,6 +417,11 @@ impl Inner {
             }
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
+        // Frozen at once: no memtable grows by more than one batch beyond its budget.
+        if std::mem::take(&mut apply.full) {
+            apply.target = None; // nobody but its flush keeps a frozen memtable
+            self.freeze_full(apply.last_seqno);
+        }
         Ok(())
     }
 
@@ -398,7 +457,18 @@ impl Inner {
     /// Makes everything applied durable (I15); returns the moment up to which it is.
     pub(super) fn sync_log(&self) -> Result<Moment> {
         let Some(log) = &self.log else { return Ok(Moment { offset: 0, seqno: self.visible() }) };
-        log.sync().inspect_err(|error| self.tell_halted(error))
+        let moment = log.sync().inspect_err(|error| self.tell_halted(error))?;
+        self.kick_log(log, true);
+        Ok(moment)
+    }
+
+    /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
+    /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written.
+    #[inline]
+    fn kick_log(&self, log: &Log, synced: bool) {
+        if log.wal.drain_due() || synced && log.wal.prepare_due() {
+            self.background.kick(Lane::Log);
+        }
     }
 
     /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once

@@ -289,7 +289,9 @@ impl Inner {
         let _room = self.job_room(inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
         let written = write_parts(&job, &pass, &cuts, part)?;
         self.counters.divided(cuts.len());
-        self.sync_dir_before_edit()?;
+        if !written.tables.is_empty() {
+            self.sync_dir_before_edit()?;
+        }
         Ok(written)
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
-use super::values::read_value;
+use super::values::{fetch_by, read_value};
 use super::versions::unread;
 use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
@@ -252,7 +252,7 @@ impl Inner {
         match record.kind {
             Kind::Put | Kind::BlobPointer if !self.is_value(record) => Ok(false),
             Kind::Put | Kind::BlobPointer => {
-                self.show_whole(of, record, checks.asks_values(), visit)?;
+                self.show_whole(of, record, fetch_by(checks), visit)?;
                 Ok(true)
             }
             Kind::Delete => Ok(false),

@@ -200,8 +200,8 @@ impl Opening<'_> {
         if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
             self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
         }
+        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
-        env.fs.sync_dir(self.dir).during(|| "syncing the store's directory")?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
@@ -428,7 +428,8 @@ pub(super) fn shelf(
     let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
-    let values = ValueShelf::new(fs.clone(), &dir, keeper.clone(), dead.values().clone());
+    let values =
+        ValueShelf::cached((fs.clone(), &dir), keeper.clone(), dead.values().clone(), (cache.clone(), watch.clone()));
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
     let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
         let name = Name::Table(meta.number).to_string();

@@ -2,12 +2,13 @@
 //!
 //! In:    what a read asks for. Out: its answer, if memtables, index, filter and cached blocks hold all that it needs; else nothing, and
 //!        whoever asked asks again where waiting is allowed.
-//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block that is not in the cache, a value in a
-//!        value file, and whatever does not agree with itself, since healing reads the file.
+//! Holds: an answer is that of the ordinary read (I13). Declined: a table nobody opened yet, a block or a large value that is not in the
+//!        cache, and whatever does not agree with itself, since healing reads the file.
 //! Costs: as a cached read. A declined one has searched what is above the block that it lacks.
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::values::show_cached;
 use super::versions::unread;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
@@ -89,7 +90,10 @@ impl Inner {
                     visit(record);
                     Ok(Some(true))
                 }
-                Kind::BlobPointer if self.is_value(record) => Ok(None), // its value is in a file
+                // Mostly its value is in a file.
+                Kind::BlobPointer if self.is_value(record) => {
+                    Ok(show_cached(of.1, record, checks.asks_values(), visit).then_some(true))
+                }
                 Kind::Put | Kind::BlobPointer | Kind::Delete => Ok(Some(false)),
                 kind => Err(unread(kind)),
             };

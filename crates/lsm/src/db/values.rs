@@ -3,7 +3,8 @@
 //! In:    a record as a table holds it, and a view or family that keeps the table alive. Out: the record with its value, read from its
 //!        value file into room that is used again; a record that holds its value passes as it is, at the cost of one comparison.
 //! Holds: whoever asks for keys, seals or metadata alone reads no value (`Resolver` is asked for one, or is not).
-//! Costs: a value is one `pread`. None is kept in the block cache, which large ones would empty.
+//! Costs: a value is one `pread`, which a point read leaves in the block cache if it was read before and is no more than a part of that (`sst::LargeValues`), so that
+//!        large ones do not empty it. From there it is lent; a check of it is one hash. A cursor finds those that are there and leaves none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::{Db, Inner};
 use crate::error::{Error, Result};
 use crate::options::KIB;
 use crate::record::{Kind, Record};
-use crate::values::{Room, ValueFile, ValueShelf};
+use crate::sst::Checks;
+use crate::values::{Fetch, Room, ValueFile, ValueShelf};
 
 /// Room that a thread keeps for the values that it reads; what is larger is given back.
 const KEPT_ROOM_BYTES: usize = 1024 * KIB;
@@ -27,6 +29,7 @@ thread_local! {
 fn with_room<R>(f: impl FnOnce(&mut Room) -> R) -> R {
     let mut room = ROOM.try_with(RefCell::take).unwrap_or_default();
     let out = f(&mut room);
+    room.let_go();
     if room.bytes() <= KEPT_ROOM_BYTES {
         let _ = ROOM.try_with(|kept| kept.replace(room));
     }
@@ -69,6 +72,11 @@ fn shelf_of(view: &View) -> Result<Arc<ValueShelf>> {
     view.values.clone().ok_or_else(|| Error::structural("a family without value files"))
 }
 
+/// How a read with these checks reads a value.
+pub(super) fn fetch_by(checks: Checks) -> Fetch {
+    Fetch { by_value: checks.asks_values(), keep: !checks.passing }
+}
+
 impl Inner {
     /// Shows a record to `visit`, its value read if it stands elsewhere.
     #[inline]
@@ -76,11 +84,11 @@ impl Inner {
         &self,
         of: (&Family, &View),
         record: &Record<'_>,
-        checked: bool,
+        how: Fetch,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<()> {
         match record.kind {
-            Kind::BlobPointer => self.show_pointed(of, record, checked, visit),
+            Kind::BlobPointer => self.show_pointed(of, record, how, visit),
             _ => {
                 visit(record);
                 Ok(())
@@ -94,13 +102,14 @@ impl Inner {
         &self,
         (family, view): (&Family, &View),
         record: &Record<'_>,
-        checked: bool,
+        how: Fetch,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<()> {
         let shelf = shelf_of(view)?;
         with_room(|room| {
-            let whole = shelf.resolve(record, checked, room);
-            whole.map(|whole| visit(&whole)).map_err(|error| self.unread_value(family, record, error))
+            shelf.fetch(record, how, room).map_err(|error| self.unread_value(family, record, error))?;
+            visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
+            Ok(())
         })
     }
 
@@ -113,13 +122,30 @@ impl Inner {
     }
 }
 
-/// Reads the value that a record of a view points to, into room that is used again.
+/// Shows a record with its value if that is in memory; false if not, and then nothing was shown.
+pub(super) fn show_cached(
+    view: &View,
+    record: &Record<'_>,
+    by_value: bool,
+    visit: &mut dyn FnMut(&Record<'_>),
+) -> bool {
+    let Some(shelf) = &view.values else { return false };
+    with_room(|room| {
+        let is_there = shelf.finds(record, by_value, room);
+        if is_there {
+            visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
+        }
+        is_there
+    })
+}
+
+/// Reads the value that a record of a view points to, into room that is used again. It stays in memory only if it was there.
 pub(super) fn read_value(
     (family, view): (&Family, &View),
     record: &Record<'_>,
-    checked: bool,
+    by_value: bool,
     room: &mut Room,
 ) -> Result<()> {
-    let read = shelf_of(view)?.read(record, checked, room);
+    let read = shelf_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
     read.map_err(|error| error.in_family(family.name(), None))
 }

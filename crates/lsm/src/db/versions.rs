@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::family::{Family, View};
 use super::snapshot::At;
+use super::values::fetch_by;
 use super::{Db, Inner};
 use crate::checksum::{Uid, hash_key};
 use crate::codec::Reader;
@@ -70,7 +71,7 @@ impl Db {
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
         let (checks, view, mut shown) = (inner.checks(verify), family.view(), Ok(()));
         let found = inner.version_in((family, &view), (key, None), at, checks, |record| {
-            shown = inner.show_whole((family, &view), record, checks.asks_values(), visit);
+            shown = inner.show_whole((family, &view), record, fetch_by(checks), visit);
         })?;
         shown.map(|()| found)
     }

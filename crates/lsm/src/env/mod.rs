@@ -147,6 +147,16 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     /// Copies `bytes` to `offset`, both multiples of 8, in words of 8 bytes: after a crash each word is old or new. Never fails.
     /// Two threads must not store to or load from the same word at once, marks (single words) excepted.
     fn store(&self, offset: usize, bytes: &[u8]);
+    /// `store` of a head, a body and zeros up to a whole word, one behind the other.
+    fn store_framed(&self, offset: usize, head: &[u8; 24], body: &[u8]) {
+        let mut joined = [head, body].concat();
+        joined.resize(joined.len().next_multiple_of(8), 0);
+        self.store(offset, &joined);
+    }
+    /// `store` of one word.
+    fn store_word(&self, offset: usize, word: u64) {
+        self.store(offset, &word.to_le_bytes());
+    }
     /// Copies bytes out; `offset` and the length are multiples of 8.
     fn load(&self, offset: usize, out: &mut [u8]);
     /// Makes stores durable.

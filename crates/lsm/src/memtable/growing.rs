@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-/// Items of the first part, and of the second.
+/// Items of the first part.
 const FIRST: usize = 64;
 /// Enough for 2^32 items.
 const PARTS: usize = 28;
@@ -22,14 +22,12 @@ impl<T> Growing<T> {
         Growing { parts: [const { OnceLock::new() }; PARTS] }
     }
 
-    /// The part of an item, and its place there.
+    /// The part of an item, and its place there: counted from `FIRST` on, a part begins at every power of two.
     #[inline]
     fn part_of(index: usize) -> (usize, usize) {
-        if index < FIRST {
-            return (0, index);
-        }
-        let part = (index / FIRST).ilog2() as usize + 1;
-        (part, index - (FIRST << (part - 1)))
+        let index = index.saturating_add(FIRST);
+        let log2 = (index | 1).ilog2();
+        ((log2 - FIRST.ilog2()) as usize, index ^ 1 << log2)
     }
 
     #[inline]
@@ -41,9 +39,8 @@ impl<T> Growing<T> {
     /// Sets an item; false if it is set already, or its number is beyond all that there can be.
     pub(super) fn set(&self, index: usize, item: T) -> bool {
         let (part, at) = Self::part_of(index);
-        let length = if part == 0 { FIRST } else { FIRST << (part - 1) };
-        let Some(part) = self.parts.get(part) else { return false };
-        let items = part.get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+        let Some(items) = self.parts.get(part) else { return false };
+        let items = items.get_or_init(|| (0..FIRST << part).map(|_| OnceLock::new()).collect());
         items.get(at).is_some_and(|slot| slot.set(item).is_ok())
     }
 }
@@ -87,7 +84,8 @@ mod tests {
         assert!((0..1000).all(|n| all.get(n) == Some(&n) && !all.set(n, 0)));
         assert!(all.get(u32::MAX as usize).is_none());
         let (part, at) = Growing::<u8>::part_of(u32::MAX as usize);
-        assert!(part < PARTS && at < FIRST << (part - 1));
+        assert!(part < PARTS && at < FIRST << part);
+        assert!(Growing::<u8>::new().get(usize::MAX).is_none());
     }
 
     #[test]

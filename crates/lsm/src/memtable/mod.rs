@@ -47,12 +47,12 @@ use crate::seam::{Companions, Protection};
 
 /// What the words of a tree are made of, and how many of them a node has. A test of their protocol has others in their place.
 mod sync {
-    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
     /// Records of a leaf.
     pub(super) const LEAF: usize = 32;
     /// Children of an inner node.
-    pub(super) const INNER: usize = 64;
+    pub(super) const INNER: usize = 256;
 
     /// Somebody else changed what is to be looked at once more.
     pub(super) fn look_again() {

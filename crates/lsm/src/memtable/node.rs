@@ -1,22 +1,27 @@
 //! The nodes of a tree of leaves, as words that one thread writes and any number read beside it.
 //!
-//! A **leaf** holds the places of up to `LEAF` records and the head of each one's key, in the order in which they came. It is only
-//! ever appended to: slot, then count. A full one is never touched again; two new ones take over from it, sorted. An **inner
-//! node** leads to nodes below, a word for each, sorted: half a head above, the child's number below. A word is inserted by moving those behind it
-//! up by one, from the last on, so that at every moment each stands somewhere, one of them twice.
+//! A **leaf** holds a word for each of up to `LEAF` records: half a head of its key above, its place below. The first `sorted` of them stand in order; the
+//! others in the order in which they came. It is only ever appended to: word, then count. A full one is never touched again; two new
+//! ones take over from it, sorted. An **inner node** leads to nodes below, a word for each, sorted: half a head of its first key above, the child's number
+//! below. A word is inserted by moving those behind it up by one, from the last on, so that at every moment each stands somewhere, one of
+//! them twice. Behind the last all are `UNUSED`, above every word: a search asks nobody how many there are.
 //!
 //! ```text
+//! half     four bytes of a key, as a number, behind the first `skip`
 //! range    from the record `low` on, up to the record `high`, which is the next node's; neither ever changes
-//! skip     how many bytes all keys of the range have in common; heads are taken behind them. In an inner node with an open end: how many
+//! skip     how many bytes all keys of the range have in common. In an inner node with an open end: how many
 //!          its separators have in common; what begins otherwise lies before them all, or behind
 //! ```
 //!
-//! What a reader may do beside the writer: read slots below a count that it has loaded; search words, with this in mind: a word at a place only ever gives
-//! way to a smaller one, so whatever a binary search ends at was not above what it looked for, and can only be too far to the left.
+//! What a reader may do beside the writer: read slots below a count that it has loaded, of which the sorted ones may have become more; search
+//! words, with this in mind: the half at a place only ever gives way to a smaller one, so whatever a binary search ends at was not above what it looked for,
+//! and can only be too far to the left.
 
 use std::cmp::Ordering::{self, Greater};
 
 use super::sync::{AtomicU32, AtomicU64, INNER, LEAF, Ordering::*};
+use crate::order::head;
+use crate::planted::{self, Bug};
 
 /// No record, no node: an open end.
 pub(super) const NONE: u32 = u32::MAX;
@@ -53,39 +58,87 @@ impl Bounds {
     }
 }
 
-/// Places of records that lie together.
+/// Four bytes of a key behind its first `skip`, as a number that orders as they do; padded with zeros.
+#[inline]
+pub(super) fn half(key: &[u8], skip: usize) -> u32 {
+    match key.get(skip..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(bytes) => u32::from_le_bytes(*bytes).swap_bytes(),
+        None => (head(key, skip) >> 32) as u32,
+    }
+}
+
+/// A half and what it stands for: the place of a record, the number of a node.
+#[inline]
+pub(super) fn word(half: u32, of: u32) -> u64 {
+    u64::from(half) << 32 | u64::from(of)
+}
+
+/// The half of a word.
+#[inline]
+pub(super) fn half_of(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+/// What a word stands for.
+#[inline]
+pub(super) fn of(word: u64) -> u32 {
+    word as u32
+}
+
+/// How many of so many sorted words stand before a place, which has this half. `is_before` answers for one with the same half.
+#[inline]
+pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_before: impl Fn(u32) -> bool) -> usize {
+    let (mut from, mut left) = (0, len);
+    while left > 0 {
+        let (middle, at) = (left / 2, word(from + left / 2));
+        let is_left = half_of(at) < half || half_of(at) == half && is_before(of(at));
+        from += if is_left { middle + 1 } else { 0 };
+        left = if is_left { left - middle - 1 } else { middle };
+    }
+    from
+}
+
+/// Records that lie together.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(super) struct Leaf {
     count: AtomicU32,
+    /// So many slots stand in order. More only while they are all.
+    sorted: AtomicU32,
     bounds: Bounds,
     pub(super) next: AtomicU32,
     pub(super) prev: AtomicU32,
-    /// The head of the first key behind the range.
-    high_head: AtomicU64,
-    heads: [AtomicU64; LEAF],
-    places: [AtomicU32; LEAF],
+    /// Of the first key behind the range.
+    high_half: AtomicU32,
+    slots: [AtomicU64; LEAF],
 }
 
 impl Default for Leaf {
     fn default() -> Leaf {
         Leaf {
             count: AtomicU32::new(0),
+            sorted: AtomicU32::new(0),
             bounds: Bounds::default(),
             next: AtomicU32::new(NONE),
             prev: AtomicU32::new(NONE),
-            high_head: AtomicU64::new(0),
-            heads: std::array::from_fn(|_| AtomicU64::new(0)),
-            places: std::array::from_fn(|_| AtomicU32::new(0)),
+            high_half: AtomicU32::new(0),
+            slots: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
 
 impl Leaf {
-    /// Says what its range is. Before it is shown.
-    pub(super) fn set(&self, range: Range, high_head: u64) {
+    /// Fills a leaf that nobody has seen with words in order, at most as many as it has room for.
+    pub(super) fn fill(&self, range: Range, high_half: u32, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
-        self.high_head.store(high_head, Relaxed);
+        self.high_half.store(high_half, Relaxed);
+        let mut count = 0;
+        for (slot, word) in self.slots.iter().zip(words) {
+            slot.store(word, Relaxed);
+            count += 1;
+        }
+        self.sorted.store(count, Relaxed);
+        self.count.store(count, Release);
     }
 
     #[inline]
@@ -104,8 +157,8 @@ impl Leaf {
     }
 
     #[inline]
-    pub(super) fn high_head(&self) -> u64 {
-        self.high_head.load(Relaxed)
+    pub(super) fn high_half(&self) -> u32 {
+        self.high_half.load(Relaxed)
     }
 
     /// How many slots are there to be read.
@@ -114,26 +167,40 @@ impl Leaf {
         (self.count.load(Acquire) as usize).min(LEAF)
     }
 
-    /// Fills the next slot and shows it; false if all are taken.
+    /// How many of the first `len` are known to stand in order.
     #[inline]
-    pub(super) fn append(&self, head: u64, place: u32) -> bool {
+    pub(super) fn sorted(&self, len: usize) -> usize {
+        (self.sorted.load(Relaxed) as usize).min(len)
+    }
+
+    /// Fills the next slot and shows it; false if all are taken. `is_behind`: it is known to stand behind the one that came before it.
+    #[inline]
+    pub(super) fn append(&self, word: u64, is_behind: bool) -> bool {
         let count = self.count.load(Relaxed);
-        let (Some(to), Some(at)) = (self.heads.get(count as usize), self.places.get(count as usize)) else {
-            return false;
-        };
-        to.store(head, Relaxed);
-        at.store(place, Relaxed);
+        let Some(slot) = self.slots.get(count as usize) else { return false };
+        slot.store(word, Relaxed);
         self.count.store(count + 1, Release);
+        if is_behind && self.sorted.load(Relaxed) == count {
+            self.sorted.store(count + 1, Release);
+        }
         true
     }
 
-    /// Head and place of each of the first `len` slots.
+    /// The word of a slot that is there to be read.
     #[inline]
-    pub(super) fn slots(&self, len: usize) -> impl Iterator<Item = (u64, u32)> {
-        let len = len.min(LEAF);
-        self.heads[..len].iter().zip(&self.places[..len]).map(|(head, place)| (head.load(Relaxed), place.load(Relaxed)))
+    pub(super) fn slot(&self, at: usize) -> u64 {
+        self.slots[at].load(Relaxed)
+    }
+
+    /// The words of the first `len` slots.
+    #[inline]
+    pub(super) fn slots(&self, len: usize) -> impl DoubleEndedIterator<Item = u64> {
+        self.slots[..len.min(LEAF)].iter().map(|slot| slot.load(Relaxed))
     }
 }
+
+/// Behind the last word of an inner node: above all words, and none.
+const UNUSED: u64 = u64::MAX;
 
 /// Nodes below that lie together.
 #[derive(Debug)]
@@ -144,32 +211,32 @@ pub(super) struct Inner {
     /// A record whose key begins with what all separators here have in common, in a node with an open end; else `NONE`: whatever is looked for here
     /// begins so.
     witness: AtomicU32,
+    /// The witness's first sixteen bytes.
+    start: [AtomicU64; 2],
     words: [AtomicU64; INNER],
 }
 
 impl Default for Inner {
     fn default() -> Inner {
-        let words = std::array::from_fn(|_| AtomicU64::new(0));
-        Inner { count: AtomicU32::new(0), bounds: Bounds::default(), witness: AtomicU32::new(NONE), words }
+        Inner {
+            count: AtomicU32::new(0),
+            bounds: Bounds::default(),
+            witness: AtomicU32::new(NONE),
+            start: std::array::from_fn(|_| AtomicU64::new(0)),
+            words: std::array::from_fn(|_| AtomicU64::new(UNUSED)),
+        }
     }
 }
 
-/// The word of a child: the upper half of its first key's head, and its number.
-pub(super) fn word(head: u64, child: u32) -> u64 {
-    head >> 32 << 32 | u64::from(child)
-}
-
-/// The child of a word.
-pub(super) fn child(word: u64) -> u32 {
-    word as u32
-}
-
 impl Inner {
-    /// Fills a node that nobody has seen. The first child begins where the node does, so its head is 0: nothing that is looked for here
-    /// is less.
-    pub(super) fn fill(&self, range: Range, witness: u32, words: impl Iterator<Item = u64>) {
+    /// Fills a node that nobody has seen. The first child begins where the node does, and its word is never compared. A witness is a record and its key.
+    pub(super) fn fill(&self, range: Range, witness: Option<(u32, &[u8])>, words: impl Iterator<Item = u64>) {
         self.bounds.set(range);
-        self.witness.store(witness, Relaxed);
+        if let Some((place, key)) = witness {
+            self.witness.store(place, Relaxed);
+            self.start[0].store(head(key, 0), Relaxed);
+            self.start[1].store(head(key, 8), Relaxed);
+        }
         let mut count = 0;
         for (slot, word) in self.words.iter().zip(words) {
             slot.store(word, Relaxed);
@@ -193,13 +260,27 @@ impl Inner {
         self.witness.load(Relaxed)
     }
 
+    /// True if a key begins as all separators do, as far as can be told without a look at the witness: the zeros that a short key is padded with lie
+    /// before everything else that could stand there.
+    #[inline]
+    pub(super) fn begins(&self, key: &[u8], skip: usize) -> bool {
+        let differ = |word: usize| head(key, 8 * word) ^ self.start[word].load(Relaxed);
+        match skip {
+            0 => true,
+            1..=8 => differ(0) >> (64 - 8 * skip) == 0,
+            9..=16 => differ(0) == 0 && differ(1) >> (128 - 8 * skip) == 0,
+            _ => false,
+        }
+    }
+
+    /// The writer's: how many words there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        (self.count.load(Acquire) as usize).min(INNER)
+        (self.count.load(Relaxed) as usize).min(INNER)
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.count.load(Relaxed) as usize >= INNER
+        self.len() == INNER
     }
 
     #[inline]
@@ -209,51 +290,66 @@ impl Inner {
 
     /// Puts a word in its place, in a node that is not full. All others stand somewhere at every moment.
     pub(super) fn insert(&self, at: usize, word: u64) {
-        let count = self.count.load(Relaxed) as usize;
+        let count = self.len();
         debug_assert!(at <= count && count < INNER);
-        if at < count {
-            self.words[count].store(self.words[count - 1].load(Relaxed), Release);
-        } else {
-            self.words[at].store(word, Release);
-        }
-        self.count.store(count as u32 + 1, Release);
-        for to in (at + 1..count).rev() {
-            self.words[to].store(self.words[to - 1].load(Relaxed), Release);
+        for pair in self.words[at..=count].windows(2).rev() {
+            pair[1].store(pair[0].load(Relaxed), Release);
         }
         self.words[at].store(word, Release);
+        self.count.store(count as u32 + 1, Relaxed);
     }
 
     /// Leads a word to another child with the same first record.
     pub(super) fn redirect(&self, at: usize, child: u32) {
-        self.words[at].store(word(self.words[at].load(Relaxed), child), Release);
+        self.words[at].store(word(half_of(self.words[at].load(Relaxed)), child), Release);
     }
 
-    /// The last child that does not begin behind what is looked for. `compare` tells how the first record of a child stands to it, where heads
+    /// The last child.
+    pub(super) fn last(&self) -> usize {
+        self.last_below(UNUSED)
+    }
+
+    /// The last child that does not begin behind what is looked for. `compare` tells how the first record of a child stands to it, where halves
     /// do not.
     #[inline]
-    pub(super) fn find(&self, head: u64, compare: impl Fn(u32) -> Ordering) -> usize {
-        let (half, count) = (head >> 32, self.len());
-        let mut at = self.first_where(0, count, |word| word >> 32 >= half);
-        if at < count && self.word(at) >> 32 == half {
-            let is_behind = |word: u64| word >> 32 > half || compare(child(word)) == Greater;
-            at = match at + 1 < count && self.word(at + 1) >> 32 == half {
-                true => self.first_where(at, count, is_behind),
-                false if is_behind(self.word(at)) => at,
-                false => at + 1,
-            };
+    pub(super) fn find(&self, half: u32, compare: impl Fn(u32) -> Ordering) -> usize {
+        let at = self.last_below(word(half, 0));
+        match self.words.get(at + 1).map(|next| next.load(Acquire)) {
+            Some(_) if planted::active(Bug::SameHalvesNotCompared) => at,
+            Some(next) if half_of(next) == half && next != UNUSED => self.find_among_same(at, half, &compare),
+            _ => at,
         }
-        at.saturating_sub(1)
     }
 
-    /// The first place from which on words are so. Which half it goes on in is no branch that could be guessed wrong.
+    /// The last child whose word is below another; the first one, where there is none. Always the same steps, and no branch that could be
+    /// guessed wrong.
     #[inline]
-    fn first_where(&self, mut from: usize, to: usize, is_behind: impl Fn(u64) -> bool) -> usize {
-        let mut left = to - from;
-        while left > 1 {
-            let half = left / 2;
-            from += if is_behind(self.word(from + half - 1)) { 0 } else { half };
-            left -= half;
+    fn last_below(&self, bar: u64) -> usize {
+        const { assert!(INNER.is_power_of_two(), "half, and half again") };
+        let (mut at, mut step) = (0, INNER / 2);
+        while step > 0 {
+            at += step * usize::from(self.words[at + step].load(Acquire) < bar);
+            step /= 2;
         }
-        from + usize::from(left == 1 && !is_behind(self.word(from)))
+        at
+    }
+
+    /// The same, where words behind `at` have the half of what is looked for. Most often it lies before them all: a key that there is already, written again, is
+    /// the newest of it.
+    #[inline(never)]
+    fn find_among_same(&self, at: usize, half: u32, compare: &dyn Fn(u32) -> Ordering) -> usize {
+        let is_behind = |word: u64| half_of(word) != half || word == UNUSED || compare(of(word)) == Greater;
+        if is_behind(self.word(at + 1)) {
+            return at;
+        }
+        let (mut from, mut left) = (at + 2, INNER - (at + 2));
+        while left > 0 {
+            let middle = left / 2;
+            match is_behind(self.word(from + middle)) {
+                true => left = middle,
+                false => (from, left) = (from + middle + 1, left - middle - 1),
+            }
+        }
+        from - 1
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! In:     records whose key (user key, seqno) is not there, one after the other.
 //! Out:    the leaf in which a place lies; the one before, the one behind. Readers take no lock and never wait for the writer.
-//! Costs:  an insert searches the inner nodes, appends the record's bytes and one slot. Leaves are sorted when they are divided, and
-//!         when a cursor comes to them.
+//! Costs:  an insert searches the inner nodes, appends the record's bytes and one word. What came to a leaf since it was filled is sorted and merged
+//!         with what stands in order there when the leaf is divided, and when a cursor comes to it.
 //!
 //! ```text
 //! divide   two leaves take over from a full one. First they are filled and linked, then the right one gets its word in the node above, then
@@ -24,18 +24,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::arena::{Appender, Arena};
 use super::growing::Pool;
-use super::node::{Inner, Leaf, NONE, Range, child, word};
+use super::node::{Inner, Leaf, NONE, Range, before, half, half_of, of, word};
 use super::sorted::Sorted;
-use super::sync::{AtomicU32, AtomicU64, INNER, LEAF, Ordering::*, fence, look_again};
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, INNER, LEAF, Ordering::*, fence, look_again};
 use crate::order::{Order, common_prefix, head};
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 
 /// No tree has more floors: with half-full nodes, 2^32 leaves have seven.
 const MOST_FLOORS: usize = 12;
-
-/// Heads are made anew when so many more bytes turn out to be common to a new node's keys.
-const WORTH_SKIPPING: usize = 2;
 
 /// Records in internal order (I02).
 #[derive(Debug)]
@@ -50,6 +47,8 @@ pub(super) struct Tree {
     last: AtomicU32,
     /// Counted up when a division begins and when it ends: odd while one is under way.
     turns: AtomicU64,
+    /// True from the first record on that came behind one with a greater seqno: where it is false, the newest of a key came last.
+    shuffled: AtomicBool,
     writer: Mutex<Writer>,
 }
 
@@ -59,12 +58,24 @@ const EMPTY: u64 = u64::MAX;
 #[derive(Debug)]
 struct Writer {
     appender: Appender,
-    leaves: u32,
-    inners: u32,
+    made: Made,
     /// The leaf of the last record.
     finger: u32,
     /// The record before it was of the same leaf: the next one may be too.
     stays: bool,
+    /// The greatest seqno that came.
+    greatest: Seqno,
+    /// The way that was gone last.
+    path: Path,
+    /// Where a leaf that is divided is put in order.
+    all: Sorted,
+}
+
+/// How many nodes there are.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    leaves: u32,
+    inners: u32,
 }
 
 /// A place to look for.
@@ -75,9 +86,17 @@ pub(super) struct Probe<'a> {
 }
 
 /// The inner nodes from the top to a leaf, and the child taken in each.
+#[derive(Clone, Copy, Debug)]
 struct Path {
-    steps: [(u32, usize); MOST_FLOORS],
+    steps: [(u32, u32); MOST_FLOORS],
     floors: usize,
+}
+
+/// Two nodes that take over from one, and the place of the first record of the second.
+struct Halves {
+    left: u32,
+    right: u32,
+    middle: u32,
 }
 
 impl Tree {
@@ -89,12 +108,21 @@ impl Tree {
             order,
             arena,
             leaves: Pool::new(log2),
-            inners: Pool::new(log2.min(3)),
+            inners: Pool::new(1),
             root: AtomicU64::new(EMPTY),
             first: AtomicU32::new(NONE),
             last: AtomicU32::new(NONE),
             turns: AtomicU64::new(0),
-            writer: Mutex::new(Writer { appender, leaves: 0, inners: 0, finger: NONE, stays: false }),
+            shuffled: AtomicBool::new(false),
+            writer: Mutex::new(Writer {
+                appender,
+                made: Made { leaves: 0, inners: 0 },
+                finger: NONE,
+                stays: false,
+                greatest: 0,
+                path: Path { steps: [(0, 0); MOST_FLOORS], floors: 0 },
+                all: Sorted::new(),
+            }),
         }
     }
 
@@ -105,23 +133,42 @@ impl Tree {
         let writer = &mut *writer;
         let probe = Probe { key: record.key, seqno: record.seqno };
         let (place, bytes) = writer.appender.append(record)?;
+        match record.seqno < writer.greatest {
+            true => self.shuffled.store(true, Release), // before anybody can be told of the record
+            false => writer.greatest = record.seqno,
+        }
+        // Behind all that its leaf holds, as far as is known without a search.
+        let mut is_behind = false;
         if writer.stays
             && let Some(leaf) = self.leaves.get(writer.finger)
-            && self.is_within(&probe, leaf.range())
-            && leaf.append(self.head(probe.key, leaf.skip()), place)
+            && let Some(stands_behind) = self.stands_in(&probe, leaf)
         {
-            return Some(bytes);
+            is_behind = stands_behind;
+            if leaf.append(word(self.half(probe.key, leaf.skip()), place), is_behind) {
+                return Some(bytes);
+            }
         }
         if self.root.load(Relaxed) == EMPTY {
             return self.plant(writer, probe, place).map(|more| bytes + more);
         }
-        let (id, leaf) = self.descend(&probe)?;
+        let (id, leaf) = self.way(&probe, &mut writer.path)?;
         writer.stays = writer.finger == id;
         writer.finger = id;
-        if leaf.append(self.head(probe.key, leaf.skip()), place) {
+        let word = word(self.half(probe.key, leaf.skip()), place);
+        if leaf.append(word, false) {
             return Some(bytes);
         }
-        self.divide(writer, leaf, probe, place).map(|more| bytes + more)
+        self.divide(writer, leaf, probe.key, word, is_behind).map(|more| bytes + more)
+    }
+
+    /// Whether a probe stands behind the record that came last to a leaf; none if it lies in another one.
+    fn stands_in(&self, probe: &Probe<'_>, leaf: &Leaf) -> Option<bool> {
+        let Range { low, high, .. } = leaf.range();
+        let last = of(leaf.slot(leaf.len().checked_sub(1)?));
+        match self.compare(probe, last) {
+            Ordering::Greater => (high == NONE || self.compare(probe, high).is_lt()).then_some(true),
+            _ => (low == NONE || self.compare(probe, low).is_ge()).then_some(false),
+        }
     }
 
     /// The leaf in which a place lies.
@@ -146,13 +193,29 @@ impl Tree {
     #[inline]
     pub(super) fn get(&self, probe: &Probe<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> bool {
         let Some((_, leaf)) = self.find(probe) else { return false };
-        let head = self.head(probe.key, leaf.skip());
+        let (half, len) = (self.half(probe.key, leaf.skip()), leaf.len());
+        let sorted = leaf.sorted(len);
         let mut newest = None;
-        for (_, place) in leaf.slots(leaf.len()).filter(|(other, _)| *other == head) {
-            self.take_newer(probe, place, &mut newest);
+        // What came last is the newest of its key, unless seqnos came in no order; and all of it is newer than what stands in order.
+        let is_shuffled = self.shuffled.load(Acquire) || planted::active(Bug::NewestVersionInLeafPassedOver);
+        for at in (sorted..len).rev() {
+            let word = leaf.slot(at);
+            if half_of(word) == half {
+                self.take_newer(probe, of(word), &mut newest);
+                if newest.is_some() && !is_shuffled {
+                    break;
+                }
+            }
+        }
+        if newest.is_none() || is_shuffled {
+            let is_before = |place| self.compare(probe, place) == Ordering::Greater;
+            let at = before(sorted, |at| leaf.slot(at), half, is_before);
+            if at < sorted && half_of(leaf.slot(at)) == half {
+                self.take_newer(probe, of(leaf.slot(at)), &mut newest);
+            }
         }
         // Older versions of a key may lie behind the end of the leaf; the newest of them begins the next one.
-        if newest.is_none() && leaf.high_head() == head && leaf.high() != NONE {
+        if newest.is_none() && leaf.high_half() == half && leaf.high() != NONE {
             self.take_newer(probe, leaf.high(), &mut newest);
         }
         let Some(record) = newest.and_then(|(_, place)| self.record(place)) else { return false };
@@ -186,10 +249,19 @@ impl Tree {
         self.arena.record(place)
     }
 
-    /// The head of a key behind its first bytes; 0 in an order that has no heads.
+    /// The half of a key behind its first bytes; 0 in an order that has no heads.
     #[inline]
-    pub(super) fn head(&self, key: &[u8], skip: usize) -> u64 {
-        if self.order.is_bytewise() { head(key, skip) } else { 0 }
+    pub(super) fn half(&self, key: &[u8], skip: usize) -> u32 {
+        if self.order.is_bytewise() { half(key, skip) } else { 0 }
+    }
+
+    /// The head of the key at a place behind its first bytes; 0 in an order that has no heads.
+    pub(super) fn head_at(&self, place: u32, skip: usize) -> u64 {
+        if self.order.is_bytewise() { head(self.key(place), skip) } else { 0 }
+    }
+
+    fn key(&self, place: u32) -> &[u8] {
+        self.arena.placed(place).map_or(&[], |(key, _)| key)
     }
 
     /// How a probe stands to the record at a place.
@@ -206,27 +278,28 @@ impl Tree {
         self.compare(&Probe { key, seqno }, b)
     }
 
-    fn is_within(&self, probe: &Probe<'_>, range: Range) -> bool {
-        (range.low == NONE || self.compare(probe, range.low) != Ordering::Less)
-            && (range.high == NONE || self.compare(probe, range.high) == Ordering::Less)
-    }
-
     /// The child of an inner node in which a probe lies, as far as the reader can see. `floor` is the node's own, 1 above the leaves.
     #[inline]
     fn child(&self, node: &Inner, floor: u64, probe: &Probe<'_>) -> usize {
-        let (skip, witness) = (node.skip(), node.witness());
-        if witness != NONE {
-            let (start, _) = self.arena.placed(witness).unwrap_or_default();
-            match probe.key.get(..skip).unwrap_or(probe.key).cmp(start.get(..skip).unwrap_or(start)) {
+        let skip = node.skip();
+        if node.witness() != NONE && !node.begins(probe.key, skip) {
+            match self.beside(node, probe.key) {
                 Ordering::Less => return 0,
-                Ordering::Greater => return node.len().saturating_sub(1),
+                Ordering::Greater => return node.last(),
                 Ordering::Equal => {}
             }
         }
-        node.find(self.head(probe.key, skip), |child| match self.low(floor - 1, child) {
+        node.find(self.half(probe.key, skip), |child| match self.low(floor - 1, child) {
             NONE => Ordering::Less,
             low => self.compare(probe, low).reverse(),
         })
+    }
+
+    /// How a key stands to all those that begin as a node's separators do.
+    #[inline(never)]
+    fn beside(&self, node: &Inner, key: &[u8]) -> Ordering {
+        let (skip, start) = (node.skip(), self.key(node.witness()));
+        key.get(..skip).unwrap_or(key).cmp(start.get(..skip).unwrap_or(start))
     }
 
     /// The first record of a node.
@@ -246,7 +319,7 @@ impl Tree {
         let mut id = root as u32;
         for floor in (1..=root >> 32).rev() {
             let node = self.inners.get(id)?;
-            id = child(node.word(self.child(node, floor, probe)));
+            id = of(node.word(self.child(node, floor, probe)));
         }
         Some((id, self.leaves.get(id)?))
     }
@@ -254,56 +327,60 @@ impl Tree {
 
 /// The writer's part.
 impl Tree {
-    /// The way to the leaf in which a place lies.
-    fn way(&self, probe: &Probe<'_>) -> Option<Path> {
+    /// The leaf in which a place lies, and the way there.
+    #[inline]
+    fn way(&self, probe: &Probe<'_>, path: &mut Path) -> Option<(u32, &Leaf)> {
         let root = self.root.load(Relaxed);
-        let (mut id, mut path) = (root as u32, Path { steps: [(0, 0); MOST_FLOORS], floors: 0 });
+        let (mut id, mut floors) = (root as u32, 0);
         for floor in (1..=root >> 32).rev() {
             let node = self.inners.get(id)?;
             let at = self.child(node, floor, probe);
-            *path.steps.get_mut(path.floors)? = (id, at);
-            path.floors += 1;
-            id = child(node.word(at));
+            *path.steps.get_mut(floors)? = (id, at as u32);
+            floors += 1;
+            id = of(node.word(at));
         }
-        Some(path)
+        path.floors = floors;
+        Some((id, self.leaves.get(id)?))
     }
 
     /// The first leaf, with the first record.
     fn plant(&self, writer: &mut Writer, probe: Probe<'_>, place: u32) -> Option<usize> {
-        let (id, leaf) = self.new_leaf(writer)?;
-        leaf.set(Range { low: NONE, high: NONE, skip: 0 }, 0);
-        leaf.append(self.head(probe.key, 0), place);
+        let (id, leaf) = self.new_leaf(&mut writer.made)?;
+        let words = [word(self.half(probe.key, 0), place)];
+        leaf.fill(Range { low: NONE, high: NONE, skip: 0 }, 0, words.into_iter());
         self.first.store(id, Release);
         self.last.store(id, Release);
         self.root.store(u64::from(id), Release);
+        (writer.finger, writer.stays) = (id, true);
         Some(size_of::<Leaf>())
     }
 
-    fn new_leaf(&self, writer: &mut Writer) -> Option<(u32, &Leaf)> {
-        let leaf = self.leaves.make(writer.leaves)?;
-        writer.leaves += 1;
-        Some((writer.leaves - 1, leaf))
+    fn new_leaf(&self, made: &mut Made) -> Option<(u32, &Leaf)> {
+        let leaf = self.leaves.make(made.leaves)?;
+        made.leaves += 1;
+        Some((made.leaves - 1, leaf))
     }
 
-    fn new_inner(&self, writer: &mut Writer) -> Option<(u32, &Inner)> {
-        let node = self.inners.make(writer.inners)?;
-        writer.inners += 1;
-        Some((writer.inners - 1, node))
+    fn new_inner(&self, made: &mut Made) -> Option<(u32, &Inner)> {
+        let node = self.inners.make(made.inners)?;
+        made.inners += 1;
+        Some((made.inners - 1, node))
     }
 
-    /// Two leaves take over from a full one, with one record more. Answers how much memory that took.
+    /// Two leaves take over from a full one, with one record more, which is known to stand behind the one that came last, or not. Answers how much memory
+    /// that took.
     #[inline(never)]
-    fn divide(&self, writer: &mut Writer, full: &Leaf, probe: Probe<'_>, place: u32) -> Option<usize> {
-        let (inners, path) = (writer.inners, self.way(&probe)?);
+    fn divide(&self, writer: &mut Writer, full: &Leaf, key: &[u8], one: u64, is_behind: bool) -> Option<usize> {
+        let Writer { made, path, all, .. } = writer;
+        let inners = made.inners;
         let (Range { low, high, skip }, prev, next) = (full.range(), full.prev.load(Relaxed), full.next.load(Relaxed));
-        let mut all = Sorted::of(self, full);
-        let rank = all.insert(self, self.head(probe.key, skip as usize), place);
-        let cut = cut(rank, all.len(), prev == NONE, next == NONE);
+        let rank = all.set_with(self, full, one, is_behind);
+        let cut = self.cut(all, rank, key, (prev == NONE, next == NONE || is_behind));
         let middle = all.place(cut);
-        let ((left_id, left), (right_id, right)) = (self.new_leaf(writer)?, self.new_leaf(writer)?);
-        self.fill(left, Range { low, high: middle, skip }, &all, 0..cut);
+        let ((left_id, left), (right_id, right)) = (self.new_leaf(made)?, self.new_leaf(made)?);
+        self.fill(left, Range { low, high: middle, skip }, &all.words()[..cut]);
         let from = if planted::active(Bug::DividedLeafLosesItsMiddle) { cut + 1 } else { cut };
-        self.fill(right, Range { low: middle, high, skip }, &all, from..all.len());
+        self.fill(right, Range { low: middle, high, skip }, &all.words()[from..]);
         left.prev.store(prev, Relaxed);
         left.next.store(right_id, Relaxed);
         right.prev.store(left_id, Relaxed);
@@ -320,24 +397,41 @@ impl Tree {
             Some(prev) => prev.next.store(left_id, Release),
             None => self.first.store(left_id, Release),
         }
-        let done = self.install(writer, &path, path.floors, (left_id, right_id), middle);
+        let done = self.install(made, path, path.floors, Halves { left: left_id, right: right_id, middle });
         self.turns.store(turn + 2, Release);
+        let more_inners = (made.inners - inners) as usize;
         writer.finger = if rank < cut { left_id } else { right_id };
         done?;
-        Some(2 * size_of::<Leaf>() + (writer.inners - inners) as usize * size_of::<Inner>())
+        Some(2 * size_of::<Leaf>() + more_inners * size_of::<Inner>())
+    }
+
+    /// Where a leaf that is full is cut, of the records with the new one, which has this rank and key. Where records come in ascending or descending
+    /// order, nothing more will come into the one that is left behind: it stays full. Where a key is written again and again, nothing
+    /// will come between its versions.
+    fn cut(&self, all: &Sorted, rank: usize, key: &[u8], (is_first, is_last): (bool, bool)) -> usize {
+        let (records, middle) = (all.len(), all.len() / 2);
+        let is_version = |at: usize| {
+            half_of(all.words()[at]) == half_of(all.words()[rank])
+                && self.order.compare(self.key(all.place(at)), key).is_eq()
+        };
+        match () {
+            () if is_last && rank + 1 == records => rank,
+            () if is_first && rank == 0 => 1,
+            () if rank + middle < records && is_version(rank + middle) => rank + 1,
+            () => middle,
+        }
     }
 
     /// Fills a leaf that nobody has seen.
-    fn fill(&self, leaf: &Leaf, range: Range, all: &Sorted, part: std::ops::Range<usize>) {
-        let skip = self.skip(range);
-        let anew = skip >= range.skip as usize + WORTH_SKIPPING;
-        let range = if anew { Range { skip: skip as u32, ..range } } else { range };
-        let head_of = |place| self.arena.placed(place).map_or(0, |(key, _)| self.head(key, range.skip as usize));
-        let high_head = if range.high == NONE { 0 } else { head_of(range.high) };
-        leaf.set(range, high_head);
-        for at in part {
-            let place = all.place(at);
-            leaf.append(if anew { head_of(place) } else { all.head(at) }, place);
+    fn fill(&self, leaf: &Leaf, range: Range, words: &[u64]) {
+        let skip = self.skip(range).max(range.skip as usize);
+        let is_anew = skip > range.skip as usize;
+        let range = Range { skip: skip as u32, ..range };
+        let half_at = |place| self.half(self.key(place), skip);
+        let high_half = if range.high == NONE { 0 } else { half_at(range.high) };
+        match is_anew {
+            true => leaf.fill(range, high_half, words.iter().map(|old| word(half_at(of(*old)), of(*old)))),
+            false => leaf.fill(range, high_half, words.iter().copied()),
         }
     }
 
@@ -350,76 +444,76 @@ impl Tree {
     }
 
     /// Shows two nodes in the place of the one that the path leads to, `floors` down from the top.
-    fn install(
-        &self,
-        writer: &mut Writer,
-        path: &Path,
-        floors: usize,
-        (left, right): (u32, u32),
-        middle: u32,
-    ) -> Option<()> {
+    fn install(&self, made: &mut Made, path: &Path, floors: usize, halves: Halves) -> Option<()> {
         let below = (path.floors - floors) as u64;
+        let Halves { left, right, middle } = halves;
         let Some((id, at)) = floors.checked_sub(1).map(|above| path.steps[above]) else {
-            let (id, root) = self.new_inner(writer)?;
-            self.fill_inner(root, Range { low: NONE, high: NONE, skip: 0 }, below, &[left, right]);
+            let (id, root) = self.new_inner(made)?;
+            let words = [word(0, left), word(self.half(self.key(middle), 0), right)];
+            self.fill_inner(root, Range { low: NONE, high: NONE, skip: 0 }, below, &words);
             self.root.store((below + 1) << 32 | u64::from(id), Release);
             return Some(());
         };
-        let node = self.inners.get(id)?;
+        let (node, at) = (self.inners.get(id)?, at as usize);
         if !node.is_full() && self.shares(node, middle) {
-            let head = self.arena.placed(middle).map_or(0, |(key, _)| self.head(key, node.skip()));
-            node.insert(at + 1, word(head, right));
+            node.insert(at + 1, word(self.half(self.key(middle), node.skip()), right));
             node.redirect(at, left);
             return Some(());
         }
-        let (mut children, mut count) = ([0; INNER + 1], 0);
-        for (to, from) in children.iter_mut().zip((0..=at).chain(at..node.len())) {
-            *to = child(node.word(from));
+        let Range { low, high, skip } = node.range();
+        let (mut words, mut count) = ([0; INNER + 1], 0);
+        for (to, from) in words.iter_mut().zip((0..=at).chain(at..node.len())) {
+            *to = node.word(from);
             count += 1;
         }
-        (children[at], children[at + 1]) = (left, right);
-        let Range { low, high, skip } = node.range();
+        words[at] = word(half_of(words[at]), left);
+        words[at + 1] = word(self.half(self.key(middle), skip as usize), right);
         if count <= INNER {
             // The new separator begins otherwise than those that are there: the same node once more, with other heads.
-            let (id, anew) = self.new_inner(writer)?;
-            self.fill_inner(anew, node.range(), below, &children[..count]);
+            let (id, anew) = self.new_inner(made)?;
+            self.fill_inner(anew, node.range(), below, &words[..count]);
             return self.replace(path, floors - 1, id);
         }
         // Where records come in ascending order all nodes but the last stay full.
         let cut = if at + 2 == count { count - 2 } else { count / 2 };
-        let middle = self.low(below, children[cut]);
-        let ((left_id, left), (right_id, right)) = (self.new_inner(writer)?, self.new_inner(writer)?);
-        self.fill_inner(left, Range { low, high: middle, skip }, below, &children[..cut]);
-        self.fill_inner(right, Range { low: middle, high, skip }, below, &children[cut..]);
-        self.install(writer, path, floors - 1, (left_id, right_id), middle)
+        let middle = self.low(below, of(words[cut]));
+        let ((left_id, left), (right_id, right)) = (self.new_inner(made)?, self.new_inner(made)?);
+        self.fill_inner(left, Range { low, high: middle, skip }, below, &words[..cut]);
+        self.fill_inner(right, Range { low: middle, high, skip }, below, &words[cut..]);
+        self.install(made, path, floors - 1, Halves { left: left_id, right: right_id, middle })
     }
 
     /// Shows a node in the place of the one that the path leads to; both hold the same range.
     fn replace(&self, path: &Path, floors: usize, id: u32) -> Option<()> {
         match floors.checked_sub(1).map(|above| path.steps[above]) {
-            Some((above, at)) => self.inners.get(above)?.redirect(at, id),
+            Some((above, at)) => self.inners.get(above)?.redirect(at as usize, id),
             None => self.root.store((path.floors as u64) << 32 | u64::from(id), Release),
         }
         Some(())
     }
 
-    /// Fills an inner node that nobody has seen.
-    fn fill_inner(&self, node: &Inner, range: Range, below: u64, children: &[u32]) {
-        let key_of = |at: usize| {
-            let place = children.get(at).map_or(NONE, |child| self.low(below, *child));
-            (place, self.arena.placed(place).map_or(&[][..], |(key, _)| key))
+    /// Fills an inner node that nobody has seen with words whose halves are behind `range.skip` bytes; where more or fewer turn out to be common to all
+    /// its separators, they are made anew.
+    fn fill_inner(&self, node: &Inner, range: Range, below: u64, words: &[u64]) {
+        let separator = |at: usize| {
+            let place = words.get(at).map_or(NONE, |word| self.low(below, of(*word)));
+            (place, self.key(place))
         };
         let is_open = range.low == NONE || range.high == NONE;
-        let (skip, witness) = match children {
+        let (skip, witness) = match words {
             [_, .., _] if is_open && self.order.is_bytewise() => {
-                let ((witness, first), (_, last)) = (key_of(1), key_of(children.len() - 1));
-                (common_prefix(first, last), witness)
+                let (first, (_, last)) = (separator(1), separator(words.len() - 1));
+                (common_prefix(first.1, last), Some(first))
             }
-            _ if is_open => (0, NONE),
-            _ => (self.skip(range), NONE),
+            _ if is_open => (0, None),
+            _ => (self.skip(range), None),
         };
-        let head_of = |at| if at == 0 { 0 } else { self.head(key_of(at).1, skip) };
-        let words = children.iter().enumerate().map(|(at, child)| word(head_of(at), *child));
+        let half_at = |at: usize| match at {
+            0 => 0,
+            _ if skip == range.skip as usize => half_of(words[at]),
+            _ => self.half(separator(at).1, skip),
+        };
+        let words = words.iter().enumerate().map(|(at, old)| word(half_at(at), of(*old)));
         node.fill(Range { skip: skip as u32, ..range }, witness, words);
     }
 
@@ -433,16 +527,6 @@ impl Tree {
             (Some((witness, _)), Some((key, _))) => common_prefix(witness, key) >= node.skip(),
             _ => false,
         }
-    }
-}
-
-/// Where a leaf that is full is cut, of so many records with the new one, which has this rank. Where records come in ascending or descending
-/// order, nothing more will come into the one that is left behind: it stays full.
-fn cut(rank: usize, records: usize, is_first: bool, is_last: bool) -> usize {
-    match () {
-        () if is_last && rank + 1 == records => rank,
-        () if is_first && rank == 0 => 1,
-        () => records / 2,
     }
 }
 

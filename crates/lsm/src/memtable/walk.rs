@@ -78,7 +78,7 @@ impl Walk {
         if let Some((id, leaf)) = tree.find(probe) {
             self.leaf = id;
             self.run.set(tree, leaf);
-            self.at = self.run.before(tree, probe, tree.head(probe.key, leaf.skip()), and_at);
+            self.at = self.run.before(tree, probe, tree.half(probe.key, leaf.skip()), and_at);
         }
     }
 

@@ -1,6 +1,6 @@
-//! The cache: which blocks of open tables stay in memory.
+//! The cache: which blocks of open tables stay in memory, and which large values (`large`).
 //!
-//! There is no hash table. Every open table has an array of slots, one per block; a reader loads its slot without waiting and
+//! There is no hash table of blocks. Every open table has an array of slots, one per block; a reader loads its slot without waiting and
 //! without touching a counter that another core writes. The cache itself holds a budget and, behind locks that only loading
 //! and evicting take, the order in which blocks go: a small queue of those seen once, about a tenth, then the main queue.
 //! A block that was read again since it came moves on to, or stays in, the main queue; so a scan passes through the small
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arc_swap::ArcSwapOption;
 
 use super::block::Block;
+use super::large::Large;
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
 
@@ -41,6 +42,36 @@ pub struct Cache {
     refused: AtomicU64,
     /// Counts evictions, to tell how long ago a block went. Starts at 1: 0 in a slot says never.
     clock: AtomicU32,
+    /// Large values, while somebody reads any.
+    pub(super) large: Mutex<Weak<Slots<Large>>>,
+}
+
+/// What a slot holds.
+pub(super) trait Kept: Send + Sync + 'static {
+    /// Bytes in memory.
+    fn memory(&self) -> usize;
+
+    /// Takes back the note that it was read; answers whether there was one.
+    fn cool(&self) -> bool;
+}
+
+impl Kept for Block {
+    fn memory(&self) -> usize {
+        Block::memory(self)
+    }
+
+    fn cool(&self) -> bool {
+        Block::cool(self)
+    }
+}
+
+/// Slots of any kind, as the queues see them.
+trait Row: Send + Sync {
+    /// Takes back the note that what is in a slot was read.
+    fn cool(&self, number: usize) -> bool;
+
+    /// Empties a slot at this time.
+    fn evict(&self, number: usize, clock: &AtomicU32) -> Option<Arc<dyn Kept>>;
 }
 
 /// What a cache has done. Hits are not counted: they are too many to share a counter.
@@ -48,9 +79,9 @@ pub struct Cache {
 pub struct CacheMetrics {
     /// The budget in bytes.
     pub budget_bytes: u64,
-    /// Bytes of the blocks in memory.
+    /// Bytes of the blocks in memory, and of large values.
     pub used_bytes: u64,
-    /// Blocks in memory.
+    /// Blocks in memory, and large values.
     pub blocks: u64,
     /// Blocks that were read from a file to be kept.
     pub loads: u64,
@@ -98,10 +129,10 @@ impl Drop for Charge {
     }
 }
 
-/// The blocks of one table that are in memory.
+/// The blocks of one table that are in memory, or the large values.
 #[derive(Debug)]
-pub(super) struct Slots {
-    blocks: Box<[ArcSwapOption<Block>]>,
+pub(super) struct Slots<T: Kept = Block> {
+    blocks: Box<[ArcSwapOption<T>]>,
     /// When each block was evicted last, by the cache's clock; 0: never.
     evicted: Box<[AtomicU32]>,
     cache: Arc<Cache>,
@@ -110,14 +141,13 @@ pub(super) struct Slots {
 }
 
 /// A block in a queue.
-#[derive(Debug)]
 struct Resident {
-    slots: Weak<Slots>,
+    slots: Weak<dyn Row>,
     number: u32,
     bytes: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     probation: VecDeque<Resident>,
     probation_bytes: usize,
@@ -145,6 +175,7 @@ impl Cache {
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             clock: AtomicU32::new(1),
+            large: Mutex::default(),
         }
     }
 
@@ -162,7 +193,7 @@ impl Cache {
     }
 
     /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
-    fn admit(&self, slots: &Arc<Slots>, number: usize, block: Arc<Block>) -> Arc<Block> {
+    fn admit<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let (Some(slot), Some(evicted)) = (slots.blocks.get(number), slots.evicted.get(number)) else {
             return block;
@@ -181,9 +212,30 @@ impl Cache {
         let blocks = self.blocks.fetch_add(1, Relaxed);
         let went = evicted.load(Relaxed);
         let returns = went != 0 && self.clock.load(Relaxed).wrapping_sub(went) as usize <= blocks;
-        let resident = Resident { slots: Arc::downgrade(slots), number: number as u32, bytes };
+        let slots: Weak<Slots<T>> = Arc::downgrade(slots);
+        let resident = Resident { slots, number: number as u32, bytes };
         lock(&self.shards[home]).push(resident, returns);
         block
+    }
+
+    /// Puts one in the place of another, if that is still there and there is room: it goes when the other would have gone.
+    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: &Arc<T>, block: Arc<T>) -> Arc<T> {
+        self.loads.fetch_add(1, Relaxed);
+        let bytes = block.memory();
+        let Some(slot) = slots.blocks.get(number).filter(|_| self.reserve(bytes, number % SHARDS)) else {
+            self.refused.fetch_add(1, Relaxed);
+            return block;
+        };
+        let found = slot.compare_and_swap(before, Some(block.clone()));
+        let took = found.as_ref().is_some_and(|found| Arc::ptr_eq(found, before));
+        self.used.fetch_sub(if took { before.memory() } else { bytes }, Relaxed);
+        if took { &self.evictions } else { &self.refused }.fetch_add(1, Relaxed);
+        block
+    }
+
+    /// What blocks may take at most, whatever else there is.
+    pub(super) fn most(&self) -> usize {
+        self.budget.min(self.total)
     }
 
     /// Takes bytes of the budget, evicting until they fit. False if they cannot.
@@ -233,8 +285,8 @@ impl Cache {
 /// What an eviction took out; freed when dropped.
 struct Victim {
     bytes: usize,
-    _block: Arc<Block>,
-    _slots: Arc<Slots>,
+    _block: Arc<dyn Kept>,
+    _slots: Arc<dyn Row>,
 }
 
 impl Shard {
@@ -271,23 +323,41 @@ impl Shard {
             }
             let Some(slots) = resident.slots.upgrade() else { continue };
             let number = resident.number as usize;
-            let hot = slots.blocks[number].load().as_ref().is_some_and(|block| block.cool());
+            let hot = slots.cool(number);
             if hot && chances > 0 {
                 chances -= 1;
                 self.main.push_back(resident);
                 continue;
             }
             // None if the block was taken out for another, whose own entry comes.
-            let Some(block) = slots.blocks[number].swap(None) else { continue };
-            slots.evicted[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
+            let Some(block) = slots.evict(number, clock) else { continue };
             return Some(Victim { bytes: block.memory(), _block: block, _slots: slots });
         }
     }
 }
 
-impl Slots {
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lengths = (self.probation.len(), self.main.len());
+        f.debug_tuple("Shard").field(&lengths).finish()
+    }
+}
+
+impl<T: Kept> Row for Slots<T> {
+    fn cool(&self, number: usize) -> bool {
+        self.blocks[number].load().as_ref().is_some_and(|block| block.cool())
+    }
+
+    fn evict(&self, number: usize, clock: &AtomicU32) -> Option<Arc<dyn Kept>> {
+        let block = self.blocks[number].swap(None)?;
+        self.evicted[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
+        Some(block)
+    }
+}
+
+impl<T: Kept> Slots<T> {
     /// Empty slots for a table of so many blocks.
-    pub(super) fn new(count: usize, cache: Arc<Cache>) -> Slots {
+    pub(super) fn new(count: usize, cache: Arc<Cache>) -> Slots<T> {
         Slots {
             blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
             evicted: (0..count).map(|_| AtomicU32::new(0)).collect(),
@@ -303,7 +373,7 @@ impl Slots {
 
     /// The slot of a block that the index names.
     #[inline]
-    pub(super) fn slot(&self, number: usize) -> &ArcSwapOption<Block> {
+    pub(super) fn slot(&self, number: usize) -> &ArcSwapOption<T> {
         &self.blocks[number]
     }
 
@@ -316,12 +386,27 @@ impl Slots {
     }
 
     /// Keeps a loaded block if there is room; answers the block to use.
-    pub(super) fn keep(self: &Arc<Self>, number: usize, block: Block) -> Arc<Block> {
-        self.cache.admit(self, number, Arc::new(block))
+    pub(super) fn keep(self: &Arc<Self>, number: usize, block: T) -> Arc<T> {
+        self.put(number, Arc::new(block))
+    }
+
+    /// The same of one that is shared already.
+    pub(super) fn put(self: &Arc<Self>, number: usize, block: Arc<T>) -> Arc<T> {
+        self.cache.admit(self, number, block)
+    }
+
+    /// Keeps one in the place of another, if that is still there and there is room.
+    pub(super) fn put_instead(&self, number: usize, before: &Arc<T>, block: Arc<T>) -> Arc<T> {
+        self.cache.exchange(self, number, before, block)
+    }
+
+    /// Number of slots.
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len()
     }
 
     /// Takes a block out; whoever holds it keeps it.
-    pub(super) fn take(&self, number: usize) -> Option<Arc<Block>> {
+    pub(super) fn take(&self, number: usize) -> Option<Arc<T>> {
         let block = self.blocks.get(number)?.swap(None)?;
         self.cache.used.fetch_sub(block.memory(), Relaxed);
         self.cache.blocks.fetch_sub(1, Relaxed);
@@ -339,7 +424,7 @@ impl Slots {
     }
 }
 
-impl Drop for Slots {
+impl<T: Kept> Drop for Slots<T> {
     /// A closed table gives its bytes back; its entries in the queues no longer lead anywhere.
     fn drop(&mut self) {
         let (mut bytes, mut blocks) = (0, 0);

@@ -98,28 +98,25 @@ impl Index {
             return Err(Error::structural("an index claims more entries than it can hold"));
         }
         let mut index = Index {
-            heads: Vec::new(),
+            heads: Vec::with_capacity(if order.is_bytewise() { count } else { 0 }),
             group_heads: Vec::new(),
             common: Vec::new(),
             groups: Vec::with_capacity(count.div_ceil(GROUP)),
-            keys: Vec::new(),
+            keys: Vec::with_capacity(body.len() - count * LEAST_ENTRY_BYTES),
             tails: Vec::with_capacity(count + 1),
             handles: Vec::with_capacity(count),
             checks: Vec::new(),
         };
-        let mut separators = Separators { reader, last: Vec::new(), offset: HEADER_BYTES as u64 };
-        let mut group: Vec<Vec<u8>> = Vec::with_capacity(GROUP);
-        let mut first = None;
+        let mut separators = Separators::new(reader);
+        let mut group = Run::default();
+        let mut first = Vec::new();
         for at in 0..count {
-            let before = (at > 0).then(|| separators.last.clone());
-            let handle = separators.next(data_end)?;
-            if before.is_some_and(|before| order.compare(&before, &separators.last) == Ordering::Greater) {
-                return Err(Error::structural("the separators of an index are out of order"));
+            index.handles.push(separators.next(at > 0, data_end, order)?);
+            if at == 0 {
+                first.clone_from(&separators.last);
             }
-            first.get_or_insert_with(|| separators.last.clone());
-            index.handles.push(handle);
-            group.push(separators.last.clone());
-            if group.len() == GROUP || at + 1 == count {
+            group.push(&separators.last);
+            if group.ends.len() == GROUP || at + 1 == count {
                 index.add_group(&group, order)?;
                 group.clear();
             }
@@ -129,7 +126,7 @@ impl Index {
         }
         index.tails.push(index.keys_len()?);
         if order.is_bytewise() {
-            let skip = common_prefix(first.as_deref().unwrap_or_default(), &separators.last);
+            let skip = common_prefix(&first, &separators.last);
             index.common = separators.last[..skip].to_vec();
             index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
         }
@@ -138,16 +135,15 @@ impl Index {
         Ok(index)
     }
 
-    fn add_group(&mut self, separators: &[Vec<u8>], order: &Order) -> Result<()> {
-        let common = match (separators, order.is_bytewise()) {
-            ([first, .., last], true) => &first[..common_prefix(first, last)],
-            ([only], true) => &only[..],
-            _ => &[],
+    fn add_group(&mut self, separators: &Run, order: &Order) -> Result<()> {
+        let common = match order.is_bytewise() {
+            true => &separators.last()[..common_prefix(separators.first(), separators.last())],
+            false => &[],
         };
         let common_at = self.keys_len()?;
         self.keys.extend_from_slice(common);
         self.groups.push(Group { common_at, common_len: common.len() as u32 });
-        for separator in separators {
+        for separator in separators.iter() {
             let tail_at = self.keys_len()?;
             self.tails.push(tail_at);
             self.keys.extend_from_slice(&separator[common.len()..]);
@@ -378,22 +374,74 @@ fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
     low
 }
 
+/// Separators of one group, one behind the other in bytes that are used again.
+#[derive(Default)]
+struct Run {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Run {
+    fn push(&mut self, separator: &[u8]) {
+        self.bytes.extend_from_slice(separator);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(from, to)| &self.bytes[from..*to])
+    }
+
+    fn first(&self) -> &[u8] {
+        self.iter().next().unwrap_or_default()
+    }
+
+    fn last(&self) -> &[u8] {
+        let from = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before]);
+        &self.bytes[from..]
+    }
+}
+
 /// Reads entries one after the other.
 struct Separators<'a> {
     reader: Reader<'a>,
     last: Vec<u8>,
+    before: Vec<u8>,
     offset: u64,
 }
 
 impl Separators<'_> {
-    fn next(&mut self, data_end: u64) -> Result<Handle> {
+    fn new(reader: Reader<'_>) -> Separators<'_> {
+        Separators { reader, last: Vec::new(), before: Vec::new(), offset: HEADER_BYTES as u64 }
+    }
+
+    /// The next handle; its separator is `last`. `follows`: there is one before, which may not be greater.
+    fn next(&mut self, follows: bool, data_end: u64, order: &Order) -> Result<Handle> {
         let shared = self.reader.varint()?;
         let unshared = self.reader.varint_len()?;
         if shared > self.last.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {
             return Err(Error::structural("a separator longer than it can be"));
         }
-        self.last.truncate(shared as usize);
-        self.last.extend_from_slice(self.reader.bytes(unshared)?);
+        let (shared, rest) = (shared as usize, self.reader.bytes(unshared)?);
+        let falls = match order.is_bytewise() {
+            // What both begin with decides nothing.
+            true => &self.last[shared..] > rest,
+            false => {
+                self.before.clone_from(&self.last);
+                false
+            }
+        };
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
+        let falls = falls || !order.is_bytewise() && order.compare(&self.before, &self.last) == Ordering::Greater;
+        if follows && falls {
+            return Err(Error::structural("the separators of an index are out of order"));
+        }
         let (stored_len, raw_len) = (self.reader.varint()?, self.reader.varint()?);
         let wide = |_| Error::structural("a block of 4 GiB or more");
         let handle = Handle {

@@ -3,6 +3,7 @@
 mod cache;
 mod damage;
 mod golden;
+mod large;
 mod oracle;
 mod packed;
 mod policed;

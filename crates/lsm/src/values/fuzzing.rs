@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::walk;
+use super::{ValueFile, walk};
 use crate::env::{Fs, MemoryFs, Open};
 use crate::pointer::Pointer;
 
@@ -24,5 +24,13 @@ pub fn file(bytes: &[u8]) {
             assert!(end <= bytes.len() as u64);
             Ok(())
         });
+    }
+}
+
+impl ValueFile {
+    /// Turns over bits of a byte of a value that stays in memory. False if it does not.
+    #[doc(hidden)]
+    pub fn hit_in_memory(&self, pointer: &Pointer, byte: usize, mask: u8) -> bool {
+        self.shelf().values().is_some_and(|values| values.damage(pointer, byte, mask))
     }
 }

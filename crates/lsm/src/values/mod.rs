@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write   a flush, or a compaction that collects: key, value -> entry -> file, synced before an edit names a table that points into it
-//! read    record -> pointer -> pread of the stored bytes -> checked against V, the hash of the value as it was put
+//! read    record -> pointer -> the value in memory, or pread of the stored bytes -> checked against V, the hash of the value as it was put
 //! move    a compaction copies pointers; values only out of files that are mostly garbage (`compaction::collect`)
 //! ```
 //!
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::checksum::Uid;
 
-pub use shelf::{DeadValues, Room, ValueFile, ValueShelf};
+pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
 pub use walk::{Entry, identify, walk};
 pub use writer::ValueWriter;
 

@@ -6,6 +6,8 @@
 //! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
 //!         stored; the CRC is taken where V is not, and to find the bits that were hit.
 //! Ladder: what does not check is read once more, then corrected by its CRC, if V confirms it.
+//! Cached: a point read of a user keeps what it has read for the second time, where the cache takes values of that length, and a cursor looks
+//!         there too; what jobs and tools read passes by. What lies in memory is checked like what was read: where it was hit, the file is read again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,13 +20,13 @@ use super::{ValueMeta, ValueRef, walk};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::env::work::lock;
 use crate::env::{File, Fs, Open, read_exact, read_into};
-use crate::error::{Damage, Error, IoContext, Result, Verdict};
+use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
 use crate::names::Name;
 use crate::planted::{self, Bug};
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{Kind, Record};
 use crate::seam::Companions;
-use crate::sst::unpack_block;
+use crate::sst::{Cache, Large, LargeValues, Watch, unpack_block};
 
 /// Numbers of value files that nobody can read any more and that still exist.
 #[derive(Debug, Default)]
@@ -44,12 +46,48 @@ pub struct ValueShelf {
     keeper: Arc<dyn Companions>,
     dead: Arc<DeadValues>,
     files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
+    /// Values in memory, if they are kept, and who hears of those that were hit.
+    cached: Option<(LargeValues, Arc<dyn Watch>)>,
+}
+
+/// Whether a value is in memory.
+#[derive(PartialEq, Eq)]
+enum Sight {
+    Absent,
+    There,
+    /// It was, and was not what it must be.
+    Hit,
+}
+
+/// What becomes of a value that a user reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fetch {
+    /// It is checked by V, else by the CRC alone, when it is read from its file.
+    pub by_value: bool,
+    /// It stays in memory if it may.
+    pub keep: bool,
 }
 
 impl ValueShelf {
-    /// An empty shelf over the files of a directory.
+    /// An empty shelf over the files of a directory. No value of it is kept in memory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>, dead: Arc<DeadValues>) -> Arc<ValueShelf> {
-        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default() })
+        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default(), cached: None })
+    }
+
+    /// An empty shelf; values that users read stay in this cache. Those that are hit there are told of.
+    pub fn cached(
+        (fs, dir): (Arc<dyn Fs>, &Path),
+        keeper: Arc<dyn Companions>,
+        dead: Arc<DeadValues>,
+        (cache, watch): (Arc<Cache>, Arc<dyn Watch>),
+    ) -> Arc<ValueShelf> {
+        let cached = Some((LargeValues::of(cache), watch));
+        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default(), cached })
+    }
+
+    /// The values in memory, if any are kept.
+    pub fn values(&self) -> Option<&LargeValues> {
+        self.cached.as_ref().map(|(values, _)| values)
     }
 
     /// The files of this shelf, and of others, that nobody names any more.
@@ -93,14 +131,64 @@ impl ValueShelf {
 
     /// Reads the value that a record points to into `room`.
     pub fn read(&self, record: &Record<'_>, checked: bool, room: &mut Room) -> Result<()> {
+        room.let_go();
         let pointed = self.pointed(record);
         let read = pointed.and_then(|(file, pointer)| file.read(record.key.len(), &pointer, (checked, true), room));
         read.map_err(|error| error.in_key(record.key))
     }
 
+    /// The same for a user: from memory, if it is there and is what it must be.
+    pub fn fetch(&self, record: &Record<'_>, how: Fetch, room: &mut Room) -> Result<()> {
+        let sight = self.sight(record, how.by_value, room);
+        if sight == Sight::There {
+            return Ok(());
+        }
+        let read = self.pointed(record).and_then(|(file, pointer)| {
+            let from_file = |room: &mut Room| file.read(record.key.len(), &pointer, (how.by_value, true), room);
+            match &self.cached {
+                Some((values, watch)) => {
+                    if how.keep && values.invites(&pointer) {
+                        let mut own = Room::default();
+                        from_file(&mut own)?;
+                        room.cached = Some(values.keep(own.into_value(pointer)));
+                    } else {
+                        from_file(room)?;
+                    }
+                    if sight == Sight::Hit {
+                        watch.healed(&file.name().to_string(), pointer.offset, Remedy::ReadAgain);
+                    }
+                    Ok(())
+                }
+                None => from_file(room),
+            }
+        });
+        read.map_err(|error| error.in_key(record.key))
+    }
+
+    /// True if the value that a record points to is in memory, and is what it must be: then it stands in `room`. No file is touched.
+    pub fn finds(&self, record: &Record<'_>, by_value: bool, room: &mut Room) -> bool {
+        self.sight(record, by_value, room) == Sight::There
+    }
+
+    fn sight(&self, record: &Record<'_>, by_value: bool, room: &mut Room) -> Sight {
+        room.let_go();
+        let Some((values, watch)) = &self.cached else { return Sight::Absent };
+        let Ok(pointer) = Pointer::decode(record.value) else { return Sight::Absent };
+        let Some(large) = values.find(&pointer) else { return Sight::Absent };
+        let is_believed = !by_value || planted::active(Bug::CachedValueNotVerified);
+        if !is_believed && hash(large.value()) != pointer.value_hash {
+            values.remove(&large);
+            watch.doubted();
+            return Sight::Hit;
+        }
+        room.cached = Some(large);
+        Sight::There
+    }
+
     /// Looks at the value that a record points to, and at what stands around it in its file. None: all of it is as it was written. An
     /// error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
     pub fn look_at(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+        room.let_go();
         let mut look = || {
             let (file, pointer) = self.pointed(record)?;
             let around = file.check_head(record.key, &pointer);
@@ -135,12 +223,36 @@ pub struct Room {
     unpacked: Vec<u8>,
     /// Bytes of the value read last, if it stands in `framed`.
     plain: Option<usize>,
+    /// The value read last, if it is one that stays in memory.
+    cached: Option<Arc<Large>>,
 }
 
 impl Room {
     /// The value read last.
     pub fn value(&self) -> &[u8] {
-        self.plain.map_or(&self.unpacked, |length| &self.framed[..length])
+        match &self.cached {
+            Some(large) => large.value(),
+            None => self.plain.map_or(&self.unpacked, |length| &self.framed[..length]),
+        }
+    }
+
+    /// Holds no value that stays in memory any longer.
+    pub fn let_go(&mut self) {
+        if self.cached.take().is_some() {
+            self.unpacked.clear();
+            self.plain = None;
+        }
+    }
+
+    /// The value read last, in its own bytes.
+    fn into_value(self, pointer: Pointer) -> Large {
+        match self.plain {
+            Some(length) => Large::new(pointer, self.framed, length),
+            None => {
+                let length = self.unpacked.len();
+                Large::new(pointer, self.unpacked, length)
+            }
+        }
     }
 
     /// Bytes that it takes.
@@ -159,6 +271,10 @@ pub struct ValueFile {
 }
 
 impl ValueFile {
+    pub(super) fn shelf(&self) -> &ValueShelf {
+        &self.shelf
+    }
+
     /// What the manifest says of it.
     pub fn meta(&self) -> &Arc<ValueMeta> {
         &self.meta
@@ -229,7 +345,7 @@ impl ValueFile {
         if room.framed.len() < length {
             room.framed.resize(length, 0);
         }
-        let Room { framed, unpacked, plain } = room;
+        let Room { framed, unpacked, plain, .. } = room;
         *plain = Some(0);
         let framed = &mut framed[..length];
         let seed = block_seed(&pointer.uid, at, Role::Value);

@@ -5,7 +5,13 @@
 //! wal.copy(&ticket, &body)?;                 // beside other threads' copies
 //! wal.take_whole(&mut group);                // under the db's apply lock: whole frames, in order
 //! wal.acknowledge(group.last().end)?;        // the mark, before the commits return
+//!
+//! let whole = wal.append_alone(&sum, ..);    // the first three at once, for whoever is alone; then acknowledge
 //! ```
+//!
+//! Short frames are copied before the order's lock is let go: a thread that is put to sleep between the two would keep everyone behind it
+//! waiting, for as long as it sleeps. Who finds that nothing waits to be taken is alone: its frame is ordered, copied and taken under one
+//! lock, and nobody else hears of it.
 //!
 //! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails its place can never be
 //! whole, so the log halts (I09).
@@ -13,10 +19,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::batch::Body;
+use crate::batch::{Body, Sum};
 use crate::env::work::Mode;
 use crate::error::{Error, IoContext, Result};
-use crate::frame::{FRAME_HEADER_BYTES, FrameKind, Mark};
+use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark};
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
@@ -30,6 +36,9 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// A frame up to this long is put together in memory and written at once (plain mode).
 const JOINED_BYTES: usize = 64 * 1024;
 
+/// A frame with a body up to this long is copied to the ring in the ordered section: less than a microsecond.
+const COPIED_AT_ONCE: u64 = 4096;
+
 /// A batch that has its seqnos and its place, and waits to be copied there.
 #[must_use = "a frame that was ordered must be copied: all behind it wait for it"]
 pub struct Ticket {
@@ -39,6 +48,8 @@ pub struct Ticket {
     pub count: u64,
     /// Logical offset behind its frame.
     pub end: u64,
+    /// It is copied already.
+    is_copied: bool,
     spot: Spot,
 }
 
@@ -53,6 +64,13 @@ pub struct Under {
     pub then: Then,
     /// It is not ordered at all if anything would have to be waited for, or written to a file.
     pub at_once: bool,
+}
+
+impl Under {
+    /// True if a batch made so is not to be ordered any more, now that the rules are these.
+    fn is_ruled_out(&self, rules: u64) -> bool {
+        (rules ^ self.word) & self.mask != 0 && !planted::active(Bug::RulesNotCompared)
+    }
 }
 
 /// What becomes of the word of rules when a batch is ordered: the batch is the last under the old one.
@@ -95,14 +113,26 @@ pub struct Whole<T> {
 impl<T> Wal<T> {
     /// Gives a batch its seqnos and its place, after waiting for room if need be. An error leaves the log as it was.
     pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
-        let ticket = self.order_under(body, payload, &Under::default(), |_| {})?;
+        let ticket = self.order_copying(0, body, payload, &Under::default(), |_| {})?;
         ticket.ok_or_else(|| Error::structural("refused under any rules"))
     }
 
     /// The same under rules: none if they are others by now, or if it cannot be at once as they ask, and then no batch is ordered and no
-    /// rule changed. `on_ordered` hears the batch's seqno as soon as it has one, whatever becomes of the log then.
+    /// rule changed. `on_ordered` hears the batch's seqno as soon as it has one, whatever becomes of the log then. What is short is copied
+    /// already when this returns, and `copy` finds nothing to do.
     pub fn order_under(
         &self,
+        body: &Body,
+        payload: T,
+        under: &Under,
+        on_ordered: impl FnOnce(Seqno),
+    ) -> Result<Option<Ticket>> {
+        self.order_copying(COPIED_AT_ONCE, body, payload, under, on_ordered)
+    }
+
+    fn order_copying(
+        &self,
+        at_once_up_to: u64,
         body: &Body,
         payload: T,
         under: &Under,
@@ -143,8 +173,7 @@ impl<T> Wal<T> {
                 }
             }
         };
-        let ruled_out = (order.rules ^ under.word) & under.mask != 0 && !planted::active(Bug::RulesNotCompared);
-        if ruled_out || under.at_once && !self.goes_at_once(&mut order, kind) {
+        if under.is_ruled_out(order.rules) || under.at_once && !self.goes_at_once(&mut order, kind) {
             drop(order);
             filler.map_or(Ok(()), |filler| self.copy_filler(&filler))?;
             return Ok(None);
@@ -157,16 +186,62 @@ impl<T> Wal<T> {
         if planted::active(Bug::MarkBeforeFrame) {
             let _ = self.store_acknowledged(end);
         }
-        let metrics = &self.metrics;
-        add_locked(&metrics.frames, 1);
-        add_locked(&metrics.frame_bytes, spot.header.extent());
-        add_locked(&metrics.large_frames, (kind == FrameKind::LargeBatch) as u64);
+        self.count_frame(kind, &spot.header);
+        // A filler in front of it is copied first.
+        let is_copied = length <= at_once_up_to && spot.direct.is_none() && filler.is_none();
+        if is_copied {
+            self.store_frame(&spot, &body.bytes);
+        }
         drop(order);
         on_ordered(spot.header.seqno);
         if let Some(filler) = &filler {
             self.copy_filler(filler)?;
         }
-        Ok(Some(Ticket { seqno: spot.header.seqno, count: body.count, end, spot }))
+        Ok(Some(Ticket { seqno: spot.header.seqno, count: body.count, end, is_copied, spot }))
+    }
+
+    /// Orders, copies and takes a batch at once, if nothing that was ordered waits to be taken, nothing has to come first, and the frame is
+    /// a short one for the ring. None otherwise, or where rules forbid it, and nothing was changed: `order_under` waits, or says why.
+    ///
+    /// One thread at a time, as with `take_whole`, and the same one applies the batch before anything else is taken.
+    pub fn append_alone(&self, sum: &Sum<'_>, under: &Under) -> Option<Whole<()>> {
+        let length = sum.bytes.len() as u64;
+        if length > COPIED_AT_ONCE || !self.is_mapped() {
+            return None;
+        }
+        let mut order = self.order.lock();
+        if self.failed.get().is_some()
+            || order.closed
+            || under.is_ruled_out(order.rules)
+            || !order.is_all_taken(|sequence| self.is_copied(sequence))
+            || order.next_step(length, self.limits) != Step::Place(FrameKind::Batch)
+        {
+            return None;
+        }
+        let (header, offset) = order.place_alone(sum.count, length as u32, sum.hash);
+        if !matches!(under.then, Then::Stay) {
+            self.turn_rules(&mut order, under.then);
+        }
+        let end = order.end;
+        if planted::active(Bug::AloneMarkedBeforeStored) {
+            let _ = self.store_acknowledged(end);
+        }
+        self.ring.store_frame(offset, &header.encode(), sum.bytes);
+        self.whole.store(end, Ordering::Release);
+        self.count_frame(FrameKind::Batch, &header);
+        if order.waiting > 0 {
+            self.order.notify_all();
+        }
+        Some(Whole { seqno: header.seqno, count: sum.count, offset, end, payload: () })
+    }
+
+    /// Counts a frame, under the order lock.
+    fn count_frame(&self, kind: FrameKind, header: &FrameHeader) {
+        add_locked(&self.metrics.frames, 1);
+        add_locked(&self.metrics.frame_bytes, header.extent());
+        if kind == FrameKind::LargeBatch {
+            add_locked(&self.metrics.large_frames, 1);
+        }
     }
 
     /// True if the commit of a frame that is placed now waits for no other's: its bytes go to the ring, and all before it are there.
@@ -182,9 +257,10 @@ impl<T> Wal<T> {
         self.rules.0.store(order.rules, Ordering::Release);
     }
 
-    /// Copies the frame to its place: into the ring, or with a write to the segment. Beside other threads' copies, in any order.
+    /// Copies the frame to its place, unless it is there: into the ring, or with a write to the segment. Beside other threads' copies, in
+    /// any order.
     pub fn copy(&self, ticket: &Ticket, body: &Body) -> Result<()> {
-        self.copy_frame(&ticket.spot, &body.bytes)
+        if ticket.is_copied { Ok(()) } else { self.copy_frame(&ticket.spot, &body.bytes) }
     }
 
     /// Takes all frames that are whole, in order, behind what was taken before. One thread at a time (the db's apply lock).
@@ -219,9 +295,15 @@ impl<T> Wal<T> {
 
     /// Looks how far frames are whole and written, and publishes it.
     pub(super) fn look(&self, order: &mut Order<T>) {
-        order.advance(|sequence| self.slots[sequence as usize % DEPTH].load(Ordering::Acquire) == sequence + 1);
+        order.advance(|sequence| self.is_copied(sequence));
         self.whole.store(order.whole.offset, Ordering::Release);
         self.drained.store(order.drained, Ordering::Release);
+    }
+
+    /// True if the frame of this number is in its place.
+    #[inline]
+    fn is_copied(&self, sequence: u64) -> bool {
+        self.slots[sequence as usize % DEPTH].load(Ordering::Acquire) == sequence + 1
     }
 
     /// Out of line: its body would be a page of every commit's stack.
@@ -242,11 +324,17 @@ impl<T> Wal<T> {
             write_frame(segment, spot, body)
                 .during(|| format!("write a frame to {}", segment.name()))
                 .map_err(|error| self.halt(error))?;
+            self.slots[spot.sequence as usize % DEPTH].store(spot.sequence + 1, Ordering::Release);
         } else {
-            self.ring.store_frame(spot.offset, &spot.header.encode(), body);
+            self.store_frame(spot, body);
         }
-        self.slots[spot.sequence as usize % DEPTH].store(spot.sequence + 1, Ordering::Release);
         Ok(())
+    }
+
+    /// Copies a frame into the ring, and says so.
+    fn store_frame(&self, spot: &Spot, body: &[u8]) {
+        self.ring.store_frame(spot.offset, &spot.header.encode(), body);
+        self.slots[spot.sequence as usize % DEPTH].store(spot.sequence + 1, Ordering::Release);
     }
 
     /// Waits for what a step asks for, by doing it unless another thread is at it.

@@ -4,6 +4,7 @@
 //! order    short mutex: seqno, place and link of a frame                          order.rs
 //! copy     each thread its own frame, into the ring or (plain mode, large) the segment   append.rs
 //! take     frames that are whole, with all before them, in order: the db applies them    append.rs
+//! alone    the three at once, where nothing waits to be taken                     append.rs
 //! drain    ring -> segment, whole pages                                           drain.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
 //! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
@@ -271,7 +272,8 @@ impl<T> Wal<T> {
         cause
     }
 
+    #[inline]
     fn check(&self) -> Result<()> {
-        self.failed().map_or(Ok(()), Err)
+        if self.failed.get().is_none() { Ok(()) } else { self.failed().map_or(Ok(()), Err) }
     }
 }

@@ -139,6 +139,7 @@ pub(super) struct Situation {
 
 impl Situation {
     /// What comes next for a batch of `length` bytes.
+    #[inline]
     pub(super) fn next_step(&self, length: u64) -> Step {
         let small = extent(FrameKind::Batch, length);
         let alone = small > self.limits.segment_bytes / 4;
@@ -168,6 +169,7 @@ impl Situation {
             .then_some(padded)
     }
 
+    #[cold]
     fn turn(&self, bytes: u64) -> Step {
         let least = PAGE + bytes + PAGE;
         match self.next_length {
@@ -180,6 +182,7 @@ impl Situation {
     }
 
     /// The step, once the ring has room up to `end` without overwriting what it keeps.
+    #[inline]
     fn with_room(&self, end: u64, step: Step) -> Step {
         let ring = self.limits.ring_bytes;
         if ring == 0 || end <= self.kept + ring || planted::active(Bug::RingOverwritten) {
@@ -217,6 +220,7 @@ impl<T> Order<T> {
         }
     }
 
+    #[inline]
     pub(super) fn situation(&self, limits: Limits) -> Situation {
         Situation {
             end: self.end,
@@ -234,6 +238,7 @@ impl<T> Order<T> {
     }
 
     /// What comes next for a batch of `length` bytes.
+    #[inline]
     pub(super) fn next_step(&self, length: u64, limits: Limits) -> Step {
         // Two entries and two pieces are left for the fillers that one batch may need.
         if self.queue.len() + 2 >= DEPTH {
@@ -346,6 +351,34 @@ impl<T> Order<T> {
         payload: Option<T>,
         direct: bool,
     ) -> Spot {
+        let (seqno, sequence) = (self.next_seqno, self.ordered);
+        let (header, offset, after) = self.chain(kind, count, length, body_hash, direct);
+        self.queue.push_back(Entry { seqno, count, offset, after, payload });
+        Spot { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
+    }
+
+    /// Gives a batch its place in the ring where nothing that was ordered waits to be taken. It is whole and taken as soon as the caller has
+    /// stored it there, under the lock that it has now; so no other place needs to know of it.
+    #[inline]
+    pub(super) fn place_alone(&mut self, count: u64, length: u32, body_hash: u64) -> (FrameHeader, u64) {
+        debug_assert!(self.taken == self.ordered || planted::active(Bug::AlonePassesOthers));
+        let (header, offset, after) = self.chain(FrameKind::Batch, count, length, body_hash, false);
+        self.whole_count += 1;
+        self.taken += 1;
+        self.whole = after;
+        (header, offset)
+    }
+
+    /// Makes a frame the last one of the log: its header, where it begins, and the place behind it.
+    #[inline]
+    fn chain(
+        &mut self,
+        kind: FrameKind,
+        count: u64,
+        length: u32,
+        body_hash: u64,
+        direct: bool,
+    ) -> (FrameHeader, u64, Place) {
         let header = FrameHeader::chained(self.link, self.end, kind, self.next_seqno, length, body_hash);
         let (offset, end) = (self.end, self.end + header.extent());
         debug_assert!(end <= self.current.limit());
@@ -360,13 +393,23 @@ impl<T> Order<T> {
             }
         }
         let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
-        self.queue.push_back(Entry { seqno: self.next_seqno, count, offset, after, payload });
-        let sequence = self.ordered;
         self.ordered += 1;
         self.end = end;
         self.link = header.link;
         self.next_seqno += count;
-        Spot { sequence, header, offset, direct: direct.then(|| self.current.clone()) }
+        (header, offset, after)
+    }
+
+    /// True if nothing that was ordered waits to be taken. Fillers that are whole are taken here, since nobody applies them. As with
+    /// `take`, one thread at a time.
+    pub(super) fn is_all_taken(&mut self, is_copied: impl Fn(u64) -> bool) -> bool {
+        if self.taken < self.ordered {
+            self.advance(is_copied);
+            while self.taken < self.whole_count && self.queue.front().is_some_and(|entry| entry.payload.is_none()) {
+                self.take();
+            }
+        }
+        self.taken == self.ordered || planted::active(Bug::AlonePassesOthers)
     }
 
     /// Looks how far frames are whole now. `is_copied` tells of one frame.

@@ -25,7 +25,7 @@ const CHECKED_BYTES: usize = 112;
 const ACKNOWLEDGED_AT: [usize; 2] = [512, 1536];
 const SYNCED_AT: [usize; 2] = [520, 1544];
 
-/// A frame up to this long is put together on the stack and stored at once.
+/// A frame up to this long is stored at once.
 const JOINED_BYTES: usize = 256;
 
 /// Positions of the copies of a mark in page 0.
@@ -163,13 +163,13 @@ impl Ring {
 
     /// Stores a mark, both copies. Only where there is no mapping can it fail.
     pub(super) fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
-        let word = mark.encode(self.nonce, offset).to_le_bytes();
+        let word = mark.encode(self.nonce, offset);
         for at in mark_positions(mark) {
             match &self.mapped {
-                Some(mapped) => mapped.store(at, &word),
+                Some(mapped) => mapped.store_word(at, word),
                 None => self
                     .file
-                    .write_at(&word, at as u64)
+                    .write_at(&word.to_le_bytes(), at as u64)
                     .during(|| format!("write a mark to {}", Name::Ring(self.number)))?,
             }
         }
@@ -180,6 +180,12 @@ impl Ring {
     pub(super) fn store_frame(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
         let length = FRAME_HEADER_BYTES + body.len();
         if length <= JOINED_BYTES {
+            if let Some(mapped) = &self.mapped
+                && let at = offset % self.capacity
+                && at + length.next_multiple_of(8) as u64 <= self.capacity
+            {
+                return mapped.store_framed((PAGE + at) as usize, header, body);
+            }
             let mut joined = [0; JOINED_BYTES];
             joined[..FRAME_HEADER_BYTES].copy_from_slice(header);
             joined[FRAME_HEADER_BYTES..length].copy_from_slice(body);

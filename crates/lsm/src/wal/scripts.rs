@@ -6,6 +6,7 @@
 //! copy a                     copies its frame there
 //! take                       takes what is whole, in order, and acknowledges it
 //! commit a 100 [ops=3]       all three
+//! alone a 100 [ops=3]        the same by the way of whoever is alone, or says that it is not
 //! drain, sync, prepare, close
 //! seal                       the manifest seals the segments that are full and durable
 //! frames                     what stands in the files now
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::source::{Look, RingSource, SegmentSource, Source};
-use super::{Facts, LogStart, Ticket, Wal, recover};
+use super::{Facts, LogStart, Ticket, Under, Wal, recover};
 use crate::batch::{Batch, Body, Operations};
 use crate::codec::Reader;
 use crate::env::Fs;
@@ -97,6 +98,7 @@ impl Stage {
                 self.copy(name)?;
                 self.take()?;
             }
+            "alone" => return self.alone(line, &words),
             "drain" => drop(self.wal().drain()?),
             "prepare" => drop(self.wal().prepare()?),
             "sync" => return self.wal().sync_all().map(|place| format!("durable up to {}\n", place.offset)),
@@ -118,14 +120,19 @@ impl Stage {
         self.wal.as_ref().unwrap()
     }
 
+    fn alone(&self, line: &str, words: &[&str]) -> Result<String> {
+        let name = words[1];
+        let body = body(line, words)?;
+        let Some(whole) = self.wal().append_alone(&body.sum(), &Under::default()) else {
+            return Ok(format!("{name} is not alone\n"));
+        };
+        self.wal().acknowledge(whole.end)?;
+        Ok(format!("{name}: seqno {}, acknowledged up to {}\n", whole.seqno, whole.end))
+    }
+
     fn order(&mut self, line: &str, words: &[&str]) -> Result<String> {
-        let (name, bytes) = (words[1], words[2].parse().unwrap());
-        let mut batch = Batch::new();
-        batch.push(0, Kind::Put, name.as_bytes(), &vec![b'x'; bytes], &Plain)?;
-        for _ in 1..number(line, "ops", 1) {
-            batch.push(0, Kind::Delete, b"more", b"", &Plain)?;
-        }
-        let body = batch.seal();
+        let name = words[1];
+        let body = body(line, words)?;
         let ticket = self.wal().order(&body, name.to_owned())?;
         let told = format!("{name}: seqno {}, ends at {}\n", ticket.seqno, ticket.end);
         self.pending.insert(name.to_owned(), (ticket, body));
@@ -233,6 +240,16 @@ impl Stage {
         }
         Ok(out)
     }
+}
+
+fn body(line: &str, words: &[&str]) -> Result<Body> {
+    let (name, bytes) = (words[1], words[2].parse().unwrap());
+    let mut batch = Batch::new();
+    batch.push(0, Kind::Put, name.as_bytes(), &vec![b'x'; bytes], &Plain)?;
+    for _ in 1..number(line, "ops", 1) {
+        batch.push(0, Kind::Delete, b"more", b"", &Plain)?;
+    }
+    Ok(batch.seal())
 }
 
 fn first_key(body: &[u8]) -> Result<String> {

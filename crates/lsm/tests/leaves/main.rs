@@ -23,7 +23,7 @@ mod planted {
     pub(crate) use waxseal_lsm::planted::*;
 }
 mod sync {
-    pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
     pub(super) const LEAF: usize = 2;
     pub(super) const INNER: usize = 4;

@@ -13,7 +13,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Wal, Whole, recover};
+use waxseal_lsm::wal::{Facts, LogEnd, LogStart, Ticket, Under, Wal, Whole, recover};
 
 /// One step of a script. Commits are known by their order.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub(crate) enum Do {
     Commit(usize),
     /// The same, then sync.
     CommitSync(usize),
+    /// The same as a commit by the way of whoever is alone, if it is: else as a commit.
+    Alone(usize),
     /// Order a batch only.
     Order(usize),
     /// Copy the n-th of those that are ordered and not copied.
@@ -127,6 +129,21 @@ impl Driver {
             Do::CommitSync(bytes) => {
                 self.step(Do::Commit(bytes))?;
                 self.step(Do::Sync)
+            }
+            Do::Alone(bytes) => {
+                let number = self.bodies.len();
+                let body = body(number, bytes);
+                self.bodies.push((body.bytes.to_vec(), 0));
+                let Some(whole) = self.wal.append_alone(&body.sum(), &Under::default()) else {
+                    self.bodies.pop();
+                    return self.step(Do::Commit(bytes));
+                };
+                self.bodies[number].1 = whole.end;
+                self.wal.acknowledge(whole.end)?;
+                self.taken += 1;
+                // Whoever committed it thinks so.
+                self.acknowledged = number + 1;
+                Ok(())
             }
             Do::Order(bytes) => {
                 let number = self.bodies.len();
@@ -323,6 +340,25 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
                 Copy(1),
             ],
         ),
+        (
+            "alone, and not",
+            vec![
+                Alone(100),
+                Order(60),
+                Alone(50),
+                Copy(0),
+                Take,
+                Alone(70),
+                Sync,
+                Alone(10),
+                Alone(3000),
+                CommitSync(5000),
+                Alone(900),
+                Drain,
+                Alone(1),
+            ],
+        ),
+        ("alone to the next segment", [vec![Prepare], repeat(&[Alone(3000), Alone(700)], 18), vec![Sync]].concat()),
         ("ring full, drain behind", repeat(&[Commit(3500)], 12)),
         (
             "above a quarter ring",

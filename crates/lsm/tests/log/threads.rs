@@ -11,7 +11,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, TracedFs};
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::wal::{Facts, Wal, Whole, recover};
+use waxseal_lsm::wal::{Facts, Under, Wal, Whole, recover};
 
 #[test]
 fn threads_commit_beside_each_other_and_all_is_read_back() {
@@ -55,20 +55,29 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
                                 other => other * 7,
                             };
                             let body = body(number, bytes);
-                            let ticket = wal.order(&body, body.bytes.to_vec()).unwrap();
-                            wal.copy(&ticket, &body).unwrap();
-                            let mut applied = lock(applied);
-                            wal.take_whole(&mut group);
-                            if let Some(last) = group.last() {
-                                wal.acknowledge(last.end).unwrap();
-                            }
-                            applied.extend(group.drain(..).map(|whole| whole.payload));
-                            drop(applied);
+                            let alone = applied.try_lock().ok().and_then(|mut applied| {
+                                let whole = wal.append_alone(&body.sum(), &Under::default())?;
+                                wal.acknowledge(whole.end).unwrap();
+                                applied.push(body.bytes.to_vec());
+                                Some(whole.end)
+                            });
+                            let end = alone.unwrap_or_else(|| {
+                                let (payload, under) = (body.bytes.to_vec(), Under::default());
+                                let ticket = wal.order_under(&body, payload, &under, |_| {}).unwrap().unwrap();
+                                wal.copy(&ticket, &body).unwrap();
+                                let mut applied = lock(applied);
+                                wal.take_whole(&mut group);
+                                if let Some(last) = group.last() {
+                                    wal.acknowledge(last.end).unwrap();
+                                }
+                                applied.extend(group.drain(..).map(|whole| whole.payload));
+                                ticket.end
+                            });
                             if thread == 0 && at % 50 == 0 {
-                                while wal.whole_up_to() < ticket.end {
+                                while wal.whole_up_to() < end {
                                     std::thread::yield_now();
                                 }
-                                wal.sync(ticket.end).unwrap();
+                                wal.sync(end).unwrap();
                             }
                         }
                     })

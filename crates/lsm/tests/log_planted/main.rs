@@ -18,6 +18,8 @@ fn each_planted_bug_of_the_log_is_found() {
         Bug::FsyncFailureForgotten,
         Bug::RingOverwritten,
         Bug::MarkBeforeFrame,
+        Bug::AloneMarkedBeforeStored,
+        Bug::AlonePassesOthers,
         Bug::TornTailNotReported,
     ];
     for bug in bugs {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::cursor::Cursor;
@@ -10,15 +11,17 @@ use waxseal_lsm::env::sim::{Crash, Loss};
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::values::walk;
+use waxseal_lsm::values::{ValueFile, walk};
 
 use crate::oracle::Change;
-use crate::world::{CONFIGS, World};
+use crate::world::{CONFIGS, Config, World};
 
 /// Each is one that a wrong turn fails.
-pub const ALL: [fn(); 4] = [
+pub const ALL: [fn(); 6] = [
     pointers_are_checked,
     values_are_checked,
+    values_in_memory_are_checked,
+    values_in_memory_are_those_of_their_pointers,
     files_outlive_their_tables_readers,
     values_are_durable_before_they_are_named,
 ];
@@ -72,9 +75,18 @@ fn no_wrong_turn_with_values_is_taken() {
     ALL.iter().for_each(|check| check());
 }
 
-/// A store with large values in one table, uncompressed and sealed, and nobody has read one.
+/// A store with large values in one table, uncompressed and sealed, and nobody has read one. None stays in memory.
 fn with_values() -> World {
-    let mut world = World::new(31, CONFIGS[5]);
+    with_values_in(CONFIGS[5])
+}
+
+/// The same with a cache.
+fn with_cached_values() -> World {
+    with_values_in(Config { cache_bytes: 1 << 20, ..CONFIGS[5] })
+}
+
+fn with_values_in(config: Config) -> World {
+    let mut world = World::new(31, config);
     world.open().expect("a new store");
     write(&mut world, 1);
     world.db().flush().expect("flush");
@@ -124,6 +136,63 @@ fn values_are_checked() {
             }
         }
     }
+}
+
+/// All pointers into a family's value files, with their keys.
+fn pointers(world: &World) -> Vec<(Arc<ValueFile>, Vec<u8>, Pointer)> {
+    let family = world.db().family("default").expect("default");
+    let mut all = Vec::new();
+    for file in world.db().value_files(&family).expect("files") {
+        walk("v", &**file.file().expect("open"), None, &mut |entry| {
+            all.push((file.clone(), entry.key, entry.pointer));
+            Ok(())
+        })
+        .expect("walk");
+    }
+    all
+}
+
+fn values_in_memory_are_checked() {
+    let world = with_cached_values();
+    for (file, key, pointer) in pointers(&world) {
+        for (n, verify) in [Verify::Always, Verify::OnFill].into_iter().enumerate() {
+            for _ in 0..2 {
+                assert_eq!(read(&world, &key, verify).as_ref(), world.oracle.now()["default"].get(&key));
+            }
+            assert!(file.hit_in_memory(&pointer, 100 * (n + 1), 1 << n), "a value that was read stays in memory");
+            assert_eq!(
+                read(&world, &key, verify).as_ref(),
+                world.oracle.now()["default"].get(&key),
+                "a value that was hit"
+            );
+            // It is there again, as it was written.
+            assert!(file.hit_in_memory(&pointer, 0, 0));
+            assert_eq!(read(&world, &key, Verify::Never).as_ref(), world.oracle.now()["default"].get(&key));
+        }
+    }
+}
+
+fn values_in_memory_are_those_of_their_pointers() {
+    let mut world = with_cached_values();
+    for n in 0..=u8::MAX {
+        let change = Change::Put("default".into(), vec![b'w', n], vec![n; 200 + usize::from(n)]);
+        world.commit(vec![change], Durability::Os).expect("put");
+    }
+    world.db().flush().expect("flush");
+    let now = world.oracle.now()["default"].clone();
+    for verify in [Verify::Never, Verify::Always, Verify::Never] {
+        for (key, value) in &now {
+            assert_eq!(read(&world, key, verify).as_ref(), Some(value), "{}", key.escape_ascii());
+        }
+    }
+}
+
+fn read(world: &World, key: &[u8], verify: Verify) -> Option<Vec<u8>> {
+    let (family, mut found) = (world.db().family("default").expect("default"), None);
+    let read =
+        world.db().get_checked(&family, key, At::Latest, verify, &mut |record| found = Some(record.value.to_vec()));
+    read.expect("a value that can be had");
+    found
 }
 
 fn files_outlive_their_tables_readers() {

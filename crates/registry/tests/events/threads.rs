@@ -44,7 +44,7 @@ fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
     if key.first().is_some_and(|first| first % 2 == 0) {
         let (kind, value) = (Kind::Put, b"value");
         let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
-        return registrar.commit_one(draft, None, Durability::Os, None, Verb::Update).unwrap();
+        return registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update)).unwrap();
     }
     let mut batch = Batch::new();
     batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();

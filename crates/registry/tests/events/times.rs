@@ -40,7 +40,7 @@ fn put(store: &Store, key: &[u8], value: &[u8], seconds: Option<u64>) {
     let (family, kind) = (store.family("default").id(), Kind::Put);
     if key.len() % 2 == 1 {
         let draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
-        store.registrar.commit_one(draft, None, Durability::Os, None, Verb::Update).unwrap();
+        store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update)).unwrap();
     } else {
         let mut batch = Batch::new();
         batch.push_given(family, kind, key, value, &entries, store.db.companions()).unwrap();

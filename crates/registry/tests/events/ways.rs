@@ -9,10 +9,11 @@ use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Draft;
 use waxseal_registry::target::TableName;
 use waxseal_registry::{
-    Authorizer, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Scope,
-    Session, Setup, Target, Time, Values, Verb,
+    Authorizer, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Ring, Scope,
+    Session, Setup, Target, Time, Values, Verb, WhenFull,
 };
 
 use crate::store::{Config, DEFERRED, SYNC, Store, Write};
@@ -30,6 +31,7 @@ pub(crate) fn all() {
     before_the_log();
     rights();
     notes();
+    waiting();
 }
 
 fn store(config: Config) -> Store {
@@ -249,6 +251,33 @@ fn retained() {
         store.wall.0.fetch_add(2_000_000, SeqCst);
         assert_eq!(events(), 0, "{mode:?}");
     }
+}
+
+/// Many events of mode async wait together and are written by several commits, each as it was. A write that is refused leaves its room
+/// to others.
+fn waiting() {
+    let ring = Ring { events: 700, when_full: WhenFull::Backpressure };
+    let mut store = store(Config { mode: Mode::Async, ring, ..SYNC });
+    store.register(Target::family("default"), update(), Values::New).unwrap();
+    let mut waiting = 0;
+    for n in 0..650u32 {
+        store.put("default", n.to_string().as_bytes(), &n.to_le_bytes()).unwrap();
+        waiting += 1;
+        if n % 100 == 0 {
+            let family = store.family("default").id();
+            let entries: [(u16, &[u8]); 1] = [(999, b"nobody's")];
+            let (kind, key, value) = (Kind::Put, &b"refused"[..], &b""[..]);
+            let draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
+            let how = (None, Verb::Update);
+            invalid(store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, how));
+            let gone = Draft { family: family + 1000, entries: &[], ..draft };
+            invalid(store.registrar.commit_one(&mut Batch::new(), &gone, None, Durability::Os, how));
+        }
+        assert_eq!(store.registrar.ring().waiting, waiting);
+    }
+    store.registrar.drain().unwrap();
+    assert_eq!(store.registrar.ring().waiting, 0);
+    store.check_now();
 }
 
 /// An event that has a time to end keeps it when its family goes and its old value is written into its row.

@@ -93,12 +93,46 @@ impl Drop for Words {
     }
 }
 
+/// Copies words to as many slots, eight at a time: one look at the end a line of memory, not one a word.
+#[inline]
+fn put(slots: &[AtomicU64], words: &[[u8; 8]]) {
+    debug_assert_eq!(slots.len(), words.len());
+    let (slot_lines, last_slots) = slots.as_chunks::<8>();
+    let (lines, last_words) = words.as_chunks::<8>();
+    for (slots, line) in slot_lines.iter().zip(lines) {
+        slots.iter().zip(line).for_each(put_word);
+    }
+    last_slots.iter().zip(last_words).for_each(put_word);
+}
+
+#[inline]
+fn put_word((slot, word): (&AtomicU64, &[u8; 8])) {
+    slot.store(u64::from_le_bytes(*word).to_le(), Ordering::Relaxed);
+}
+
 impl Mapped for Words {
     fn store(&self, offset: usize, bytes: &[u8]) {
         let (words, _) = bytes.as_chunks::<8>();
-        for (slot, word) in self.span(offset, bytes.len()).iter().zip(words) {
-            slot.store(u64::from_le_bytes(*word).to_le(), Ordering::Relaxed);
+        put(self.span(offset, bytes.len()), words);
+    }
+
+    fn store_framed(&self, offset: usize, head: &[u8; 24], body: &[u8]) {
+        let (words, rest) = body.as_chunks::<8>();
+        let slots = self.span(offset, (head.len() + body.len()).next_multiple_of(8));
+        let (head_slots, slots) = slots.split_at(head.len() / 8);
+        let (body_slots, last) = slots.split_at(words.len());
+        put(head_slots, head.as_chunks::<8>().0);
+        put(body_slots, words);
+        if let [last] = last {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            put_word((last, &word));
         }
+    }
+
+    fn store_word(&self, offset: usize, word: u64) {
+        assert!(offset.is_multiple_of(8), "a whole word");
+        self.words()[offset / 8].store(word.to_le(), Ordering::Relaxed);
     }
 
     fn load(&self, offset: usize, out: &mut [u8]) {
@@ -130,6 +164,21 @@ mod tests {
         assert_eq!(&seen, b"sixteen bytes..!");
         mapped.load(4096, &mut seen);
         assert_eq!(&seen, b"sixteen bytes..!");
+        // However a frame is stored, the bytes are the same.
+        for length in 0..150 {
+            let (head, body): ([u8; 24], Vec<u8>) = (std::array::from_fn(|at| at as u8 + 1), vec![7; length]);
+            let mut joined = [&head[..], &body].concat();
+            joined.resize(joined.len().next_multiple_of(8), 0);
+            mapped.store(4096, &[9; 200]);
+            mapped.store_framed(4096, &head, &body);
+            let mut found = vec![1; 200];
+            mapped.load(4096, &mut found);
+            joined.resize(200, 9);
+            assert_eq!(found, joined, "{length}");
+        }
+        mapped.store_word(4096, 0x0807_0605_0403_0201);
+        mapped.load(4096, &mut seen);
+        assert_eq!(&seen[..8], &[1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(map(&file, 1 << 20).is_err(), "past the end of the file");
         assert!(map(&file, 0).is_err() && map(&file, 100).is_err(), "not whole pages");
     }
