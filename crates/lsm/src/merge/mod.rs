@@ -113,7 +113,8 @@ impl MergeCursor {
     pub(crate) fn take_back(&mut self, table: Box<TableCursor>) {
         let source = &mut self.sources[self.lent];
         source.take_back(table);
-        if let Some(top) = self.heap.first_mut() {
+        // Backwards nobody asks for the lead before the next step makes it anew.
+        if let Some(top) = self.heap.first_mut().filter(|_| self.forward) {
             let (key, seqno) = source.place();
             (top.lead, top.seqno) = (self.order.lead(key), seqno);
         }
@@ -133,14 +134,14 @@ impl MergeCursor {
     #[inline]
     pub(crate) fn lead(&self) -> Lead {
         match self.heap.first() {
-            Some(top) => {
+            Some(top) if self.forward => {
                 debug_assert!(
                     top.lead.compare(&self.order.lead(self.place().0)).is_none_or(Ordering::is_eq),
                     "the heap knows another key"
                 );
                 top.lead
             }
-            None => self.order.lead(self.place().0),
+            _ => self.order.lead(self.place().0),
         }
     }
 
