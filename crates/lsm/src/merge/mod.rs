@@ -109,9 +109,40 @@ impl MergeCursor {
         Some((self.sources[source].lend()?, reach))
     }
 
-    /// Takes back what was lent.
+    /// Takes back what was lent, wherever it stands now.
     pub(crate) fn take_back(&mut self, table: Box<TableCursor>) {
-        self.sources[self.lent].take_back(table);
+        let source = &mut self.sources[self.lent];
+        source.take_back(table);
+        // Backwards nobody asks for the lead before the next step makes it anew.
+        if let Some(top) = self.heap.first_mut().filter(|_| self.forward) {
+            let (key, seqno) = source.place();
+            (top.lead, top.seqno) = (self.order.lead(key), seqno);
+        }
+    }
+
+    /// Key and seqno of the current record; the cursor must be valid.
+    #[inline]
+    pub(crate) fn place(&self) -> (&[u8], Seqno) {
+        match (&self.sources[..], self.heap.first()) {
+            ([only], _) => only.place(),
+            (_, Some(top)) => self.sources[top.source].place(),
+            (_, None) => (&[], 0),
+        }
+    }
+
+    /// The lead of the current record's key, which a heap has at hand; the cursor must be valid.
+    #[inline]
+    pub(crate) fn lead(&self) -> Lead {
+        match self.heap.first() {
+            Some(top) if self.forward => {
+                debug_assert!(
+                    top.lead.compare(&self.order.lead(self.place().0)).is_none_or(Ordering::is_eq),
+                    "the heap knows another key"
+                );
+                top.lead
+            }
+            _ => self.order.lead(self.place().0),
+        }
     }
 
     /// `seek` for whoever has met no fence on the way to where he stands: sources that are right where they are stay there.

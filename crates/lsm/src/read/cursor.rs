@@ -256,8 +256,7 @@ impl UserCursor {
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             Place::Inner => {
-                let key = self.inner.record().key;
-                self.seen.set(self.order.lead(key), key);
+                self.seen.set_by(self.inner.lead(), || self.inner.place().0);
                 self.inner.next()?
             }
             Place::Fence => self.inner.next()?,
@@ -296,6 +295,7 @@ impl UserCursor {
     pub fn key(&self) -> &[u8] {
         match &self.run {
             Some(run) => run.key(),
+            None if self.place == Place::Inner => self.inner.place().0,
             None => self.standing().key,
         }
     }
@@ -354,7 +354,7 @@ impl UserCursor {
                 self.inner.next()?;
                 continue;
             }
-            let lead = self.order.lead(record.key);
+            let lead = self.inner.lead();
             // Where the next record of interest is at the earliest, if not here.
             let pass_to = if self.seen.is(&self.order, &lead, record.key) {
                 Some(0)

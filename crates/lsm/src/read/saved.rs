@@ -14,9 +14,15 @@ impl SeenKey {
     /// Remembers a key, with its lead, instead of the one before.
     #[inline]
     pub(super) fn set(&mut self, lead: Lead, key: &[u8]) {
+        self.set_by(lead, || key);
+    }
+
+    /// The same, with a key that is asked for only if its lead does not stand for it.
+    #[inline]
+    pub(super) fn set_by<'a>(&mut self, lead: Lead, key: impl FnOnce() -> &'a [u8]) {
         if !lead.is_whole() {
             self.bytes.clear();
-            self.bytes.extend_from_slice(key);
+            self.bytes.extend_from_slice(key());
         }
         self.lead = Some(lead);
     }

@@ -98,6 +98,7 @@ enum Arrival<'a> {
 }
 
 impl TableCursor {
+    #[inline(always)]
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> TableCursor {
         TableCursor {
             table,
@@ -123,6 +124,7 @@ impl TableCursor {
     }
 
     /// A user's cursor, which checks what it passes and shows gaps.
+    #[inline(always)]
     pub(super) fn checked(table: Arc<Table>, reading: Reading) -> TableCursor {
         let asked = match reading.verify {
             Verify::Never | Verify::OnFill => 0,

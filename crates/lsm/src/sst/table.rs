@@ -343,6 +343,7 @@ impl Table {
 
     /// A cursor for a user: it checks what it passes as `reading` says, and where something is lost it shows a record of kind `Fence`
     /// (see `fence`) and goes on.
+    #[inline]
     pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<Reading>) -> TableCursor {
         TableCursor::checked(self.clone(), reading.into())
     }
