@@ -303,7 +303,12 @@ mod tests {
         let sim = SimFs::new(1);
         let families = vec![("default".to_owned(), CfOptions::default())];
         let parts = Parts { env: sim.env(1), families, ..Parts::real() };
-        let settings = Settings { segment_bytes: 256 * 1024, ring_bytes: 64 * 1024, ..Settings::default() };
+        let settings = Settings {
+            segment_bytes: 256 * 1024,
+            ring_bytes: 64 * 1024,
+            drain_bytes: 32 * 1024,
+            ..Settings::default()
+        };
         let db = Db::open(Path::new("/store"), settings, parts).unwrap();
         let family = db.family("default").unwrap();
         let is_kicked = || db.inner().background.kicked[Lane::Log as usize].load(Ordering::Relaxed);

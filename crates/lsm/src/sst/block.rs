@@ -184,8 +184,13 @@ impl Block {
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(self);
-        self.near_heads.iter().step_by(8).for_each(prefetch);
+        self.prefetch_heads();
         prefetch(&self.near_offsets);
+    }
+
+    #[inline]
+    fn prefetch_heads(&self) {
+        self.near_heads.iter().step_by(8).for_each(prefetch);
     }
 
     /// Notes a read, with a store only if the note is not there yet.
@@ -367,15 +372,23 @@ impl Block {
     #[inline]
     pub(super) fn prefetch_entry(&self, at: usize) {
         if at < self.len() {
-            let entry = self.bytes.get(self.offset(at)..).unwrap_or_default();
-            entry.first().into_iter().chain(entry.get(LINE)).chain(entry.get(2 * LINE)).for_each(prefetch);
+            let offset = self.offset(at);
+            self.bytes.get(offset).into_iter().for_each(prefetch);
+            self.prefetch_behind(offset);
         }
+    }
+
+    /// Asks for what stands behind the first line of the entry at an offset.
+    #[inline]
+    fn prefetch_behind(&self, offset: usize) {
+        self.bytes.get(offset + LINE).into_iter().for_each(prefetch);
+        self.bytes.get(offset + 2 * LINE).into_iter().for_each(prefetch);
     }
 
     /// The first entry at or after (`key`, `seqno`) in internal order; `len` if there is none.
     #[inline]
     pub(super) fn search(&self, key: &[u8], seqno: Seqno, order: &Order) -> Result<Place> {
-        self.near_heads.iter().step_by(8).for_each(prefetch);
+        self.prefetch_heads();
         match self.aim(key) {
             Some(aim) => self.search_at(aim, key, seqno, order),
             None => self.search_among(0, self.len(), key, seqno, order),
@@ -396,9 +409,8 @@ impl Block {
             return self.search_among(from, from + more, key, seqno, order);
         }
         let offset = self.offset(from);
-        // Their lines are asked for beside the entry's own.
-        self.bytes.get(offset + LINE).into_iter().for_each(prefetch);
-        self.bytes.get(offset + 2 * LINE).into_iter().for_each(prefetch);
+        // Its value and its companion come while its head is read.
+        self.prefetch_behind(offset);
         let entry = Entry::read(&self.bytes, offset)?;
         let shared = entry.shared;
         let compared = match key.get(shared..) {

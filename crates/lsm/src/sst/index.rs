@@ -438,8 +438,10 @@ impl Separators<'_> {
         };
         self.last.truncate(shared);
         self.last.extend_from_slice(rest);
-        let falls = falls || !order.is_bytewise() && order.compare(&self.before, &self.last) == Ordering::Greater;
-        if follows && falls {
+        // A comparator is shown keys and nothing else: before the first there is none.
+        let falls = follows
+            && (falls || (!order.is_bytewise() && order.compare(&self.before, &self.last) == Ordering::Greater));
+        if falls {
             return Err(Error::structural("the separators of an index are out of order"));
         }
         let (stored_len, raw_len) = (self.reader.varint()?, self.reader.varint()?);
@@ -516,6 +518,30 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let _ = Index::decode(&bytes, &Order::bytewise(), 1 << 20);
         }
+    }
+
+    /// An order of keys of eight bytes, which knows no others.
+    struct Words;
+
+    impl Comparator for Words {
+        fn name(&self) -> &str {
+            "words"
+        }
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            assert!(a.len() == 8 && b.len() == 8, "bytes that are no key");
+            a.cmp(b)
+        }
+    }
+
+    #[test]
+    fn a_comparator_is_shown_nothing_but_keys() {
+        let order = Order::custom(Arc::new(Words));
+        let keys: Vec<Vec<u8>> = (0..200u64).map(|n| n.to_be_bytes().to_vec()).collect();
+        let index = Index::decode(&built(&keys), &order, u64::MAX).unwrap();
+        assert!((0..200u64).all(|n| index.find(&n.to_be_bytes(), &order) as u64 == n) && index.is_sound(&order));
+        let mut falling = keys;
+        falling.swap(70, 71);
+        assert!(Index::decode(&built(&falling), &order, u64::MAX).is_err());
     }
 
     #[test]
