@@ -23,7 +23,7 @@ struct Stage {
 
 #[test]
 fn scripts_tell_what_a_memtable_does() {
-    for kind in [MemtableKind::Arena, MemtableKind::Skiplist] {
+    for kind in tests::KINDS {
         let fresh = || {
             let table = Arc::new(Memtable::of_kind(kind, Order::bytewise(), 64 << 10));
             Stage { cursor: table.cursor(), table }
