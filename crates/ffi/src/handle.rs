@@ -1,7 +1,8 @@
 //! Handles: numbers that look like pointers, and the tables that know what they stand for.
 //!
 //! In: an object. Out: a handle, that finds the object from any thread until it is ended, by whichever thread ends it first; from
-//! then on it finds nothing, for good. No lock and no counter that threads share is touched to find one.
+//! then on it finds nothing, for good. To find one touches no lock and no counter that threads share, but for what a call answers (a
+//! value, an error): that is cheap to make and to end instead.
 //!
 //! ```text
 //! bit 63 .. 59    kind, 1 to 30: the address is none that a process can have, so a handle that is followed faults at once
@@ -14,7 +15,7 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use arc_swap::ArcSwapOption;
 
@@ -66,6 +67,14 @@ pub(crate) enum Kind {
     Tables,
     Fences,
     Cases,
+}
+
+impl Kind {
+    /// Whether it is what a call answers: made, read a few times and ended. All others are looked up again and again.
+    fn is_answer(self) -> bool {
+        use Kind::{Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values};
+        matches!(self, Bytes | Cases | Error | Events | Explanation | Fences | Registrations | Report | Tables | Values)
+    }
 }
 
 /// A C type whose pointers are handles.
@@ -127,17 +136,14 @@ pub(crate) fn with<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object)
 #[inline]
 pub(crate) fn with_failed<H: Handle, R>(handle: *const H, call: impl FnOnce(&H::Object) -> Result<R>) -> Result<R> {
     let bits = handle.addr() as u64;
-    let table = H::table();
-    if let Some(slot) = table.slot_of(bits)
-        && let Some(entry) = &*slot.entry.load()
-        && entry.handle == bits
-    {
+    let lend = |entry: &Entry<H::Object>| {
         if is_inside() {
             refuse_reentry(H::store(&entry.object))?;
         }
-        return call(&entry.object);
-    }
-    Err(not_alive::<H>(bits))
+        call(&entry.object)
+    };
+    let missing = || Err(not_alive::<H>(bits));
+    H::table().slot_of(bits).map_or_else(missing, |slot| slot.held.find(bits, lend, missing))
 }
 
 /// Lends the object of a handle that one thread at a time may use.
@@ -204,9 +210,62 @@ pub(crate) struct Entry<T> {
     pub(crate) object: T,
 }
 
+/// What a place holds.
+enum Held<T> {
+    /// Found without a word that threads share; some hundred nanoseconds to fill and again to empty.
+    Shared(ArcSwapOption<Entry<T>>),
+    /// Filled, emptied and found behind a lock of its own, which is free again before what was found is used.
+    Answer(Mutex<Option<Arc<Entry<T>>>>),
+}
+
+impl<T> Held<T> {
+    fn nothing(kind: Kind) -> Held<T> {
+        if kind.is_answer() { Held::Answer(Mutex::new(None)) } else { Held::Shared(ArcSwapOption::empty()) }
+    }
+
+    /// What `call` says of the entry with this handle, or `missing` if it is not here.
+    #[inline]
+    fn find<R>(&self, handle: u64, call: impl FnOnce(&Entry<T>) -> R, missing: impl FnOnce() -> R) -> R {
+        match self {
+            Held::Shared(held) => match &*held.load() {
+                Some(entry) if entry.handle == handle => call(entry),
+                _ => missing(),
+            },
+            Held::Answer(held) => {
+                let entry = locked(held).as_ref().filter(|entry| entry.handle == handle).cloned();
+                entry.map_or_else(missing, |entry| call(&entry))
+            }
+        }
+    }
+
+    fn fill(&self, entry: Arc<Entry<T>>) {
+        match self {
+            Held::Shared(held) => held.store(Some(entry)),
+            Held::Answer(held) => *locked(held) = Some(entry),
+        }
+    }
+
+    /// Takes the entry with this handle out; None if it is not here, or another thread took it.
+    fn take(&self, handle: u64) -> Option<Arc<Entry<T>>> {
+        match self {
+            Held::Shared(held) => {
+                let entry = held.load_full().filter(|entry| entry.handle == handle)?;
+                let before = held.compare_and_swap(&entry, None);
+                before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &entry)).then_some(entry)
+            }
+            Held::Answer(held) => locked(held).take_if(|entry| entry.handle == handle),
+        }
+    }
+}
+
+/// Nothing panics while it is held.
+fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A place of a table.
 struct Slot<T> {
-    entry: ArcSwapOption<Entry<T>>,
+    held: Held<T>,
     generation: AtomicU64,
     /// The free place below this one on the stack of free places, plus one.
     below: AtomicU32,
@@ -233,16 +292,14 @@ impl<T> Table<T> {
         let slot = self.slot(place)?;
         let generation = slot.generation.load(Ordering::Acquire);
         let handle = (self.kind as u64) << KIND_SHIFT | generation << PLACE_BITS | u64::from(place);
-        slot.entry.store(Some(Arc::new(Entry { handle, object })));
+        slot.held.fill(Arc::new(Entry { handle, object }));
         Some(handle)
     }
 
     /// None if there is nothing under this handle, or another thread took it.
     fn remove(&self, handle: u64) -> Option<Arc<Entry<T>>> {
         let slot = self.slot_of(handle)?;
-        let entry = slot.entry.load_full().filter(|entry| entry.handle == handle)?;
-        let before = slot.entry.compare_and_swap(&entry, None);
-        before.as_ref().filter(|before| Arc::ptr_eq(before, &entry))?;
+        let entry = slot.held.take(handle)?;
         // The place is ours alone until it is pushed.
         if slot.generation.fetch_add(1, Ordering::AcqRel) < LAST_GENERATION {
             self.push((handle & ((1 << PLACE_BITS) - 1)) as u32, slot);
@@ -265,7 +322,7 @@ impl<T> Table<T> {
         let (chunk, offset) = split(place);
         let slots = self.chunks.get(chunk)?.get_or_init(|| {
             let new =
-                |_| Slot { entry: ArcSwapOption::empty(), generation: AtomicU64::new(0), below: AtomicU32::new(0) };
+                |_| Slot { held: Held::nothing(self.kind), generation: AtomicU64::new(0), below: AtomicU32::new(0) };
             (0..FIRST_CHUNK << chunk).map(new).collect()
         });
         slots.get(offset)
@@ -319,6 +376,15 @@ mod tests {
 
     use super::*;
 
+    impl<T> Held<T> {
+        fn is_filled(&self) -> bool {
+            match self {
+                Held::Shared(held) => held.load().is_some(),
+                Held::Answer(held) => locked(held).is_some(),
+            }
+        }
+    }
+
     #[test]
     fn places_are_split_into_chunks_without_gaps() {
         let mut expected = (0, 0);
@@ -368,8 +434,12 @@ mod tests {
     /// Threads end each other's handles while a third looks them up: each object is ended once, and found whole or not at all.
     #[test]
     fn each_object_is_ended_once() {
+        each_is_ended_once(Table::new(Kind::Values));
+        each_is_ended_once(Table::new(Kind::Family));
+    }
+
+    fn each_is_ended_once(table: Table<[u64; 4]>) {
         const OBJECTS: u64 = 20_000;
-        let table: Table<[u64; 4]> = Table::new(Kind::Values);
         let (newest, done) = (AtomicU64::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let enders: Vec<_> = (0..2)
@@ -386,10 +456,9 @@ mod tests {
             let reader = scope.spawn(|| {
                 while !done.load(Ordering::Acquire) {
                     let handle = newest.load(Ordering::Acquire);
-                    if let Some(slot) = table.slot_of(handle)
-                        && let Some(entry) = &*slot.entry.load()
-                    {
-                        assert!(entry.object.iter().all(|word| *word == entry.object[0]));
+                    if let Some(slot) = table.slot_of(handle) {
+                        let whole = |entry: &Entry<[u64; 4]>| entry.object.iter().all(|word| *word == entry.object[0]);
+                        assert!(slot.held.find(handle, whole, || true));
                     }
                 }
             });
@@ -403,7 +472,7 @@ mod tests {
             let ended: u64 = enders.into_iter().map(|ender| ender.join().unwrap()).sum();
             reader.join().unwrap();
             let left = table.chunks.iter().filter_map(OnceLock::get).flat_map(|slots| slots.iter());
-            let left = left.filter(|slot| slot.entry.load().is_some()).count() as u64;
+            let left = left.filter(|slot| slot.held.is_filled()).count() as u64;
             assert_eq!(ended + kept + left, OBJECTS);
         });
     }
