@@ -388,6 +388,10 @@ impl<'a> Walk<'a> {
         if let Some(group) = misplaced {
             self.lose_behind(group);
         }
+        if self.site.more_beside && self.reaches_over(at, entry.end) {
+            self.index = index + 1;
+            return Some(entry.end); // what reaches over may be what became of its own list
+        }
         if misplaced.is_some() || !(beside && index == self.index) {
             self.lose_up_to(before(&key, entry.seqno, self.site.bound, self.site.single));
         }
@@ -447,9 +451,10 @@ impl<'a> Walk<'a> {
         (kept.first() == Some(&first) && side_by_side && is_short).then_some(first)
     }
 
-    /// Gives up what was kept behind an offset, for a gap to take its place.
-    fn lose_behind(&mut self, offset: usize) {
-        self.lose_all_but(self.kept_at.partition_point(|at| *at <= offset));
+    /// Gives up what was kept behind the beginning of a group, for a gap to take its place; the entry that stands there too if what reaches
+    /// over others may be what became of its list.
+    fn lose_behind(&mut self, group: usize) {
+        self.lose_all_but(self.kept_at.partition_point(|at| *at < group + usize::from(!self.site.more_beside)));
     }
 
     /// Gives up all but so many of what was kept.

@@ -162,10 +162,12 @@ impl Companions for Sealer {
                     _ => Check::Corrupted,
                 }
             }
-            [companion::WORD8, rest @ ..] if rest.get(8) == Some(&companion::LIST) => {
+            [companion::WORD8, rest @ ..] if rest.get(8).is_some_and(|kind| companion::begins(*kind)) => {
                 let sealed = Record { companion: &record.companion[..9], ..*record };
                 match self.verify(&sealed, 0, source) {
-                    Check::Validated if !is_whole_list(&rest[8..]) => Check::CompanionDamaged,
+                    Check::Validated if rest[8] == companion::LIST && !is_whole_list(&rest[8..]) => {
+                        Check::CompanionDamaged
+                    }
                     check => check,
                 }
             }

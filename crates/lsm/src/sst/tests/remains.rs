@@ -5,7 +5,7 @@ use super::*;
 use crate::checksum::{Role, block_seed};
 use crate::error::Remedy;
 use crate::fence::Fence;
-use crate::record::MAX_SEQNO;
+use crate::record::{MAX_SEQNO, companion};
 use proptest::prelude::*;
 
 /// What an examination shows.
@@ -486,5 +486,32 @@ fn companions_whose_length_was_hit_swallow_nobody_unseen() {
             }
         }
         assert!(swallowed > 50, "{swallowed}");
+    }
+}
+
+#[test]
+fn a_list_that_was_hit_into_what_nobody_knows_is_not_left_out() {
+    // The list of a record becomes an entry that older readers skip, and reaches to where a later record ends.
+    for restart_interval in [4, 16] {
+        let settings = WriterSettings { restart_interval, block_bytes: 1000, filter_bits: 0, ..settings() };
+        let record = |n: u32| Owned::put(&numbered(n * 3), 10 + u64::from(n), &[n as u8; 9]).listed(&[7; 9]);
+        let stage = stage((0..60).map(record).collect(), &settings);
+        let mut lost = 0;
+        for block in 0..stage.table.blocks() {
+            let entries = entries(&stage, block);
+            for (at, (_, end)) in entries.iter().enumerate() {
+                let (kind_at, length_at) = (end - 15, end - 14);
+                assert_eq!(stage.bytes[kind_at], companion::LIST);
+                let reaches = entries[at + 1..].iter().map(|(_, end)| end - length_at - 1);
+                for length in reaches.filter(|length| *length < 0x80) {
+                    let word = u16::from_le_bytes([companion::SKIPPABLE[2], length as u8]);
+                    let mask = word ^ u16::from_le_bytes([companion::LIST, 13]);
+                    let bits = (0..16).filter(|bit| mask >> bit & 1 == 1).map(|bit| kind_at * 8 + bit);
+                    let shown = stage.with(&bits.collect::<Vec<_>>());
+                    lost += stage.missing(&shown).len();
+                }
+            }
+        }
+        assert!(lost > 50, "{lost}");
     }
 }
