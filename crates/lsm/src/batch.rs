@@ -186,22 +186,16 @@ impl Batch {
             return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
         }
         let encoded = Arc::make_mut(&mut self.encoded);
-        let bytes = &mut encoded.bytes;
-        let start = bytes.len();
-        put_head(bytes, family, kind, key.len(), value.len());
-        bytes.extend_from_slice(key);
-        bytes.extend_from_slice(value);
-        let before = bytes.len();
-        let outcome = accompany(bytes).and_then(|()| match bytes.len() - before {
-            grown if grown > companion::MAX_BYTES => {
-                Err(Error::invalid("companions of one record are limited to 64 KiB"))
-            }
-            _ => Ok(()),
-        });
-        if let Err(error) = outcome {
-            bytes.truncate(start);
-            return Err(error);
+        let part = Part::begin(&mut encoded.bytes);
+        put_head(part.bytes, family, kind, key.len(), value.len());
+        part.bytes.extend_from_slice(key);
+        part.bytes.extend_from_slice(value);
+        let before = part.bytes.len();
+        accompany(part.bytes)?;
+        if part.bytes.len() - before > companion::MAX_BYTES {
+            return Err(Error::invalid("companions of one record are limited to 64 KiB"));
         }
+        part.end();
         encoded.key_hashes.push(key_hash);
         self.count += 1;
         encoded.set_count(self.count);
@@ -243,6 +237,35 @@ impl Batch {
     #[inline]
     pub(crate) fn encoded(&self) -> &Encoded {
         &self.encoded
+    }
+}
+
+/// An operation that is being put behind others: unless it comes to its end it was never there. Whoever makes its companions may refuse,
+/// and a provider of theirs may panic.
+struct Part<'a> {
+    bytes: &'a mut Vec<u8>,
+    whole: usize,
+}
+
+impl<'a> Part<'a> {
+    #[inline]
+    fn begin(bytes: &'a mut Vec<u8>) -> Part<'a> {
+        let whole = bytes.len();
+        Part { bytes, whole }
+    }
+
+    #[inline]
+    fn end(mut self) {
+        self.whole = self.bytes.len();
+    }
+}
+
+impl Drop for Part<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !planted::active(Bug::PanickedOperationStays) {
+            self.bytes.truncate(self.whole);
+        }
     }
 }
 

@@ -98,6 +98,13 @@ impl Background {
         self.state.lock().failed[lane as usize].clone()
     }
 
+    /// Notes what keeps a lane from its work from now on.
+    pub(super) fn fail(&self, lane: Lane, error: &Error) {
+        self.state.lock().failed[lane as usize] = Some(error.clone());
+        self.state.notify_all();
+    }
+
+    #[inline]
     pub(crate) fn stall(&self) -> Stall {
         match self.stall.load(Ordering::Relaxed) {
             0 => Stall::Go,
@@ -184,8 +191,12 @@ impl Inner {
         }
     }
 
-    /// One piece of work in a lane, with its failure noted and told.
+    /// One piece of work in a lane, with its failure noted and told, and a panic of whoever is called by it caught.
     fn try_step(&self, lane: Lane) -> Result<bool> {
+        self.caught(lane, || self.told_step(lane))
+    }
+
+    fn told_step(&self, lane: Lane) -> Result<bool> {
         let outcome = match lane {
             Lane::Log => self.log_step(),
             Lane::Flush => self.flush_step(),

@@ -26,7 +26,7 @@ use crate::batch::{Batch, Binding, Body, Encoded, Operation, Operations, Sum, di
 use crate::checksum::{hash, hash_key};
 use crate::compaction::Stall;
 use crate::env::Env;
-use crate::env::work::{Signal, lock};
+use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::names::system_number;
 use crate::options::{Durability, Settings};
@@ -229,14 +229,18 @@ impl Db {
         }
         let (last, end) = match inner.append_alone(log, batch, &sum, under)? {
             Some((mut apply, whole)) => {
-                on_ordered(whole.seqno);
-                inner.apply_alone(log, &mut apply, &whole, batch)?;
+                let applied = || {
+                    on_ordered(whole.seqno);
+                    inner.apply_alone(log, &mut apply, &whole, batch)
+                };
+                or_undo(applied, || inner.halt_unwound("a commit was applied"))?;
                 (whole.seqno + whole.count - 1, whole.end)
             }
             None => {
                 let body = batch.share(sum.hash);
-                let ticket = log.wal.order_under(&body, body.clone(), under, on_ordered)?;
-                let Some(ticket) = ticket else { return Ok(None) };
+                let ordered = || log.wal.order_under(&body, body.clone(), under, on_ordered);
+                let ticket = or_undo(ordered, || inner.halt_unwound("a commit was ordered"));
+                let Some(ticket) = ticket.inspect_err(|error| inner.tell_halted(error))? else { return Ok(None) };
                 log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
                 inner.apply_through(log, ticket.end)?;
                 (ticket.seqno + ticket.count - 1, ticket.end)
@@ -355,13 +359,19 @@ impl Inner {
     }
 
     /// Takes the whole frames into the memtables, shows them, marks them. Under the apply lock.
+    ///
+    /// Not in a store that halted: what was to be applied before may be missing.
     fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
+        self.check_halted()?;
         let mut group = std::mem::take(&mut apply.group);
         log.wal.take_whole(&mut group);
-        let outcome = group.iter().try_for_each(|whole| {
-            let encoded = &*whole.payload.bytes;
-            self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
-        });
+        let all = || {
+            group.iter().try_for_each(|whole| {
+                let encoded = &*whole.payload.bytes;
+                self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
+            })
+        };
+        let outcome = or_undo(all, || self.halt_unwound("a commit was applied"));
         if let (Ok(()), Some(last)) = (&outcome, group.last()) {
             let marked = self.publish(log, apply, last.end);
             *log.applied.lock() = last.end;
@@ -610,7 +620,7 @@ impl Inner {
     }
 
     /// Tells the listener once that the store halted.
-    fn tell_halted(&self, error: &Error) {
+    pub(super) fn tell_halted(&self, error: &Error) {
         if self.check_halted().is_err()
             && *error.kind() != ErrorKind::Closed
             && !self.halt_told.swap(true, Ordering::AcqRel)

@@ -256,9 +256,9 @@ impl<T> Wal<T> {
 
     /// The failure that halted the log, as every later write reports it.
     pub fn failed(&self) -> Option<Error> {
-        self.failed.get().map(|cause| {
-            Error::of(ErrorKind::Halted, format!("the log failed earlier, reopen the store to write: {cause}"))
-        })
+        self.failed
+            .get()
+            .map(|cause| Error::of(ErrorKind::Halted, format!("the store failed earlier, reopen it to write: {cause}")))
     }
 
     /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays.
