@@ -117,7 +117,7 @@ impl Log {
     /// Makes everything applied durable.
     fn sync(&self) -> Result<Moment> {
         let moment = self.moment();
-        self.wal.sync(moment.offset)?;
+        self.wal.sync_once(moment.offset)?;
         self.durable.fetch_max(moment.seqno, Ordering::AcqRel);
         Ok(moment)
     }
@@ -257,7 +257,8 @@ impl Db {
     /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
     /// with whoever else syncs.
     pub fn sync(&self) -> Result<()> {
-        let (inner, _) = self.writable()?;
+        let (inner, log) = self.writable()?;
+        log.wal.expect_syncs();
         inner.sync_log().map(|_| ())
     }
 
@@ -476,7 +477,7 @@ impl Inner {
     /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written.
     #[inline]
     fn kick_log(&self, log: &Log, synced: bool) {
-        if log.wal.drain_due() || synced && log.wal.prepare_due() {
+        if log.wal.drain_due() || synced && log.wal.prepare_wanted() {
             self.background.kick(Lane::Log);
         }
     }
@@ -541,7 +542,7 @@ impl Inner {
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }
-        if log.wal.prepare_due() && log.wal.prepare()? {
+        if log.wal.prepare_due() && log.wal.prepare_some()? {
             return Ok(true);
         }
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {

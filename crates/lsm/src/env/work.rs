@@ -122,6 +122,11 @@ impl Bell {
         guard
     }
 
+    /// How many wait for it now.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Wakes everyone who waits for it.
     pub fn wake_all(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {

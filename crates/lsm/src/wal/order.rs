@@ -13,6 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
+use super::prepare::Way;
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
 
@@ -284,10 +285,12 @@ impl<T> Order<T> {
         self.wants_written = is_ordinary && self.current.written < self.current.limit();
     }
 
-    /// True if it is time to make the next segment ready: half of what the current one is used for is behind.
-    pub(super) fn wants_next(&self) -> bool {
-        let until = if self.wants_written { self.current.written } else { self.current.limit() };
-        self.next.is_none() && !self.closed && self.end - self.current.first >= (until - self.current.first) / 2
+    /// How far the log is on its way to a next segment; none where there is one, or where none will be needed.
+    pub(super) fn way(&self) -> Option<Way> {
+        let (first, limit) = (self.current.first, self.current.limit());
+        let good_until = if self.wants_written { self.current.written } else { limit };
+        let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
+        (self.next.is_none() && !self.closed).then_some(way)
     }
 
     /// Gives a batch its seqnos, place and link.
