@@ -255,12 +255,17 @@ impl Inner {
     }
 
     /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
+    #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
         self.grows_by(bytes);
-        let stall = self.background.stall();
-        if stall == Stall::Go {
-            return Ok(());
+        match self.background.stall() {
+            Stall::Go => Ok(()),
+            stall => self.hold_back(stall, bytes),
         }
+    }
+
+    #[inline(never)]
+    fn hold_back(&self, stall: Stall, bytes: usize) -> Result<()> {
         let before = self.env.clock.monotonic_nanos();
         let outcome = match stall.nanos(bytes as u64) {
             Some(nanos) => {

@@ -312,7 +312,7 @@ impl Inner {
 
     /// Appends a batch whose families may be written to by the way of whoever is alone, if the caller is: then the apply lock is its own until
     /// the batch is applied.
-    #[inline]
+    #[inline(always)]
     fn append_alone<'a>(
         &self,
         log: &'a Log,
@@ -406,11 +406,12 @@ impl Inner {
             }
             if let Some(Target { family, generation: active, .. }) = &apply.target {
                 let ends = family.options().key_ends_in_seqno;
-                let record = apply.binding.record(&operation, (whole.seqno, at), ends, &*self.companions)?;
+                let place = (whole.seqno, at);
+                let (record, term) = apply.binding.record_and_term(&operation, place, ends, &*self.companions)?;
                 active.touch(whole.offset);
                 // The key of such a family may be another one by now.
                 let key_hash = if ends { None } else { encoded.key_hash(at) };
-                let term = self.companions.term(&record);
+                let term = term.unwrap_or_else(|| self.companions.term(&record));
                 active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
                 apply.full |= active.memtable.is_full(self.settings.memtable_bytes);
             }

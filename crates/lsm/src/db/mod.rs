@@ -331,6 +331,7 @@ impl Db {
     }
 
     /// The store and its log, if it can be written.
+    #[inline]
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = self.open_inner()?;
         match (&inner.log, inner.access) {

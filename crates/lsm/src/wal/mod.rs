@@ -160,6 +160,8 @@ pub(super) struct Limits {
     pub ring_bytes: u64,
     /// The ring is to be drained at this many bytes.
     pub drain_bytes: u64,
+    /// A batch up to this long is a short one, whatever segment and ring are.
+    pub easy_bytes: u64,
 }
 
 impl<T> std::fmt::Debug for Wal<T> {
@@ -196,6 +198,7 @@ impl<T> Wal<T> {
             segment_bytes: settings.segment_bytes,
             ring_bytes: ring.capacity,
             drain_bytes: settings.drain_bytes as u64,
+            easy_bytes: settings.segment_bytes.min(ring.capacity) / 8,
         };
         let log_start = LogStart { place, ring: ring.number, ring_nonce: ring.nonce };
         let wal = Wal {

@@ -178,6 +178,7 @@ impl<T> Wal<T> {
                 order.live.push_back(next.clone());
             }
             order.next = Some(next);
+            order.easy_until = 0;
         }
         if order.waiting > 0 {
             self.order.notify_all();
