@@ -86,7 +86,13 @@ impl Life {
     fn commit(&self, keys: std::ops::Range<u32>, value: u32) -> Result<()> {
         let (mut batch, family) = (Batch::new(), self.family());
         for key in keys {
-            batch.push(family.id(), Kind::Put, &key.to_be_bytes(), &value.to_le_bytes(), self.db.companions())?;
+            batch.push(
+                family.id(),
+                Kind::Put,
+                &key.swap_bytes().to_le_bytes(),
+                &value.to_le_bytes(),
+                self.db.companions(),
+            )?;
         }
         self.db.commit(&mut batch, Durability::Os).map(drop)
     }
@@ -97,11 +103,8 @@ impl Life {
         let mut cursor = self.db.cursor(&self.family(), At::Latest, EVERYTHING).expect("a cursor");
         cursor.first().expect("first");
         while cursor.valid() {
-            let number = |bytes: &[u8], big: bool| {
-                let bytes = bytes.try_into().expect("four bytes");
-                if big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-            };
-            rows.push((number(cursor.key(), true), number(cursor.value(), false)));
+            let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+            rows.push((number(cursor.key()).swap_bytes(), number(cursor.value()))); // keys have the highest byte first
             cursor.next().expect("next");
         }
         rows
