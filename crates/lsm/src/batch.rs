@@ -7,7 +7,7 @@ use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
-use crate::seam::{Companions, Draft, Protection, bind_written};
+use crate::seam::{Companions, Draft, Protection};
 
 /// Largest body of a batch, in bytes: 4 GiB less a page and the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
@@ -186,22 +186,16 @@ impl Batch {
             return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
         }
         let encoded = Arc::make_mut(&mut self.encoded);
-        let bytes = &mut encoded.bytes;
-        let start = bytes.len();
-        put_head(bytes, family, kind, key.len(), value.len());
-        bytes.extend_from_slice(key);
-        bytes.extend_from_slice(value);
-        let before = bytes.len();
-        let outcome = accompany(bytes).and_then(|()| match bytes.len() - before {
-            grown if grown > companion::MAX_BYTES => {
-                Err(Error::invalid("companions of one record are limited to 64 KiB"))
-            }
-            _ => Ok(()),
-        });
-        if let Err(error) = outcome {
-            bytes.truncate(start);
-            return Err(error);
+        let part = Part::begin(&mut encoded.bytes);
+        put_head(part.bytes, family, kind, key.len(), value.len());
+        part.bytes.extend_from_slice(key);
+        part.bytes.extend_from_slice(value);
+        let before = part.bytes.len();
+        accompany(part.bytes)?;
+        if part.bytes.len() - before > companion::MAX_BYTES {
+            return Err(Error::invalid("companions of one record are limited to 64 KiB"));
         }
+        part.end();
         encoded.key_hashes.push(key_hash);
         self.count += 1;
         encoded.set_count(self.count);
@@ -243,6 +237,35 @@ impl Batch {
     #[inline]
     pub(crate) fn encoded(&self) -> &Encoded {
         &self.encoded
+    }
+}
+
+/// An operation that is being put behind others: unless it comes to its end it was never there. Whoever makes its companions may refuse,
+/// and a provider of theirs may panic.
+struct Part<'a> {
+    bytes: &'a mut Vec<u8>,
+    whole: usize,
+}
+
+impl<'a> Part<'a> {
+    #[inline]
+    fn begin(bytes: &'a mut Vec<u8>) -> Part<'a> {
+        let whole = bytes.len();
+        Part { bytes, whole }
+    }
+
+    #[inline]
+    fn end(mut self) {
+        self.whole = self.bytes.len();
+    }
+}
+
+impl Drop for Part<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !planted::active(Bug::PanickedOperationStays) {
+            self.bytes.truncate(self.whole);
+        }
     }
 }
 
@@ -320,6 +343,11 @@ impl Encoded {
     /// Writes the count right in front of the operations.
     #[inline]
     fn set_count(&mut self, count: u64) {
+        if count < 0x80 {
+            self.start = COUNT_BYTES - 1;
+            self.bytes[COUNT_BYTES - 1] = count as u8;
+            return;
+        }
         self.start = COUNT_BYTES - varint_bytes(count);
         let mut rest = count;
         for at in self.start..COUNT_BYTES - 1 {
@@ -383,18 +411,30 @@ impl Binding {
     pub fn record<'a>(
         &'a mut self,
         operation: &Operation<'a>,
-        (first, at): (Seqno, u64),
+        place: (Seqno, u64),
         key_ends_in_seqno: bool,
         keeper: &dyn Companions,
     ) -> Result<Record<'a>> {
+        self.record_and_term(operation, place, key_ends_in_seqno, keeper).map(|(record, _)| record)
+    }
+
+    /// The same, with the record's term in the ledger if the keeper knew it at once.
+    #[inline]
+    pub(crate) fn record_and_term<'a>(
+        &'a mut self,
+        operation: &Operation<'a>,
+        (first, at): (Seqno, u64),
+        key_ends_in_seqno: bool,
+        keeper: &dyn Companions,
+    ) -> Result<(Record<'a>, Option<u64>)> {
         let Operation { kind, value, .. } = *operation;
         let seqno = first + at;
         let back = if key_ends_in_seqno { distance(operation.key) } else { None };
         if let Some(back) = back {
-            return self.keyed(operation, (seqno, at), back, keeper);
+            return self.keyed(operation, (seqno, at), back, keeper).map(|record| (record, None));
         }
-        bind_written(keeper, operation.companion, seqno, &mut self.companion);
-        Ok(Record { key: operation.key, seqno, kind, value, companion: &self.companion })
+        let term = keeper.bind_new(operation.companion, seqno, &mut self.companion);
+        Ok((Record { key: operation.key, seqno, kind, value, companion: &self.companion }, term))
     }
 
     fn keyed<'a>(
@@ -474,7 +514,7 @@ impl<'a> Operations<'a> {
         self.left
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self) -> Result<Operation<'a>> {
         // Kind, family and both lengths are nearly always a byte each.
         if let Some([kind, family, key, value]) = self.reader.rest().first_chunk()

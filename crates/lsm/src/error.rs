@@ -31,7 +31,7 @@ pub enum ErrorKind {
     Conflict,
     /// The store was opened without the right to write.
     ReadOnly,
-    /// An earlier fsync or drain failed; reads go on, reopen to write (I09).
+    /// An earlier fsync or drain failed (I09), or a callback panicked where nobody may go on; reads do, reopen to write.
     Halted,
     /// The store was written by a newer version.
     FormatTooNew,

@@ -117,11 +117,14 @@ pub enum Bug {
     AloneMarkedBeforeStored,
     LeafTailLeftUnsorted,
     SameHalvesNotCompared,
+    PanickedPlanKept,
+    PanickedCommitForgotten,
+    PanickedOperationStays,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 81] = [
+    pub const ALL: [Bug; 84] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -203,6 +206,9 @@ impl Bug {
         Bug::AloneMarkedBeforeStored,
         Bug::LeafTailLeftUnsorted,
         Bug::SameHalvesNotCompared,
+        Bug::PanickedPlanKept,
+        Bug::PanickedCommitForgotten,
+        Bug::PanickedOperationStays,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.

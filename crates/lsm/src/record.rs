@@ -44,6 +44,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind with this code word, if it is one that a record can have.
+    #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         Some(match byte {
             0x33 => Kind::Put,

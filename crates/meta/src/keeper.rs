@@ -24,7 +24,9 @@ use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{
+    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, bind_written,
+};
 
 use crate::beside::{
     ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_stamp,
@@ -342,6 +344,22 @@ impl Companions for Sealer {
                 Some(old) => Seal::rebind(word, old, new),
             };
             *bytes = bound.to_le_bytes();
+        }
+    }
+
+    /// A seal and nothing else is its own term: `B`, as it was written.
+    #[inline]
+    fn bind_new(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
+        match only_word(written) {
+            Some(word) if self.hits.is_empty() => {
+                out.clear();
+                out.extend_from_slice(&seal_bytes(Seal::from_bytes(word.to_le_bytes()).at(seqno)));
+                Some(word)
+            }
+            _ => {
+                bind_written(self, written, seqno, out);
+                None
+            }
         }
     }
 
@@ -668,6 +686,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_new_record_is_bound_and_counted_in_one_call_as_in_three(key: [u8; 3], value: Vec<u8>, seqno: u32, odd: Option<Vec<u8>>, hit: bool) {
+            let (sealer, seqno) = (Sealer::new(), seqno.into());
+            let draft = Draft { family: 0, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &[] };
+            let mut written = Vec::new();
+            sealer.on_write(&draft, &mut written).unwrap();
+            if hit {
+                // Some word was found to be hit: then each is looked at.
+                let mut damaged = born(&sealer, b"k", b"v", 7);
+                damaged[4] ^= 1;
+                prop_assert_eq!(sealer.check(&put(b"k", b"v", 7, &damaged)), Check::CompanionDamaged);
+            }
+            let written = odd.unwrap_or(written);
+            let (mut bound, mut fused) = (Vec::new(), vec![7; 3]);
+            bind_written(&sealer, &written, seqno, &mut bound);
+            let term = sealer.bind_new(&written, seqno, &mut fused);
+            prop_assert_eq!(&fused, &bound);
+            let known = sealer.term(&put(&key, &value, seqno, &bound));
+            prop_assert_eq!(term.unwrap_or(known), known);
+        }
+
         #[test]
         fn any_companions_are_read_or_refused(companion: Vec<u8>, seqno: u32, first in 0..7usize) {
             let kinds = [companion::WORD8, companion::WORD4, companion::LIST, 0x0F, 0x3C, 0x55, 0];

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{Access, Db, Event, Inner};
 use crate::compaction::Stall;
-use crate::env::work::{Mode, Signal, lock, spawn};
+use crate::env::work::{Bell, Mode, Signal, lock, spawn};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// A kind of background work.
@@ -38,6 +38,8 @@ pub(crate) struct Background {
     /// Lanes that were kicked and have not looked yet. Set outside the state's lock, since a busy lane is kicked by every commit; who sets
     /// one passes through the lock before it rings, so that nobody falls asleep on the old one.
     kicked: [AtomicBool; 3],
+    /// What wakes each lane; of several threads of one it wakes one, and that kicks the next if there is more to do.
+    bells: [Bell; 3],
     /// Set once, at close; long jobs look at it.
     pub(crate) stopping: AtomicBool,
     /// What writers must do: 0 go, `u64::MAX` stop, else nanoseconds to wait for each 1,024 bytes.
@@ -63,6 +65,7 @@ impl Background {
             mode,
             state: Signal::new(State::default()),
             kicked: [const { AtomicBool::new(false) }; 3],
+            bells: [const { Bell::new() }; 3],
             stopping: AtomicBool::new(false),
             stall: AtomicU64::new(0),
             owed: AtomicU64::new(0),
@@ -74,11 +77,12 @@ impl Background {
     /// There may be work in a lane.
     pub(crate) fn kick(&self, lane: Lane) {
         if !self.kicked[lane as usize].swap(true, Ordering::AcqRel) {
-            self.changed();
+            drop(self.state.lock());
+            self.bells[lane as usize].wake_one();
         }
     }
 
-    /// Something that others may wait for has changed.
+    /// Something that others may wait for has changed. Lanes wait for their bells alone.
     pub(crate) fn changed(&self) {
         drop(self.state.lock());
         self.state.notify_all();
@@ -87,6 +91,7 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.changed();
+        self.bells.iter().for_each(Bell::wake_all);
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -98,6 +103,13 @@ impl Background {
         self.state.lock().failed[lane as usize].clone()
     }
 
+    /// Notes what keeps a lane from its work from now on.
+    pub(super) fn fail(&self, lane: Lane, error: &Error) {
+        self.state.lock().failed[lane as usize] = Some(error.clone());
+        self.state.notify_all();
+    }
+
+    #[inline]
     pub(crate) fn stall(&self) -> Stall {
         match self.stall.load(Ordering::Relaxed) {
             0 => Stall::Go,
@@ -174,7 +186,7 @@ impl Inner {
                 kicked.store(false, Ordering::Release);
             }
             while !kicked.load(Ordering::Acquire) && !self.background.is_stopping() {
-                state = self.background.state.wait(state, pause);
+                state = self.background.bells[lane as usize].wait(state, pause);
                 if pause.is_some() {
                     break;
                 }
@@ -184,8 +196,12 @@ impl Inner {
         }
     }
 
-    /// One piece of work in a lane, with its failure noted and told.
+    /// One piece of work in a lane, with its failure noted and told, and a panic of whoever is called by it caught.
     fn try_step(&self, lane: Lane) -> Result<bool> {
+        self.caught(lane, || self.told_step(lane))
+    }
+
+    fn told_step(&self, lane: Lane) -> Result<bool> {
         let outcome = match lane {
             Lane::Log => self.log_step(),
             Lane::Flush => self.flush_step(),
@@ -239,12 +255,17 @@ impl Inner {
     }
 
     /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.
+    #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<()> {
         self.grows_by(bytes);
-        let stall = self.background.stall();
-        if stall == Stall::Go {
-            return Ok(());
+        match self.background.stall() {
+            Stall::Go => Ok(()),
+            stall => self.hold_back(stall, bytes),
         }
+    }
+
+    #[inline(never)]
+    fn hold_back(&self, stall: Stall, bytes: usize) -> Result<()> {
         let before = self.env.clock.monotonic_nanos();
         let outcome = match stall.nanos(bytes as u64) {
             Some(nanos) => {
@@ -292,24 +313,21 @@ mod tests {
 
     use super::*;
     use crate::batch::Batch;
-    use crate::db::Parts;
+    use crate::db::{At, Parts};
     use crate::env::SimFs;
+    use crate::env::sim::Crash;
     use crate::options::{CfOptions, Durability, Settings};
     use crate::record::Kind;
 
-    /// Who syncs drains, so that nothing is ever due to be drained; the lane must hear of the next segment all the same.
-    #[test]
-    fn a_log_that_is_only_synced_asks_for_its_next_segment() {
-        let sim = SimFs::new(1);
+    fn open(sim: &SimFs, segment_bytes: u64) -> Db {
         let families = vec![("default".to_owned(), CfOptions::default())];
         let parts = Parts { env: sim.env(1), families, ..Parts::real() };
-        let settings = Settings {
-            segment_bytes: 256 * 1024,
-            ring_bytes: 64 * 1024,
-            drain_bytes: 32 * 1024,
-            ..Settings::default()
-        };
-        let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+        let settings = Settings { segment_bytes, ring_bytes: 64 * 1024, drain_bytes: 32 * 1024, ..Settings::default() };
+        Db::open(Path::new("/store"), settings, parts).unwrap()
+    }
+
+    /// Commits, each by itself, until the lane of the log is kicked.
+    fn sync_until_kicked(db: &Db, most: usize) {
         let family = db.family("default").unwrap();
         let is_kicked = || db.inner().background.kicked[Lane::Log as usize].load(Ordering::Relaxed);
         let mut commits = 0;
@@ -318,8 +336,36 @@ mod tests {
             batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
             db.commit(&mut batch, Durability::Sync).unwrap();
             commits += 1;
-            assert!(commits < 8, "half of what was written of the first segment is used, and nobody knows");
+            assert!(commits < most, "half of what was written of the first segment is used, and nobody knows");
         }
+    }
+
+    #[test]
+    fn a_segment_in_the_making_is_gone_after_a_crash() {
+        let sim = SimFs::new(1);
+        let segments = || sim.files("/store").iter().filter(|name| name.ends_with(".log")).count();
+        let db = open(&sim, 1 << 20);
+        sync_until_kicked(&db, 32);
+        let before = segments();
+        assert!(db.step().unwrap() && segments() == before + 1, "the first of four pieces");
+        assert_eq!(db.inner().log.as_ref().unwrap().wal().metrics().segments_made.load(Ordering::Relaxed), 0);
+        sim.crash_at(sim.steps());
+        drop(db);
+        sim.reboot(Crash::Process);
+        let db = open(&sim, 1 << 20);
+        assert_eq!(segments(), before);
+        let mut value = None;
+        db.get(&db.family("default").unwrap(), b"key", At::Latest, &mut |record| value = Some(record.value.to_vec()))
+            .unwrap();
+        assert_eq!(value.as_deref(), Some(&b"value"[..]));
+    }
+
+    /// Who syncs drains, so that nothing is ever due to be drained; the lane must hear of the next segment all the same.
+    #[test]
+    fn a_log_that_is_only_synced_asks_for_its_next_segment() {
+        let sim = SimFs::new(1);
+        let db = open(&sim, 256 * 1024);
+        sync_until_kicked(&db, 8);
         let log = db.inner().log.as_ref().unwrap();
         let made = || log.wal().metrics().segments_made.load(Ordering::Relaxed);
         let before = made();

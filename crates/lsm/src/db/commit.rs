@@ -26,7 +26,7 @@ use crate::batch::{Batch, Binding, Body, Encoded, Operation, Operations, Sum, di
 use crate::checksum::{hash, hash_key};
 use crate::compaction::Stall;
 use crate::env::Env;
-use crate::env::work::{Signal, lock};
+use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::names::system_number;
 use crate::options::{Durability, Settings};
@@ -117,7 +117,7 @@ impl Log {
     /// Makes everything applied durable.
     fn sync(&self) -> Result<Moment> {
         let moment = self.moment();
-        self.wal.sync(moment.offset)?;
+        self.wal.sync_once(moment.offset)?;
         self.durable.fetch_max(moment.seqno, Ordering::AcqRel);
         Ok(moment)
     }
@@ -229,14 +229,18 @@ impl Db {
         }
         let (last, end) = match inner.append_alone(log, batch, &sum, under)? {
             Some((mut apply, whole)) => {
-                on_ordered(whole.seqno);
-                inner.apply_alone(log, &mut apply, &whole, batch)?;
+                let applied = || {
+                    on_ordered(whole.seqno);
+                    inner.apply_alone(log, &mut apply, &whole, batch)
+                };
+                or_undo(applied, || inner.halt_unwound("a commit was applied"))?;
                 (whole.seqno + whole.count - 1, whole.end)
             }
             None => {
                 let body = batch.share(sum.hash);
-                let ticket = log.wal.order_under(&body, body.clone(), under, on_ordered)?;
-                let Some(ticket) = ticket else { return Ok(None) };
+                let ordered = || log.wal.order_under(&body, body.clone(), under, on_ordered);
+                let ticket = or_undo(ordered, || inner.halt_unwound("a commit was ordered"));
+                let Some(ticket) = ticket.inspect_err(|error| inner.tell_halted(error))? else { return Ok(None) };
                 log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
                 inner.apply_through(log, ticket.end)?;
                 (ticket.seqno + ticket.count - 1, ticket.end)
@@ -253,7 +257,8 @@ impl Db {
     /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
     /// with whoever else syncs.
     pub fn sync(&self) -> Result<()> {
-        let (inner, _) = self.writable()?;
+        let (inner, log) = self.writable()?;
+        log.wal.expect_syncs();
         inner.sync_log().map(|_| ())
     }
 
@@ -307,7 +312,7 @@ impl Inner {
 
     /// Appends a batch whose families may be written to by the way of whoever is alone, if the caller is: then the apply lock is its own until
     /// the batch is applied.
-    #[inline]
+    #[inline(always)]
     fn append_alone<'a>(
         &self,
         log: &'a Log,
@@ -355,13 +360,19 @@ impl Inner {
     }
 
     /// Takes the whole frames into the memtables, shows them, marks them. Under the apply lock.
+    ///
+    /// Not in a store that halted: what was to be applied before may be missing.
     fn apply_whole(&self, log: &Log, apply: &mut Apply) -> Result<()> {
+        self.check_halted()?;
         let mut group = std::mem::take(&mut apply.group);
         log.wal.take_whole(&mut group);
-        let outcome = group.iter().try_for_each(|whole| {
-            let encoded = &*whole.payload.bytes;
-            self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
-        });
+        let all = || {
+            group.iter().try_for_each(|whole| {
+                let encoded = &*whole.payload.bytes;
+                self.apply_batch(apply, whole, Operations::new(encoded)?, encoded)
+            })
+        };
+        let outcome = or_undo(all, || self.halt_unwound("a commit was applied"));
         if let (Ok(()), Some(last)) = (&outcome, group.last()) {
             let marked = self.publish(log, apply, last.end);
             *log.applied.lock() = last.end;
@@ -395,11 +406,12 @@ impl Inner {
             }
             if let Some(Target { family, generation: active, .. }) = &apply.target {
                 let ends = family.options().key_ends_in_seqno;
-                let record = apply.binding.record(&operation, (whole.seqno, at), ends, &*self.companions)?;
+                let place = (whole.seqno, at);
+                let (record, term) = apply.binding.record_and_term(&operation, place, ends, &*self.companions)?;
                 active.touch(whole.offset);
                 // The key of such a family may be another one by now.
                 let key_hash = if ends { None } else { encoded.key_hash(at) };
-                let term = self.companions.term(&record);
+                let term = term.unwrap_or_else(|| self.companions.term(&record));
                 active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
                 apply.full |= active.memtable.is_full(self.settings.memtable_bytes);
             }
@@ -466,7 +478,7 @@ impl Inner {
     /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written.
     #[inline]
     fn kick_log(&self, log: &Log, synced: bool) {
-        if log.wal.drain_due() || synced && log.wal.prepare_due() {
+        if log.wal.drain_due() || synced && log.wal.prepare_wanted() {
             self.background.kick(Lane::Log);
         }
     }
@@ -531,7 +543,7 @@ impl Inner {
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }
-        if log.wal.prepare_due() && log.wal.prepare()? {
+        if log.wal.prepare_due() && log.wal.prepare_some()? {
             return Ok(true);
         }
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {
@@ -610,7 +622,7 @@ impl Inner {
     }
 
     /// Tells the listener once that the store halted.
-    fn tell_halted(&self, error: &Error) {
+    pub(super) fn tell_halted(&self, error: &Error) {
         if self.check_halted().is_err()
             && *error.kind() != ErrorKind::Closed
             && !self.halt_told.swap(true, Ordering::AcqRel)

@@ -12,7 +12,7 @@ use super::background::Lane;
 use super::family::{Family, View};
 use super::install::Replaced;
 use super::reads::Bounds;
-use super::running::Taken;
+use super::running::{Picked, Taken};
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::output::{Expires, Job, Pass, Written};
@@ -70,17 +70,17 @@ impl Inner {
             return Err(Error::closed());
         }
         match self.compactions.pick(|taken| self.most_urgent(taken)) {
-            Some((family, plan)) => {
+            Some(picked) => {
                 self.background.kick(Lane::Compact); // another thread may find something beside this
-                self.carry_out(&family, &plan).map(|()| true)
+                self.carry_out(picked).map(|()| true)
             }
             None => Ok(false),
         }
     }
 
-    fn carry_out(&self, family: &Family, plan: &Plan) -> Result<()> {
-        let outcome = self.run_plan(family, plan);
-        self.compactions.done(family, plan);
+    fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
+        let outcome = self.run_plan(&picked.family, &picked.plan);
+        drop(picked);
         self.background.changed();
         self.sweep_dead_files(); // the inputs were held until now
         outcome
@@ -143,7 +143,7 @@ impl Inner {
                     }
                 });
                 match (planned, step) {
-                    (Some((family, plan)), _) => self.carry_out(&family, &plan)?,
+                    (Some(picked), _) => self.carry_out(picked)?,
                     (None, Step::Wait) if self.compactions.is_running() => {
                         let seen = self.compactions.finished();
                         self.wait_until(Lane::Compact, || self.compactions.finished() != seen)?;

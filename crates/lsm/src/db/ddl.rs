@@ -18,6 +18,7 @@ use super::install::Replaced;
 use super::recover::shelf;
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
 use super::{DEFAULT_FAMILY, Db, Inner, Levels};
+use crate::env::work::or_undo;
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::names::{is_system_name, system_id};
@@ -125,7 +126,7 @@ impl Inner {
         };
         // Marked first: a compaction that finishes now finds the mark under the manifest's lock and adds nothing.
         family.set_dropped(true);
-        if let Err(error) = self.drop_marked(&family, rows) {
+        if let Err(error) = or_undo(|| self.drop_marked(&family, rows), || family.set_dropped(false)) {
             family.set_dropped(planted::active(Bug::MarkOfADropStays));
             return Err(error);
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::family::Family;
 use super::{Inner, TableHandle, chronicle};
-use crate::env::work::lock;
+use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::inject;
@@ -53,12 +53,9 @@ impl Inner {
             }
             return Err(error);
         }
-        // Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows
-        // meets each of them, perhaps in both places.
-        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
-        replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
-        inject::half_shown();
-        replaced.iter().filter(is_last).try_for_each(|part| self.show(part))?;
+        // What the manifest says must be what readers see, or nothing more is written.
+        let half_shown = || self.halt_unwound("an edit was shown that is durable");
+        or_undo(|| self.show_all(&replaced), half_shown)?;
         self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
@@ -74,6 +71,15 @@ impl Inner {
         }
         self.sweep_dead_files();
         Ok(())
+    }
+
+    /// Rows first, then the family that gave rise to them loses its memtable: who looks at that family and then at the rows meets each of
+    /// them, perhaps in both places.
+    fn show_all(&self, replaced: &[Replaced<'_>]) -> Result<()> {
+        let is_last = |part: &&Replaced<'_>| part.flushed.is_some() != planted::active(Bug::EmittedRowsShownLate);
+        replaced.iter().filter(|part| !is_last(part)).try_for_each(|part| self.show(part))?;
+        inject::half_shown();
+        replaced.iter().filter(is_last).try_for_each(|part| self.show(part))
     }
 
     /// Swaps the view of a family to what the manifest now says.

@@ -7,6 +7,7 @@
 //! reads.rs       active, frozen, levels: the first answer ends it; resident.rs: the same for those who must not wait for a file
 //! versions.rs    older versions, where a version stands, what no flush has taken up yet
 //! background.rs  lanes: the log's housekeeping, flushes, compactions; threads or steps
+//! panics.rs      what becomes of a callback that panics
 //! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
 //! compact.rs     tables -> tables a level further down
@@ -44,6 +45,7 @@ mod memory;
 mod mend;
 mod metrics;
 mod open;
+mod panics;
 mod quarantine;
 mod reads;
 mod recover;
@@ -329,6 +331,7 @@ impl Db {
     }
 
     /// The store and its log, if it can be written.
+    #[inline]
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
         let inner = self.open_inner()?;
         match (&inner.log, inner.access) {

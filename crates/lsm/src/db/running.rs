@@ -1,4 +1,5 @@
-//! Which tables are being compacted, and which must not be: two plans never share a table.
+//! Which tables are being compacted, and which must not be: two plans never share a table. What a plan has taken it gives back when it goes,
+//! done or not, and if a comparator panics in the middle of it: closing waits for all of them.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::family::Family;
 use crate::compaction::{Plan, Span};
 use crate::env::work::Signal;
+use crate::planted::{Bug, active};
 
 #[derive(Default)]
 pub(crate) struct Running {
@@ -24,6 +26,23 @@ struct Tables {
     spans: Vec<(u32, Span)>,
     /// The store closes: no plan is made any more.
     ended: bool,
+}
+
+/// A plan, and its tables until it is dropped.
+pub(crate) struct Picked<'a> {
+    pub(crate) family: Family,
+    pub(crate) plan: Plan,
+    running: &'a Running,
+}
+
+impl Drop for Picked<'_> {
+    fn drop(&mut self) {
+        if active(Bug::PanickedPlanKept) && std::thread::panicking() {
+            return;
+        }
+        let numbers = self.plan.inputs.iter().flat_map(|(_, numbers)| numbers.iter().copied());
+        self.running.give_back(numbers, self.family.id(), &self.plan.span);
+    }
 }
 
 /// What may not be touched now.
@@ -55,7 +74,7 @@ impl Running {
     }
 
     /// Lets `choose` make a plan from the tables that are free, and takes them.
-    pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<(Family, Plan)> {
+    pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<Picked<'_>> {
         let mut tables = self.tables.lock();
         if tables.ended {
             return None;
@@ -63,7 +82,7 @@ impl Running {
         let (family, plan) = choose(&Taken(&tables))?;
         tables.busy.extend(plan.inputs.iter().flat_map(|(_, numbers)| numbers));
         tables.spans.push((family.id(), plan.span.clone()));
-        Some((family, plan))
+        Some(Picked { family, plan, running: self })
     }
 
     /// Takes tables for somebody who repairs them, barred ones too, unless one of them is in use: then false. `find` is asked
@@ -73,14 +92,9 @@ impl Running {
         if tables.ended || numbers.iter().any(|number| tables.busy.contains(number)) {
             return false;
         }
-        tables.busy.extend(numbers);
-        match find() {
-            Some(span) => tables.spans.push(span),
-            None => {
-                for number in numbers {
-                    tables.busy.remove(number);
-                }
-            }
+        if let Some(span) = find() {
+            tables.busy.extend(numbers);
+            tables.spans.push(span);
         }
         true
     }
@@ -90,12 +104,6 @@ impl Running {
         if let Some((family, span)) = span {
             self.give_back(numbers, family, span);
         }
-    }
-
-    /// Gives the tables of a plan back.
-    pub(crate) fn done(&self, family: &Family, plan: &Plan) {
-        let numbers = plan.inputs.iter().flat_map(|(_, numbers)| numbers.iter().copied());
-        self.give_back(numbers, family.id(), &plan.span);
     }
 
     fn give_back(&self, numbers: impl Iterator<Item = u64>, family: u32, span: &Span) {

@@ -157,6 +157,10 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     fn store_word(&self, offset: usize, word: u64) {
         self.store(offset, &word.to_le_bytes());
     }
+    /// `store_word` at two places, one after the other.
+    fn store_twice(&self, offsets: [usize; 2], word: u64) {
+        offsets.into_iter().for_each(|offset| self.store_word(offset, word));
+    }
     /// Copies bytes out; `offset` and the length are multiples of 8.
     fn load(&self, offset: usize, out: &mut [u8]);
     /// Makes stores durable.

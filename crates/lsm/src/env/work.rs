@@ -1,6 +1,7 @@
 //! Background work: real threads at low priority, or steps taken by whoever drives the engine.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -27,14 +28,15 @@ pub fn spawn(name: &str, low: bool, run: impl FnOnce() + Send + 'static) -> io::
 }
 
 /// Does something with each of several pieces, the first in this thread and each other beside it in one of its own at low
-/// priority, and waits for all: what came of them, in their order. A piece whose thread cannot be had is done here, after the first.
+/// priority, and waits for all: what came of them, in their order. A piece whose thread cannot be had is done here, after the first. One
+/// that panics does so here in the end, as it would have without the others.
 pub fn side_by_side<P: Send, T: Send>(name: &str, pieces: Vec<P>, run: impl Fn(P) -> T + Sync) -> Vec<T> {
     let slots: Vec<_> = pieces.into_iter().map(|piece| (Mutex::new(Some(piece)), Mutex::new(None))).collect();
     let take = |at: usize| {
         // Whoever comes first takes the piece.
         let Some((piece, done)) = slots.get(at) else { return };
         if let Some(piece) = lock(piece).take() {
-            let outcome = run(piece);
+            let outcome = catch_unwind(AssertUnwindSafe(|| run(piece)));
             *lock(done) = Some(outcome);
         }
     };
@@ -50,7 +52,8 @@ pub fn side_by_side<P: Send, T: Send>(name: &str, pieces: Vec<P>, run: impl Fn(P
         take(0);
     });
     (1..slots.len()).for_each(take);
-    slots.into_iter().filter_map(|(_, done)| done.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    let done = slots.into_iter().filter_map(|(_, done)| done.into_inner().unwrap_or_else(PoisonError::into_inner));
+    done.map(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
 fn lower_priority() {
@@ -119,6 +122,11 @@ impl Bell {
         guard
     }
 
+    /// How many wait for it now.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Wakes everyone who waits for it.
     pub fn wake_all(&self) {
         if self.waiting.load(Ordering::Acquire) > 0 {
@@ -132,6 +140,24 @@ impl Bell {
             self.rung.notify_one();
         }
     }
+}
+
+/// Does some work that calls what is not ours, a comparator say, and if that panics sees on the way out to what must not be left behind.
+#[inline]
+pub fn or_undo<T>(work: impl FnOnce() -> T, undo: impl FnOnce()) -> T {
+    struct Undo<F: FnOnce()>(Option<F>);
+    impl<F: FnOnce()> Drop for Undo<F> {
+        #[inline]
+        fn drop(&mut self) {
+            if let Some(undo) = self.0.take() {
+                undo();
+            }
+        }
+    }
+    let mut armed = Undo(Some(undo));
+    let outcome = work();
+    armed.0 = None;
+    outcome
 }
 
 /// Locks a mutex whether or not a panic passed it: the engine never leaves a guarded value half changed.
@@ -153,5 +179,31 @@ mod tests {
         assert_eq!(doubled, (0..20).map(|piece| piece * 2).collect::<Vec<_>>());
         assert_eq!(done.load(Ordering::Relaxed), 20);
         assert_eq!(side_by_side("test", Vec::<u8>::new(), |piece| piece), []);
+    }
+
+    #[test]
+    fn a_piece_that_panics_does_so_in_the_end_and_with_its_own_words() {
+        let done = AtomicUsize::new(0);
+        let pieces = || {
+            side_by_side("test", (0..8).collect(), |piece: usize| {
+                done.fetch_add(1, Ordering::Relaxed);
+                assert_ne!(piece, 5, "the fifth");
+            })
+        };
+        let panic = catch_unwind(AssertUnwindSafe(pieces)).unwrap_err();
+        assert!(panic.downcast_ref::<String>().unwrap().contains("the fifth"));
+        assert_eq!(done.load(Ordering::Relaxed), 8);
+    }
+
+    #[test]
+    fn what_a_panic_would_leave_behind_is_undone() {
+        let undone = AtomicUsize::new(0);
+        let undo = || {
+            undone.fetch_add(1, Ordering::Relaxed);
+        };
+        assert_eq!(or_undo(|| 7, undo), 7);
+        assert_eq!(undone.load(Ordering::Relaxed), 0);
+        assert!(catch_unwind(AssertUnwindSafe(|| or_undo(|| panic!("no"), undo))).is_err());
+        assert_eq!(undone.load(Ordering::Relaxed), 1);
     }
 }

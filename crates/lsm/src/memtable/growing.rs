@@ -32,6 +32,9 @@ impl<T> Growing<T> {
 
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
+        if index < FIRST {
+            return self.parts[0].get()?.get(index)?.get();
+        }
         let (part, at) = Self::part_of(index);
         self.parts.get(part)?.get()?.get(at)?.get()
     }

@@ -328,7 +328,7 @@ impl Inner {
         const { assert!(INNER.is_power_of_two(), "half, and half again") };
         let (mut at, mut step) = (0, INNER / 2);
         while step > 0 {
-            at += step * usize::from(self.words[at + step].load(Acquire) < bar);
+            at += step * usize::from(self.words[(at + step) & (INNER - 1)].load(Acquire) < bar);
             step /= 2;
         }
         at

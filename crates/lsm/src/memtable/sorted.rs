@@ -36,7 +36,7 @@ fn put_in_order<T>(few: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
 fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
     match same.len() {
         0 | 1 => {}
-        2..=FEW => put_in_order(same, |a, b| tree.compare_places(of(*a), of(*b))),
+        2..=FEW => put_in_order(same, |a, b| tree.compare_behind(of(*a), of(*b), skip)),
         _ => sort_by_next_bytes(tree, same, skip),
     }
 }
@@ -51,7 +51,7 @@ fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
     // Stable: versions of a key stay as they came.
     keyed.sort_by_key(|(next, _)| *next);
     for equal in keyed.chunk_by_mut(|(a, _), (b, _)| a == b) {
-        put_in_order(equal, |(_, a), (_, b)| tree.compare_places(of(*a), of(*b)));
+        put_in_order(equal, |(_, a), (_, b)| tree.compare_behind(of(*a), of(*b), skip + size_of::<u64>()));
     }
     same.iter_mut().zip(keyed).for_each(|(to, (_, word))| *to = *word);
 }

@@ -214,7 +214,7 @@ impl<T> Wal<T> {
             || order.closed
             || under.is_ruled_out(order.rules)
             || !order.is_all_taken(|sequence| self.is_copied(sequence))
-            || order.next_step(length, self.limits) != Step::Place(FrameKind::Batch)
+            || !order.is_easy(length, self.limits)
         {
             return None;
         }

@@ -22,7 +22,7 @@
 //! without background threads (`work::Mode::Stepped`), and only faster with them.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::env::Env;
@@ -98,6 +98,7 @@ pub struct Metrics {
     pub turnovers: AtomicU64,
     pub segments_made: AtomicU64,
     pub segments_recycled: AtomicU64,
+    pub zeroed_bytes: AtomicU64,
     pub frames: AtomicU64,
     pub frame_bytes: AtomicU64,
     pub large_frames: AtomicU64,
@@ -131,6 +132,14 @@ pub struct Wal<T> {
     bells: [Bell; 2],
     /// Held while a segment is prepared.
     retired: Mutex<Retired>,
+    /// Somebody has waited for a commit to be durable. Where nobody does, zeros are a second writing of the whole log, and save nothing.
+    expects_syncs: AtomicBool,
+    /// How much of the next segment is written.
+    made: AtomicU64,
+    /// How many waited beside the leader when the last group was synced.
+    crowd: AtomicUsize,
+    /// Whoever synced last saw that the next segment is to be gone on with.
+    wanted: AtomicBool,
     /// How many are copying segments.
     pins: Arc<AtomicUsize>,
     failed: OnceLock<Error>,
@@ -151,6 +160,8 @@ pub(super) struct Limits {
     pub ring_bytes: u64,
     /// The ring is to be drained at this many bytes.
     pub drain_bytes: u64,
+    /// A batch up to this long is a short one, whatever segment and ring are.
+    pub easy_bytes: u64,
 }
 
 impl<T> std::fmt::Debug for Wal<T> {
@@ -187,6 +198,7 @@ impl<T> Wal<T> {
             segment_bytes: settings.segment_bytes,
             ring_bytes: ring.capacity,
             drain_bytes: settings.drain_bytes as u64,
+            easy_bytes: settings.segment_bytes.min(ring.capacity) / 8,
         };
         let log_start = LogStart { place, ring: ring.number, ring_nonce: ring.nonce };
         let wal = Wal {
@@ -213,6 +225,10 @@ impl<T> Wal<T> {
             group: Mutex::new(Group::new(place)),
             bells: [const { Bell::new() }; 2],
             retired: Mutex::new(Retired::default()),
+            expects_syncs: AtomicBool::new(false),
+            made: AtomicU64::new(0),
+            crowd: AtomicUsize::new(0),
+            wanted: AtomicBool::new(false),
             pins: Arc::default(),
             failed: OnceLock::new(),
             metrics: Metrics::default(),
@@ -256,9 +272,9 @@ impl<T> Wal<T> {
 
     /// The failure that halted the log, as every later write reports it.
     pub fn failed(&self) -> Option<Error> {
-        self.failed.get().map(|cause| {
-            Error::of(ErrorKind::Halted, format!("the log failed earlier, reopen the store to write: {cause}"))
-        })
+        self.failed
+            .get()
+            .map(|cause| Error::of(ErrorKind::Halted, format!("the store failed earlier, reopen it to write: {cause}")))
     }
 
     /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays.

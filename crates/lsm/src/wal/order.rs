@@ -13,6 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
+use super::prepare::Way;
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
 
@@ -95,6 +96,9 @@ pub(super) struct Order<T> {
     pub closed: bool,
     /// Commits are synced, and blocks of this segment were never written: the log turns to the next one early.
     pub wants_written: bool,
+    /// Up to here a short batch of whoever is alone needs no more than its place: the log would not have it turn, and the ring has room. What
+    /// makes it less makes it 0; what makes it more is found when it is reached.
+    pub easy_until: u64,
     /// A filler's body is put together here, to be hashed.
     scratch: Box<[u8]>,
 }
@@ -161,6 +165,11 @@ impl Situation {
         if large { Step::Place(kind) } else { self.with_room(self.end + bytes, Step::Place(kind)) }
     }
 
+    /// Where a short frame may end at the most that goes to the ring and has nothing before it.
+    fn easy_until(&self) -> u64 {
+        self.turn_at.saturating_sub(TURNOVER_BYTES).min(self.kept + self.limits.ring_bytes)
+    }
+
     /// The end of a padding frame that may be ordered now without waiting, if the log does not end at a page boundary.
     pub(super) fn padding(&self) -> Option<u64> {
         let padded = filler_end(self.end, PADDING_BYTES);
@@ -216,6 +225,7 @@ impl<T> Order<T> {
             waiting: 0,
             closed: false,
             wants_written: false,
+            easy_until: 0,
             scratch: vec![0; FILLER_BODY_BYTES].into(),
         }
     }
@@ -250,6 +260,26 @@ impl<T> Order<T> {
         self.situation(limits).next_step(length)
     }
 
+    /// True if a batch of `length` bytes, of whoever is alone, goes to the ring and nothing comes before it. Where much room is left a
+    /// comparison tells.
+    #[inline]
+    pub(super) fn is_easy(&mut self, length: u64, limits: Limits) -> bool {
+        let end = self.end + extent(FrameKind::Batch, length);
+        end <= self.easy_until && length <= limits.easy_bytes || self.is_placed(length, limits)
+    }
+
+    /// The same by all the rules. If it is, how long it stays so.
+    #[inline(never)]
+    fn is_placed(&mut self, length: u64, limits: Limits) -> bool {
+        let is_placed = self.next_step(length, limits) == Step::Place(FrameKind::Batch);
+        // Another piece of the log may be begun by a frame that does not follow on the last one.
+        let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
+        if is_placed && follows && limits.ring_bytes > 0 {
+            self.easy_until = self.situation(limits).easy_until();
+        }
+        is_placed
+    }
+
     /// True if the queue takes one more filler.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() + 2 < DEPTH && self.pieces.len() + 2 < PIECES
@@ -281,13 +311,16 @@ impl<T> Order<T> {
     /// commit of the file system's journal too. One that was made longer for a frame of its own is left to that.
     pub(super) fn want_written(&mut self, limits: Limits) {
         let is_ordinary = self.current.length() == limits.segment_bytes;
+        self.easy_until = 0;
         self.wants_written = is_ordinary && self.current.written < self.current.limit();
     }
 
-    /// True if it is time to make the next segment ready: half of what the current one is used for is behind.
-    pub(super) fn wants_next(&self) -> bool {
-        let until = if self.wants_written { self.current.written } else { self.current.limit() };
-        self.next.is_none() && !self.closed && self.end - self.current.first >= (until - self.current.first) / 2
+    /// How far the log is on its way to a next segment; none where there is one, or where none will be needed.
+    pub(super) fn way(&self) -> Option<Way> {
+        let (first, limit) = (self.current.first, self.current.limit());
+        let good_until = if self.wants_written { self.current.written } else { limit };
+        let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
+        (self.next.is_none() && !self.closed).then_some(way)
     }
 
     /// Gives a batch its seqnos, place and link.
@@ -328,6 +361,7 @@ impl<T> Order<T> {
         self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
         self.current = next;
         self.wants_written = false;
+        self.easy_until = 0;
         Some(filler)
     }
 
@@ -351,6 +385,9 @@ impl<T> Order<T> {
         payload: Option<T>,
         direct: bool,
     ) -> Spot {
+        if direct {
+            self.easy_until = 0; // the next one begins a piece
+        }
         let (seqno, sequence) = (self.next_seqno, self.ordered);
         let (header, offset, after) = self.chain(kind, count, length, body_hash, direct);
         self.queue.push_back(Entry { seqno, count, offset, after, payload });
@@ -370,7 +407,7 @@ impl<T> Order<T> {
     }
 
     /// Makes a frame the last one of the log: its header, where it begins, and the place behind it.
-    #[inline]
+    #[inline(always)]
     fn chain(
         &mut self,
         kind: FrameKind,
@@ -402,14 +439,20 @@ impl<T> Order<T> {
 
     /// True if nothing that was ordered waits to be taken. Fillers that are whole are taken here, since nobody applies them. As with
     /// `take`, one thread at a time.
+    #[inline]
     pub(super) fn is_all_taken(&mut self, is_copied: impl Fn(u64) -> bool) -> bool {
         if self.taken < self.ordered {
-            self.advance(is_copied);
-            while self.taken < self.whole_count && self.queue.front().is_some_and(|entry| entry.payload.is_none()) {
-                self.take();
-            }
+            self.take_fillers(is_copied);
         }
         self.taken == self.ordered || planted::active(Bug::AlonePassesOthers)
+    }
+
+    #[inline(never)]
+    fn take_fillers(&mut self, is_copied: impl Fn(u64) -> bool) {
+        self.advance(is_copied);
+        while self.taken < self.whole_count && self.queue.front().is_some_and(|entry| entry.payload.is_none()) {
+            self.take();
+        }
     }
 
     /// Looks how far frames are whole now. `is_copied` tells of one frame.
@@ -463,7 +506,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn limits(ring: u64) -> Limits {
-        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE }
+        Limits { segment_bytes: 32 * PAGE, ring_bytes: ring * PAGE, drain_bytes: PAGE, easy_bytes: 4 * PAGE }
     }
 
     proptest! {
@@ -504,6 +547,16 @@ mod tests {
                 }
             }
             prop_assert!(false, "no place");
+        }
+
+        /// What a comparison tells whoever is alone is what all the rules say.
+        #[test]
+        fn an_easy_place_is_one_by_all_the_rules(words in 0u64..31 * 512, length in 0u64..4 * PAGE, kept in 0u64..40, early in 0u64..31) {
+            let limits = limits(32);
+            let turn_at = (31 - early) * PAGE;
+            let at = Situation { end: words * 8, kept: kept * PAGE, first: 0, limit: 31 * PAGE, turn_at, next_length: None, limits };
+            let easy = at.end + extent(FrameKind::Batch, length) <= at.easy_until() && length <= limits.easy_bytes;
+            prop_assert_eq!(easy, at.next_step(length) == Step::Place(FrameKind::Batch));
         }
     }
 

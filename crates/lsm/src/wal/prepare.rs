@@ -2,6 +2,9 @@
 //!
 //! `prepare` keeps one empty segment ready, durable and named in the directory, so that a turnover costs no I/O. Its first
 //! logical offset is where the current segment's file ends, whatever part of that is used.
+//! A new one is made in pieces, for its zeros take the disk from whoever syncs. Where few do, each sync of blocks that were written before costs its
+//! commit half, so the next segment is made as fast as it goes. Where a crowd shares every sync the journal's share of it is small and the
+//! disk is what all wait for: then it is made no faster than the present one is used up, so that it is there in time and not before. `Way::due` decides.
 //! A segment is retired in two steps: `retirable` tells which ones nobody needs below an offset, and only after the manifest
 //! says so durably does `recycle` let them go. While a pin exists (a checkpoint copies segments) none is used again.
 
@@ -12,15 +15,46 @@ use crate::env::work::lock;
 use crate::error::Result;
 use crate::names::Name;
 
-use super::segment::{Made, PAGE, Place, Refusal, Segment};
+use super::segment::{Made, Making, PAGE, Place, Refusal, Segment, ZERO_BYTES};
 use super::{LogStart, Wal};
 
 /// Retired segments that are kept to be used again.
 const POOL: usize = 3;
 
-/// Segments that are retired, and not used again yet.
+/// So many who wait beside the leader of a group are a crowd.
+const CROWD: usize = 4;
+
+/// What the next segment can be made of.
 #[derive(Debug, Default)]
-pub(super) struct Retired(Vec<Arc<Segment>>);
+pub(super) struct Retired {
+    /// Segments that are retired, and not used again yet.
+    segments: Vec<Arc<Segment>>,
+    /// A new one, as far as it is made.
+    making: Option<Making>,
+}
+
+/// How far the log is on its way to its next segment: bytes of the current one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub used: u64,
+    /// Up to here it is used gladly, if there is a next one: what lies behind was never written.
+    pub good: u64,
+    /// Up to here it can be used.
+    pub room: u64,
+}
+
+impl Way {
+    /// How much of a next segment of so many bytes is to be written by now, where so many waited beside the leader of the last group. All
+    /// of it, once half of what is good is used. In a crowd a share that grows with what is used of all the room: none at an eighth of it, all at seven.
+    pub(super) fn due(&self, length: u64, crowd: usize) -> u64 {
+        if crowd < CROWD {
+            return if self.used >= self.good / 2 { length } else { 0 };
+        }
+        let (from, over) = (self.room / 8, (self.room / 4 * 3).max(1));
+        let share = u128::from(self.used.saturating_sub(from).min(over)) * u128::from(length) / u128::from(over);
+        share as u64
+    }
+}
 
 /// What nobody needs any more, and where the log begins without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,12 +92,61 @@ impl Drop for Pin {
 }
 
 impl<T> Wal<T> {
-    /// True once half of the current segment is used and no next one is ready: a store that is hardly written keeps one.
+    /// True if no next segment is ready and it is time to go on with it: a store that is hardly written keeps one.
     pub fn prepare_due(&self) -> bool {
-        self.order.lock().wants_next()
+        let way = self.order.lock().way();
+        way.is_some_and(|way| self.is_due(&way))
     }
 
-    /// Makes the next segment ready. True if it was not.
+    /// The same as whoever synced last saw it. A load.
+    #[inline]
+    pub fn prepare_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_due(&self, way: &Way) -> bool {
+        let length = self.limits.segment_bytes;
+        let (made, crowd) = (self.made.load(Ordering::Relaxed), self.crowd.load(Ordering::Relaxed));
+        way.due(length, crowd) >= length.min(made + ZERO_BYTES as u64)
+    }
+
+    /// Goes on with the next segment: a piece of a new file, or else the rest of it. True if something was done. A failure leaves the log
+    /// as it was, except that a failed sync halts it.
+    pub fn prepare_some(&self) -> Result<bool> {
+        let mut retired = lock(&self.retired);
+        self.check()?;
+        if self.order.lock().next.is_some() {
+            return Ok(false);
+        }
+        let length = self.limits.segment_bytes;
+        if self.fitting(&retired, length).is_none() {
+            let making = match retired.making.take() {
+                Some(making) => making,
+                None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
+            };
+            if self.maker.has_to_fill(&making) && self.expects_syncs.load(Ordering::Relaxed) {
+                self.made.store(0, Ordering::Relaxed);
+                let (making, bytes) = match self.maker.fill_some(&self.env, &self.dir, making) {
+                    Ok(filled) => filled,
+                    Err(Refusal::Plain(error)) => return Err(error),
+                    Err(Refusal::Sync(error)) => return Err(self.halt(error)),
+                };
+                self.metrics.zeroed_bytes.fetch_add(bytes, Ordering::Relaxed);
+                let is_whole = making.filled == length;
+                self.made.store(making.filled, Ordering::Relaxed);
+                retired.making = Some(making);
+                if !is_whole {
+                    return Ok(true);
+                }
+            } else {
+                retired.making = Some(making);
+            }
+        }
+        drop(retired);
+        self.prepare()
+    }
+
+    /// Makes the next segment ready, all of it. True if it was not.
     pub fn prepare(&self) -> Result<bool> {
         self.prepare_at_least(self.limits.segment_bytes)
     }
@@ -95,6 +178,7 @@ impl<T> Wal<T> {
                 order.live.push_back(next.clone());
             }
             order.next = Some(next);
+            order.easy_until = 0;
         }
         if order.waiting > 0 {
             self.order.notify_all();
@@ -105,21 +189,36 @@ impl<T> Wal<T> {
     fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Made<Arc<Segment>> {
         let length = length.max(self.limits.segment_bytes);
         self.shed(retired);
-        let fitting = retired.0.iter().position(|segment| segment.length() == length);
-        let number = (self.numbers)();
-        let segment = match fitting.filter(|_| self.pins.load(Ordering::Acquire) == 0) {
+        let segment = match self.fitting(retired, length) {
             Some(at) => {
-                let old = retired.0.swap_remove(at);
+                let old = retired.segments.swap_remove(at);
                 self.metrics.segments_recycled.fetch_add(1, Ordering::Relaxed);
-                self.maker.recycled(&self.env, &self.dir, &old, number, first)?
+                self.maker.recycled(&self.env, &self.dir, &old, (self.numbers)(), first)?
             }
             None => {
                 self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
-                let ordinary = length == self.limits.segment_bytes;
-                self.maker.fresh(&self.env, &self.dir, number, first, length, if ordinary { length } else { 0 })?
+                self.made.store(0, Ordering::Relaxed);
+                let making = match retired.making.take() {
+                    Some(making) => making,
+                    None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
+                };
+                // One that is a frame's own is hardly used again.
+                let is_filled = length == self.limits.segment_bytes && self.expects_syncs.load(Ordering::Relaxed);
+                let filled = if is_filled { length } else { 0 };
+                if self.maker.has_to_fill(&making) {
+                    let zeros = filled.saturating_sub(making.filled);
+                    self.metrics.zeroed_bytes.fetch_add(zeros, Ordering::Relaxed);
+                }
+                self.maker.finish(&self.env, &self.dir, making, first, length, filled)?
             }
         };
         Ok(Arc::new(segment))
+    }
+
+    /// Which retired segment may be used again for one of this length.
+    fn fitting(&self, retired: &Retired, length: u64) -> Option<usize> {
+        let at = retired.segments.iter().position(|segment| segment.length() == length)?;
+        (self.pins.load(Ordering::Acquire) == 0).then_some(at)
     }
 
     /// Removes retired segments beyond those worth keeping. One that cannot be removed is swept at the next open.
@@ -128,7 +227,7 @@ impl<T> Wal<T> {
             return;
         }
         let mut kept = 0;
-        retired.0.retain(|segment| {
+        retired.segments.retain(|segment| {
             let keep = segment.length() == self.limits.segment_bytes && kept < POOL;
             kept += keep as usize;
             if !keep {
@@ -153,7 +252,7 @@ impl<T> Wal<T> {
         let mut retired = lock(&self.retired);
         let mut order = self.order.lock();
         while let Some(oldest) = order.live.front().filter(|oldest| numbers.contains(&oldest.number)) {
-            retired.0.push(oldest.clone());
+            retired.segments.push(oldest.clone());
             order.live.pop_front();
         }
         drop(order);
@@ -179,5 +278,128 @@ impl<T> Wal<T> {
     pub fn live_bytes(&self) -> u64 {
         let order = self.order.lock();
         order.live.front().map_or(0, |oldest| order.end - oldest.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::env::SimFs;
+    use crate::options::{MIB, Settings};
+    use crate::record::Kind;
+    use crate::seam::Plain;
+
+    #[test]
+    fn few_want_the_next_segment_at_once_and_a_crowd_in_time() {
+        let way = |used| Way { used, good: 100, room: 1600 };
+        let few = [0, 49, 50, 1600].map(|used| way(used).due(4000, CROWD - 1));
+        assert_eq!(few, [0, 0, 4000, 4000]);
+        let crowd = [0, 200, 500, 800, 1400, 1600].map(|used| way(used).due(4000, CROWD));
+        assert_eq!(crowd, [0, 0, 1000, 2000, 4000, 4000]);
+        let largest = Way { used: u64::MAX / 2, good: u64::MAX, room: u64::MAX };
+        assert!(largest.due(u64::MAX, CROWD) < u64::MAX && Way { room: 0, ..largest }.due(7, CROWD) == 7);
+    }
+
+    /// A log of 4 MiB segments on a simulated disk, and what a lane does for it behind each commit of 3 kB: of those from a number on, each is
+    /// synced, with so many who wait for it.
+    fn live(crowd: usize, (commits, synced_from): (u64, u64), mut look: impl FnMut(&Wal<()>, u64)) {
+        let (sim, dir) = (SimFs::new(1), Path::new("/log"));
+        let env = sim.env(1);
+        env.fs.create_dir_all(dir).unwrap();
+        let settings =
+            Settings { segment_bytes: 4 * MIB as u64, ring_bytes: MIB, drain_bytes: MIB / 4, ..Settings::default() };
+        let next = AtomicU64::new(1);
+        let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
+        let (wal, _) = Wal::<()>::create(&env, dir, &settings, 0, 1, numbers).unwrap();
+        let mut batch = Batch::new();
+        batch.push(0, Kind::Put, b"key", &[7; 3000], &Plain).unwrap();
+        let body = batch.seal();
+        let mut group = Vec::new();
+        for n in 0..commits {
+            let ticket = wal.order(&body, ()).unwrap();
+            wal.copy(&ticket, &body).unwrap();
+            wal.take_whole(&mut group);
+            group.clear();
+            wal.acknowledge(ticket.end).unwrap();
+            if n >= synced_from {
+                wal.sync(ticket.end).unwrap();
+                wal.crowd.store(crowd, Ordering::Relaxed); // there is one thread here
+            }
+            while wal.drain_due() {
+                wal.drain().unwrap();
+            }
+            wal.sync_full().unwrap();
+            if wal.prepare_due() {
+                assert!(wal.prepare_some().unwrap());
+            }
+            look(&wal, ticket.end);
+        }
+    }
+
+    #[test]
+    fn in_a_crowd_the_next_segment_grows_as_the_present_one_is_used_and_no_commit_waits_for_it() {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (mut before, mut turnovers) = (0, 0);
+        live(CROWD, (6000, 0), |wal, used| {
+            let metrics = wal.metrics();
+            let zeroed = count(&metrics.zeroed_bytes);
+            assert!(zeroed - before <= ZERO_BYTES as u64, "more than a piece at a time");
+            assert!(zeroed <= used * 4 / 3 + ZERO_BYTES as u64, "{zeroed} bytes for a log of {used}");
+            assert_eq!(count(&metrics.waits_for_segment), 0);
+            (before, turnovers) = (zeroed, count(&metrics.turnovers));
+        });
+        assert!(turnovers > 3, "{turnovers}");
+    }
+
+    #[test]
+    fn where_few_sync_the_next_segment_comes_as_fast_as_its_pieces_do() {
+        let mut ready = None;
+        live(0, (60, 0), |wal, used| {
+            assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
+            if ready.is_none() && wal.order.lock().next.is_some() {
+                ready = Some(used);
+            }
+        });
+        // The first segment has 256 KiB that were written before, half of which are used when it begins; and each commit takes a page.
+        let pieces = 4 * MIB as u64 / ZERO_BYTES as u64;
+        assert!(ready.unwrap() <= 128 * 1024 + (pieces + 2) * PAGE, "{ready:?}");
+    }
+
+    #[test]
+    fn a_log_of_which_nobody_waits_for_the_disk_is_written_once() {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for (synced_from, is_zeroed) in [(4000, false), (3900, true)] {
+            let (mut made, mut zeroed, mut synced, mut n) = (0, 0, 0, 0);
+            live(0, (4000, synced_from), |wal, _| {
+                let metrics = wal.metrics();
+                n += 1;
+                assert!(n > synced_from || count(&metrics.zeroed_bytes) == 0, "after {n} commits");
+                assert_eq!(count(&metrics.waits_for_segment), 0);
+                (made, zeroed, synced) =
+                    (count(&metrics.segments_made), count(&metrics.zeroed_bytes), count(&metrics.syncs));
+            });
+            // Full segments are synced, by nobody's wish.
+            assert!(made >= 3 && synced >= 2 && (zeroed > 0) == is_zeroed, "{made} {synced} {zeroed}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_making_is_finished_by_whoever_needs_it() {
+        live(CROWD, (800, 0), |wal, _| {
+            let retired = lock(&wal.retired);
+            if retired.making.is_none() {
+                return;
+            }
+            let made = retired.making.as_ref().map(|making| making.number);
+            drop(retired);
+            assert!(wal.prepare().unwrap() && !wal.prepare().unwrap());
+            let next = wal.order.lock().next.clone().unwrap();
+            assert_eq!((Some(next.number), next.written), (made, next.limit()));
+            assert!(lock(&wal.retired).making.is_none());
+        });
     }
 }

@@ -162,30 +162,45 @@ impl Ring {
     }
 
     /// Stores a mark, both copies. Only where there is no mapping can it fail.
+    #[inline]
     pub(super) fn mark(&self, mark: Mark, offset: u64) -> Result<()> {
         let word = mark.encode(self.nonce, offset);
-        for at in mark_positions(mark) {
-            match &self.mapped {
-                Some(mapped) => mapped.store_word(at, word),
-                None => self
-                    .file
-                    .write_at(&word.to_le_bytes(), at as u64)
-                    .during(|| format!("write a mark to {}", Name::Ring(self.number)))?,
+        match &self.mapped {
+            Some(mapped) => {
+                mapped.store_twice(mark_positions(mark), word);
+                Ok(())
             }
+            None => self.write_mark(mark, word),
         }
-        Ok(())
+    }
+
+    #[inline(never)]
+    fn write_mark(&self, mark: Mark, word: u64) -> Result<()> {
+        mark_positions(mark).into_iter().try_for_each(|at| {
+            let written = self.file.write_at(&word.to_le_bytes(), at as u64);
+            written.during(|| format!("write a mark to {}", Name::Ring(self.number)))
+        })
     }
 
     /// Copies a frame to its place: header, body, zeros up to whole words. The place is the caller's alone.
+    #[inline]
     pub(super) fn store_frame(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
         let length = FRAME_HEADER_BYTES + body.len();
+        if length <= JOINED_BYTES
+            && let Some(mapped) = &self.mapped
+            && let at = offset % self.capacity
+            && at + length.next_multiple_of(8) as u64 <= self.capacity
+        {
+            return mapped.store_framed((PAGE + at) as usize, header, body);
+        }
+        self.store_parts(offset, header, body);
+    }
+
+    /// The same for a frame that is long, or that the ring's end cuts.
+    #[inline(never)]
+    fn store_parts(&self, offset: u64, header: &[u8; FRAME_HEADER_BYTES], body: &[u8]) {
+        let length = FRAME_HEADER_BYTES + body.len();
         if length <= JOINED_BYTES {
-            if let Some(mapped) = &self.mapped
-                && let at = offset % self.capacity
-                && at + length.next_multiple_of(8) as u64 <= self.capacity
-            {
-                return mapped.store_framed((PAGE + at) as usize, header, body);
-            }
             let mut joined = [0; JOINED_BYTES];
             joined[..FRAME_HEADER_BYTES].copy_from_slice(header);
             joined[FRAME_HEADER_BYTES..length].copy_from_slice(body);

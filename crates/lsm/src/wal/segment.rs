@@ -164,6 +164,16 @@ impl Refusal {
     }
 }
 
+/// The file of a segment to be.
+#[derive(Debug)]
+pub(super) struct Making {
+    file: Arc<dyn File>,
+    pub number: u64,
+    pub length: u64,
+    /// Zeros are written up to here.
+    pub filled: u64,
+}
+
 /// Makes segments in one directory; every one it returns is durable, header and directory entry.
 #[derive(Debug)]
 pub(super) struct Maker {
@@ -173,8 +183,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// A new file, its space reserved, and zeros written up to `filled`: a sync of data in blocks that were never written
-    /// waits for the file system's journal too, which is as much again.
+    /// A new file, its space reserved, and zeros written up to `filled`.
     pub(super) fn fresh(
         &self,
         env: &Env,
@@ -184,20 +193,72 @@ impl Maker {
         length: u64,
         filled: u64,
     ) -> Made<Segment> {
+        let making = self.begin(env, dir, number, length)?;
+        self.finish(env, dir, making, first, length, filled)
+    }
+
+    /// A new file, its space reserved. Nobody names it before it is finished: what a crash leaves of it is swept at the next open.
+    pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<Making> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
-        let made = (|| {
-            file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
-            // Where blocks are not reserved, zeros save nothing; a segment that is one frame's own is hardly used again.
-            let is_part = self.reserves && (2 * PAGE..length).contains(&filled);
-            if self.reserves && filled > PAGE {
-                fill(&*file, PAGE, filled).during(|| format!("write zeros to {name}"))?;
+        match file.allocate(length).during(|| format!("reserve {length} bytes for {name}")) {
+            Ok(()) => Ok(Making { file, number, length, filled: PAGE }),
+            Err(error) => {
+                remove(env, dir, &name);
+                Err(error)
             }
-            let written = first + if is_part { filled } else { length } - PAGE;
+        }
+    }
+
+    /// Writes the next zeros of a file: a sync of data in blocks that were never written waits for the file system's journal too, which is
+    /// as much again. A piece at a time, and each but the last, which `finish` sees to, made durable: every other sync waits for what the disk has
+    /// been given. On an error the file is gone. Answers how many bytes.
+    pub(super) fn fill_some(&self, env: &Env, dir: &Path, mut making: Making) -> Made<(Making, u64)> {
+        let to = making.length.min(making.filled + ZERO_BYTES as u64);
+        let name = Name::Segment(making.number).to_string();
+        let written = fill(&*making.file, making.filled, to).during(|| format!("write zeros to {name}"));
+        let synced = written.map_err(Refusal::Plain).and_then(|()| match to < making.length {
+            true => making.file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync),
+            false => Ok(()),
+        });
+        if let Err(refusal) = synced {
+            remove(env, dir, &name);
+            return Err(refusal);
+        }
+        let bytes = to - std::mem::replace(&mut making.filled, to);
+        Ok((making, bytes))
+    }
+
+    /// True if there is something to be filled of a file: where blocks are not reserved, zeros save nothing.
+    pub(super) fn has_to_fill(&self, making: &Making) -> bool {
+        self.reserves && making.filled < making.length
+    }
+
+    /// Makes a segment of a file, at least as long as it was made, with zeros up to `filled` or as far as it has them.
+    pub(super) fn finish(
+        &self,
+        env: &Env,
+        dir: &Path,
+        making: Making,
+        first: u64,
+        length: u64,
+        filled: u64,
+    ) -> Made<Segment> {
+        let Making { file, number, filled: before, length: reserved } = making;
+        let name = Name::Segment(number).to_string();
+        let made = (|| {
+            if length > reserved {
+                file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
+            }
+            let filled = if self.reserves { filled.max(before) } else { length };
+            if filled > before && self.reserves {
+                fill(&*file, before, filled).during(|| format!("write zeros to {name}"))?;
+            }
+            let written = first + filled.min(length) - PAGE;
             self.start(env, dir, file, (number, first, length), written)
         })();
         if made.is_err() {
-            let _ = env.fs.remove(&dir.join(&name)); // a file that nobody names; swept at the next open if this fails too
+            remove(env, dir, &name);
         }
         made
     }
@@ -253,6 +314,11 @@ impl Maker {
             sealed: AtomicBool::new(false),
         })
     }
+}
+
+/// Removes a file that nobody names; it is swept at the next open if this fails too.
+fn remove(env: &Env, dir: &Path, name: &str) {
+    let _ = env.fs.remove(&dir.join(name));
 }
 
 /// Writes zeros from one position of a file to another.

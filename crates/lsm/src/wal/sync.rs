@@ -45,8 +45,23 @@ impl Group {
 }
 
 impl<T> Wal<T> {
-    /// Makes the log durable up to `upto`, which is whole (the commit was taken). Returns when it is, with whoever leads.
+    /// Makes the log durable up to `upto`, which is whole (the commit was taken). Returns when it is, with whoever leads. Whoever waits so for one
+    /// commit will for others: from now on the log is kept on blocks that were written before.
     pub fn sync(&self, upto: u64) -> Result<()> {
+        self.expect_syncs();
+        self.sync_once(upto)
+    }
+
+    /// Commits are synced here.
+    #[inline]
+    pub fn expect_syncs(&self) {
+        if !self.expects_syncs.load(Ordering::Relaxed) {
+            self.expects_syncs.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// `sync`, for what comes once in many commits: an edit, a full segment.
+    pub fn sync_once(&self, upto: u64) -> Result<()> {
         let mut group = lock(&self.group);
         loop {
             if group.synced.offset >= upto {
@@ -66,6 +81,7 @@ impl<T> Wal<T> {
             drop(group);
             let outcome = self.lead();
             group = lock(&self.group);
+            self.crowd.store(self.bells.iter().map(Bell::waiting).sum(), Ordering::Relaxed);
             (group.leading, group.end, group.turn) = (false, None, 1 - turn);
             if let Ok(place) = &outcome {
                 group.synced = *place;
@@ -131,7 +147,7 @@ impl<T> Wal<T> {
         let Some(next_start) = behind.filter(|next_start| self.whole_up_to() >= *next_start) else { return Ok(false) };
         let before = self.synced().offset;
         if before < next_start {
-            self.sync(next_start)?;
+            self.sync_once(next_start)?;
         }
         Ok(before < next_start)
     }
@@ -203,7 +219,10 @@ impl<T> Wal<T> {
         let filler = {
             let mut order = self.order.lock();
             self.look(&mut order);
-            order.want_written(self.limits);
+            if self.expects_syncs.load(Ordering::Relaxed) {
+                order.want_written(self.limits);
+            }
+            self.wanted.store(order.way().is_some_and(|way| self.is_due(&way)), Ordering::Relaxed);
             let quiet = order.all_whole() && order.waiting == 0 && !order.leaves_behind();
             match order.situation(self.limits).padding().filter(|_| quiet && order.has_room()) {
                 Some(until) => order.pad(until, self.witness_word(), self.limits),

@@ -36,7 +36,7 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
             let background = scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     let drained = wal.drain_due() && wal.drain().unwrap();
-                    let prepared = wal.prepare_due() && wal.prepare().unwrap();
+                    let prepared = wal.prepare_due() && wal.prepare_some().unwrap();
                     if !drained && !prepared && !wal.sync_full().unwrap() {
                         std::thread::yield_now();
                     }

@@ -17,6 +17,7 @@ mod model;
 mod oracle;
 #[cfg(feature = "zstd")]
 mod packed;
+mod panics;
 #[cfg(feature = "planted")]
 mod planted;
 mod rules;

@@ -14,7 +14,7 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails};
 use crate::world::{CONFIGS, World};
-use crate::{care, forged, hurt, kept, memory, rules, values};
+use crate::{care, forged, hurt, kept, memory, panics, rules, values};
 
 /// A kept batch is hit in the length of a value, which then ends where the seal behind it does, and seems to have none.
 fn a_swallowed_seal() {
@@ -42,6 +42,7 @@ fn is_found() -> bool {
         .chain(&rules::ALL)
         .chain(&kept::ALL)
         .chain(&values::ALL)
+        .chain(&panics::ALL)
         .any(|check| found(check))
     {
         return true;

@@ -9,6 +9,7 @@ mod jobs;
 mod keeper;
 mod limits;
 mod opening;
+mod panics;
 mod read_only;
 mod reader;
 mod replace;

@@ -135,6 +135,14 @@ impl Mapped for Words {
         self.words()[offset / 8].store(word.to_le(), Ordering::Relaxed);
     }
 
+    fn store_twice(&self, offsets: [usize; 2], word: u64) {
+        let words = self.words();
+        for offset in offsets {
+            assert!(offset.is_multiple_of(8), "a whole word");
+            words[offset / 8].store(word.to_le(), Ordering::Relaxed);
+        }
+    }
+
     fn load(&self, offset: usize, out: &mut [u8]) {
         let span = self.span(offset, out.len());
         let (words, _) = out.as_chunks_mut::<8>();
@@ -176,7 +184,9 @@ mod tests {
             joined.resize(200, 9);
             assert_eq!(found, joined, "{length}");
         }
-        mapped.store_word(4096, 0x0807_0605_0403_0201);
+        mapped.store_twice([4096, 0], 0x0807_0605_0403_0201);
+        mapped.load(0, &mut seen);
+        assert_eq!(&seen[..8], &[1, 2, 3, 4, 5, 6, 7, 8]);
         mapped.load(4096, &mut seen);
         assert_eq!(&seen[..8], &[1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(map(&file, 1 << 20).is_err(), "past the end of the file");

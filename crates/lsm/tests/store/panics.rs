@@ -1,0 +1,100 @@
+//! Callbacks that panic in the threads of a store: whoever writes hears of it, reads go on, and closing returns. The simulation tries every
+//! call of a comparator; here are the threads.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use waxseal_lsm::db::{At, Db, Event, Listener, Parts};
+use waxseal_lsm::env::Env;
+use waxseal_lsm::error::{ErrorKind, Result};
+use waxseal_lsm::options::{CfOptions, Durability};
+use waxseal_lsm::order::{Comparator, Order};
+
+use crate::support::*;
+
+/// Panics in threads whose name begins so.
+struct Panicking {
+    of: &'static str,
+    armed: AtomicBool,
+}
+
+impl Panicking {
+    fn new(of: &'static str) -> Arc<Panicking> {
+        Arc::new(Panicking { of, armed: AtomicBool::new(true) })
+    }
+
+    fn look(&self) {
+        let is_meant = std::thread::current().name().is_some_and(|name| name.starts_with(self.of));
+        assert!(!is_meant || !self.armed.load(Relaxed), "as it was meant to");
+    }
+}
+
+impl Comparator for Panicking {
+    fn name(&self) -> &str {
+        "test.panicking"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.look();
+        a.cmp(b)
+    }
+}
+
+impl Listener for Panicking {
+    fn on_event(&self, _event: &Event) {
+        self.look();
+    }
+}
+
+/// Writes until a write is refused, and answers how many were taken.
+fn write_on(db: &Db) -> (usize, Result<u64>) {
+    let family = default(db);
+    for n in 0.. {
+        let (key, value) = record(n % 1000, n);
+        let written = put(db, &family, &key, &value, Durability::Os);
+        if written.is_err() || n > 200_000 {
+            return (n, written);
+        }
+    }
+    unreachable!("it ends")
+}
+
+/// A store whose writers go on until something panics; then it is closed, and opened again with all that it took.
+fn lives_on(parts: impl Fn() -> Parts, disarm: impl FnOnce()) {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let db = Db::open(&dir, settings(), parts()).unwrap();
+    let (taken, refused) = write_on(&db);
+    let error = refused.expect_err("nothing panicked");
+    assert_eq!(*error.kind(), ErrorKind::Halted, "{error}");
+    assert!(error.to_string().contains("panicked") && error.to_string().contains("as it was meant to"), "{error}");
+    let last = taken.checked_sub(1).expect("something was taken");
+    let (key, value) = record(last % 1000, last);
+    assert_eq!(get(&db, &default(&db), &key, At::Latest).unwrap(), Some(value.clone()), "reads go on");
+    assert_eq!(*db.close().unwrap_err().kind(), ErrorKind::Halted);
+    disarm();
+    let db = Db::open(&dir, settings(), parts()).unwrap();
+    assert_eq!(get(&db, &default(&db), &key, At::Latest).unwrap(), Some(value));
+    assert!(rows(&db, &default(&db), At::Latest).unwrap().len() >= taken.min(1000));
+    db.settle().unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn a_comparator_that_panics_in_a_lane_halts_the_store_and_nobody_waits_for_it() {
+    for lane in ["waxseal-compact", "waxseal-flush"] {
+        let order = Panicking::new(lane);
+        let parts = || {
+            let families = vec![("default".to_owned(), CfOptions { order: Order::custom(order.clone()), ..options() })];
+            Parts { families, ..parts(Env::real()) }
+        };
+        lives_on(parts, || order.armed.store(false, Relaxed));
+    }
+}
+
+#[test]
+fn a_listener_that_panics_in_a_lane_halts_the_store_and_is_not_asked_on_the_way() {
+    let listener = Panicking::new("waxseal-flush");
+    let parts = || Parts { listener: listener.clone(), ..parts(Env::real()) };
+    lives_on(parts, || listener.armed.store(false, Relaxed));
+}
