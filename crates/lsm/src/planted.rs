@@ -115,13 +115,14 @@ pub enum Bug {
     AimOutlivesItsSeek,
     AlonePassesOthers,
     AloneMarkedBeforeStored,
+    TimesNotCompared,
     LeafTailLeftUnsorted,
     SameHalvesNotCompared,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 81] = [
+    pub const ALL: [Bug; 82] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -201,6 +202,7 @@ impl Bug {
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
         Bug::AloneMarkedBeforeStored,
+        Bug::TimesNotCompared,
         Bug::LeafTailLeftUnsorted,
         Bug::SameHalvesNotCompared,
     ];
