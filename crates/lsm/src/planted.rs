@@ -31,6 +31,8 @@ pub enum Bug {
     OldValueBeyondItsTime,
     WaitingRowsForgotten,
     RoomOfRefusedWriteKept,
+    AnswerOutlivesItsRules,
+    DropOvertaken,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -217,7 +219,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 19] = [
+    pub const OF_REGISTRY: [Bug; 21] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -237,6 +239,8 @@ impl Bug {
         Bug::OldValueBeyondItsTime,
         Bug::WaitingRowsForgotten,
         Bug::RoomOfRefusedWriteKept,
+        Bug::AnswerOutlivesItsRules,
+        Bug::DropOvertaken,
     ];
 }
 
