@@ -150,7 +150,9 @@ pub fn times_rise_in_the_order_of_commits() {
     assert_eq!(last_time(&store), 0);
     let mut short = store.batch(&[(0, Kind::Put, b"a")]);
     let mut long = Batch::new();
-    long.push(0, Kind::Put, b"b", &[7; 6000], store.db().companions()).unwrap();
+    for key in [b"b", b"c", b"d"] {
+        long.push(0, Kind::Put, key, &[7; 2000], store.db().companions()).unwrap();
+    }
     let timed = |store: &Store, batch: &mut Batch, time: u64| {
         store.db().commit_timed(batch, Durability::Os, store.db().rules(), time).unwrap()
     };
@@ -162,10 +164,10 @@ pub fn times_rise_in_the_order_of_commits() {
     }
     assert_eq!((store.db().snapshot().unwrap().seqno(), last_time(&store)), (first, 5));
     // Whoever says nothing goes between, and changes nothing.
-    assert_eq!(store.db().commit(&mut long, Durability::Os).unwrap(), first + 1);
-    assert_eq!(timed(&store, &mut long, 6), Some(first + 2));
+    assert_eq!(store.db().commit(&mut long, Durability::Os).unwrap(), first + 3);
+    assert_eq!(timed(&store, &mut long, 6), Some(first + 6));
     assert_eq!(timed(&store, &mut short, 6), None);
-    assert_eq!(timed(&store, &mut short, u64::MAX), Some(first + 3));
+    assert_eq!(timed(&store, &mut short, u64::MAX), Some(first + 7));
     assert_eq!((timed(&store, &mut short, u64::MAX), last_time(&store)), (None, u64::MAX));
     // Rules and times are both asked.
     store.kill_and_open(Crash::Process);

@@ -221,19 +221,30 @@ pub(crate) fn dropped_meanwhile() {
     assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
 }
 
-/// A wall clock that whoever reads it next is held in.
+/// A wall clock that whoever reads it next is held in, twice.
 #[derive(Default)]
-struct Holding {
-    next: AtomicBool,
+struct Holding([Gate; 2]);
+
+#[derive(Default)]
+struct Gate {
+    shut: AtomicBool,
     held: AtomicBool,
-    free: AtomicBool,
+    open: AtomicBool,
+}
+
+impl Gate {
+    fn wait_until_held(&self) {
+        while !self.held.load(SeqCst) {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Clock for Holding {
     fn wall_micros(&self) -> u64 {
-        if self.next.swap(false, SeqCst) {
-            self.held.store(true, SeqCst);
-            while !self.free.load(SeqCst) {
+        if let Some(gate) = self.0.iter().find(|gate| gate.shut.swap(false, SeqCst)) {
+            gate.held.store(true, SeqCst);
+            while !gate.open.load(SeqCst) {
                 std::thread::yield_now();
             }
         }
@@ -261,25 +272,28 @@ pub(crate) fn overtaken() {
         registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
         put(&db, &registrar, b"key");
         let family = db.family("users").unwrap().id();
-        let before = db.metrics().flushes;
+        let [own, flush] = &clock.0;
         std::thread::scope(|scope| {
             let late = scope.spawn(|| {
                 if usual {
                     write(&db, &registrar, b"key", b"first", true); // what is asked once is known then
                 }
-                clock.next.store(true, SeqCst);
+                own.shut.store(true, SeqCst);
                 let draft =
                     Draft { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
                 registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update))
             });
-            while !clock.held.load(SeqCst) {
-                std::thread::yield_now();
-            }
+            own.wait_until_held();
+            let rules = db.rules();
+            flush.shut.store(true, SeqCst);
             let dropping = scope.spawn(|| registrar.drop_family("users", None));
-            while db.metrics().flushes == before && !dropping.is_finished() {
+            // Its memtable is frozen by now. The write goes on, and the drop when that has a place, or cannot get one.
+            flush.wait_until_held();
+            own.open.store(true, SeqCst);
+            while db.rules() == rules && !late.is_finished() {
                 std::thread::yield_now();
             }
-            clock.free.store(true, SeqCst);
+            flush.open.store(true, SeqCst);
             dropping.join().unwrap().unwrap();
             assert!(late.join().unwrap().is_err(), "written behind the end of its family's history");
         });
