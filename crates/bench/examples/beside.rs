@@ -12,31 +12,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use waxseal::{ColumnFamily, Db, Durability};
+use waxseal_bench::Outcome;
+use waxseal_bench::rounds::main_of;
+use waxseal_bench::stats::median;
 
 const THREADS: usize = 64;
 const TURN: Duration = Duration::from_millis(200);
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match &arguments[..] {
-        [rounds, dir] => rounds.parse().map_err(Into::into).and_then(|rounds| compare(rounds, Path::new(dir))),
-        _ => Err("usage: beside ROUNDS DIR".into()),
-    };
-    match outcome {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("beside: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of("beside", compare)
 }
 
-fn compare(rounds: usize, dir: &Path) -> Outcome<String> {
+fn compare(rounds: u64, dir: &Path) -> Outcome<String> {
     std::fs::create_dir_all(dir)?;
     let [ours, theirs] = [Db::open(dir.join("ours"))?, Db::open(dir.join("theirs"))?];
     let [own, other] = [ours.column_family("default")?, theirs.column_family("default")?];
@@ -55,7 +42,8 @@ fn compare(rounds: usize, dir: &Path) -> Outcome<String> {
         synced_own.push(rates[1].1 as f64);
         synced_other.push(rates[2].1 as f64);
     }
-    let [own, other, synced_own, synced_other] = [beside_own, beside_other, synced_own, synced_other].map(median);
+    let [own, other, synced_own, synced_other] =
+        [beside_own, beside_other, synced_own, synced_other].map(|samples| median(&samples));
     Ok(format!(
         "beside {THREADS} synced writers of its own store {own:.3} of its rate alone, of another store {other:.3}; \
          synced commits a turn {synced_own} and {synced_other} (median of {rounds} rounds)"
@@ -94,9 +82,4 @@ fn write(to: &ColumnFamily, beside: Option<&ColumnFamily>) -> Outcome<(u64, u64)
         }
         Ok((done, synced.load(Ordering::Relaxed)))
     })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

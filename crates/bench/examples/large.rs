@@ -14,6 +14,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use waxseal::{CfOptions, ColumnFamily, Compression, Db};
+use waxseal_bench::Outcome;
+use waxseal_bench::rounds::main_of;
+use waxseal_bench::stats::median;
 use waxseal_bench::workload::{Keys, Random, Values};
 
 /// Values in a family, of so many bytes.
@@ -23,24 +26,8 @@ const VALUE_BYTES: usize = 20_000;
 /// Reads of one turn.
 const TURN: u64 = 100;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match &arguments[..] {
-        [rounds, dir] => rounds.parse().map_err(Into::into).and_then(|rounds| compare(rounds, Path::new(dir))),
-        _ => Err("usage: large ROUNDS DIR".into()),
-    };
-    match outcome {
-        Ok(lines) => {
-            println!("{lines}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("large: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of("large", compare)
 }
 
 fn plain() -> CfOptions {
@@ -105,7 +92,7 @@ fn turns(
         read.push(other);
         ratios.push(one / other);
     }
-    let [cached, read, ratio] = [cached, read, ratios].map(median);
+    let [cached, read, ratio] = [cached, read, ratios].map(|samples| median(&samples));
     Ok(format!("kept {cached:.2} us, passing {read:.2} us, ratio {ratio:.3} (median of {rounds} rounds of {TURN})"))
 }
 
@@ -120,9 +107,4 @@ fn through_the_cache(family: &ColumnFamily, key: &[u8]) -> waxseal::Result<()> {
 fn through_the_file(family: &ColumnFamily, key: &[u8]) -> waxseal::Result<()> {
     black_box(family.get_with(key, |value| value.len() + 1)?);
     Ok(())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

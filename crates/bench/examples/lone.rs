@@ -12,30 +12,17 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use waxseal::{Compression, Db, Durability};
+use waxseal_bench::Outcome;
+use waxseal_bench::rounds::main_of;
+use waxseal_bench::stats::median;
 use waxseal_bench::workload::{Keys, Values};
 
 /// Commits, and pages, of one turn.
 const TURN: u64 = 16;
 const PAGE: u64 = 4096;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match &arguments[..] {
-        [rounds, dir] => rounds.parse().map_err(Into::into).and_then(|rounds| compare(rounds, Path::new(dir))),
-        _ => Err("usage: lone ROUNDS DIR".into()),
-    };
-    match outcome {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("lone: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_of("lone", compare)
 }
 
 fn compare(rounds: u64, dir: &Path) -> Outcome<String> {
@@ -79,11 +66,6 @@ fn compare(rounds: u64, dir: &Path) -> Outcome<String> {
         disks.push(disk);
         ratios.push(our / disk);
     }
-    let [ours, disks, ratio] = [ours, disks, ratios].map(median);
+    let [ours, disks, ratio] = [ours, disks, ratios].map(|samples| median(&samples));
     Ok(format!("commit {ours:.1} us, page {disks:.1} us, ratio {ratio:.3} (median of {rounds} rounds of {TURN})"))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -31,7 +31,7 @@ pub mod metahive;
 mod node;
 pub mod peers;
 pub mod probe;
-mod rounds;
+pub mod rounds;
 pub mod run;
 pub mod stats;
 pub mod tasks;

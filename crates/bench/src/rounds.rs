@@ -2,10 +2,33 @@
 //!
 //! A round measures every side once, in order in even rounds and in reverse in odd ones (A B B A). What is judged is the median
 //! over rounds of what one side took more than another within the round, by its bootstrap bounds.
+//!
+//! Examples that compare two sides by turns of their own are called alike: `main_of`.
 
 use crate::Outcome;
 use crate::experiment::Run;
 use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The `main` of an example that is called by `NAME ROUNDS DIR`: prints what it found, or why there is nothing to print.
+pub fn main_of(name: &str, compare: impl FnOnce(u64, &Path) -> Outcome<String>) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match &arguments[..] {
+        [rounds, dir] => rounds.parse().map_err(Into::into).and_then(|rounds| compare(rounds, Path::new(dir))),
+        _ => Err(format!("usage: {name} ROUNDS DIR").into()),
+    };
+    match outcome {
+        Ok(found) => {
+            println!("{found}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Nanoseconds an operation, by round and side.
 pub(crate) struct Rounds {

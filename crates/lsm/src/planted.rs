@@ -31,6 +31,8 @@ pub enum Bug {
     OldValueBeyondItsTime,
     WaitingRowsForgotten,
     RoomOfRefusedWriteKept,
+    AnswerOutlivesItsRules,
+    DropOvertaken,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,
@@ -115,6 +117,7 @@ pub enum Bug {
     AimOutlivesItsSeek,
     AlonePassesOthers,
     AloneMarkedBeforeStored,
+    TimesNotCompared,
     LeafTailLeftUnsorted,
     SameHalvesNotCompared,
     PanickedPlanKept,
@@ -124,7 +127,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 84] = [
+    pub const ALL: [Bug; 85] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -204,6 +207,7 @@ impl Bug {
         Bug::SourceNotSoughtAgain,
         Bug::AimOutlivesItsSeek,
         Bug::AloneMarkedBeforeStored,
+        Bug::TimesNotCompared,
         Bug::LeafTailLeftUnsorted,
         Bug::SameHalvesNotCompared,
         Bug::PanickedPlanKept,
@@ -221,7 +225,7 @@ impl Bug {
     pub const OF_STAMPS: [Bug; 3] = [Bug::StampNotChecked, Bug::StampDroppedInCompaction, Bug::RekeyForgotten];
 
     /// Those that the tests of registry and log find.
-    pub const OF_REGISTRY: [Bug; 19] = [
+    pub const OF_REGISTRY: [Bug; 21] = [
         Bug::RegistrationSeenLate,
         Bug::TurnNotHeld,
         Bug::RowOfAnotherOperation,
@@ -241,6 +245,8 @@ impl Bug {
         Bug::OldValueBeyondItsTime,
         Bug::WaitingRowsForgotten,
         Bug::RoomOfRefusedWriteKept,
+        Bug::AnswerOutlivesItsRules,
+        Bug::DropOvertaken,
     ];
 }
 

@@ -4,11 +4,14 @@
 //! reading is greater than all before it, whatever the wall clock does: while it stands or steps back, readings count on from the
 //! last one, and beyond 4,096 in a microsecond they run ahead of it. Across restarts whoever keeps the last reading hands it in.
 //!
+//! A commit takes `next` and writes nothing here: the engine orders it only behind earlier times (`Db::commit_timed`), and the last time
+//! that it ordered so is where readings go on (`follow`). Everything else takes `now`.
+//!
 //! A wall clock that claims a time past the year 2100 is taken to say 2100, so that a broken one cannot use up the numbers.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use waxseal_lsm::env;
 use waxseal_lsm::error::{Error, Result};
@@ -60,16 +63,19 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Gives times. Any thread may ask; no two readings are the same.
+/// Gives times. Any thread may ask; no two readings by `now` are the same.
 pub struct Clock {
     wall: Arc<dyn env::Clock>,
+    /// The last reading, or time that was observed.
     last: AtomicU64,
+    /// The time of the last commit that was ordered by one, once there is a store.
+    ordered: OnceLock<Arc<AtomicU64>>,
 }
 
 impl Clock {
     /// A clock that has never been read.
     pub fn new(wall: Arc<dyn env::Clock>) -> Clock {
-        Clock { wall, last: AtomicU64::new(0) }
+        Clock { wall, last: AtomicU64::new(0), ordered: OnceLock::new() }
     }
 
     /// A clock whose readings all come after `last`. Errors: `Invalid` for a time so late that hardly any are left, which no
@@ -80,22 +86,45 @@ impl Clock {
         Ok(clock)
     }
 
+    /// From now on readings come after the times that this shows too: those of commits, in their order. The first word given stays.
+    pub fn follow(&self, ordered: Arc<AtomicU64>) {
+        let _ = self.ordered.set(ordered);
+    }
+
     /// The next time.
     pub fn now(&self) -> Time {
-        let wall = Time::from_micros(self.wall.wall_micros().min(LATEST_MICROS));
-        let mut last = Time(self.last.load(Relaxed));
+        let (wall, ordered) = (self.wall(), self.last_ordered());
+        let mut last = self.last.load(Relaxed);
         loop {
-            let next = wall.after(last);
-            match self.last.compare_exchange_weak(last.0, next.0, Relaxed, Relaxed) {
+            let next = wall.after(Time(last.max(ordered)));
+            match self.last.compare_exchange_weak(last, next.0, Relaxed, Relaxed) {
                 Ok(_) => return next,
-                Err(newer) => last = Time(newer),
+                Err(newer) => last = newer,
             }
         }
     }
 
-    /// The last time given or observed.
+    /// A time for a commit: after every reading and every commit so far. Whoever asks at the same moment may be told the same, and one of
+    /// them is ordered by it; whoever is not asks again.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.wall().after(self.last())
+    }
+
+    /// The last time given, observed or ordered.
+    #[inline]
     pub fn last(&self) -> Time {
-        Time(self.last.load(Relaxed))
+        Time(self.last.load(Relaxed).max(self.last_ordered()))
+    }
+
+    #[inline]
+    fn wall(&self) -> Time {
+        Time::from_micros(self.wall.wall_micros().min(LATEST_MICROS))
+    }
+
+    #[inline]
+    fn last_ordered(&self) -> u64 {
+        self.ordered.get().map_or(0, |ordered| ordered.load(Acquire))
     }
 
     /// From now on readings come after `time` too, which another clock gave. Errors: `Invalid` as for `starting_after`; nothing changes.
@@ -179,6 +208,23 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), 1_000_000);
         assert_eq!(clock.last(), Time(1_000_000));
+    }
+
+    #[test]
+    fn readings_go_on_behind_what_was_ordered() {
+        let wall = Arc::new(Told::default());
+        let clock = Clock::new(wall.clone());
+        let ordered = Arc::new(AtomicU64::new(0));
+        clock.follow(ordered.clone());
+        clock.follow(Arc::new(AtomicU64::new(u64::MAX)));
+        assert_eq!([clock.next(), clock.next()], [Time(1); 2], "nothing was ordered by it yet");
+        ordered.store(40, Relaxed);
+        assert_eq!((clock.next(), clock.last(), clock.now()), (Time(41), Time(40), Time(41)));
+        assert_eq!((clock.next(), clock.now(), clock.last()), (Time(42), Time(42), Time(42)));
+        wall.0.store(1, Relaxed);
+        assert_eq!(clock.next(), Time::from_micros(1));
+        clock.observe(Time::from_micros(3)).unwrap();
+        assert_eq!(clock.next(), Time((3 << 12) + 1));
     }
 
     proptest! {

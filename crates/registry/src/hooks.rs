@@ -3,9 +3,9 @@
 //! ```text
 //! look      which operations are watched, by the snapshot of the registry that the word of rules names
 //! claim     room for events of mode async
-//! turn      one watched commit at a time, until it has its place: so times rise in the order of commits
+//! time      one that is later than those of all commits so far
 //! encode    the batch again, with a stamp beside each watched operation, and the rows of mode sync behind them
-//! commit    under the same word of rules; another one by now: nothing was changed, and it is looked at again
+//! commit    under the same word of rules, behind earlier times alone; else nothing was changed, and it is looked at again
 //! ```
 //!
 //! One operation by itself is encoded here to begin with, so that it needs neither look nor second encoding: `single.rs`.
@@ -13,6 +13,7 @@
 //! Holds: an operation is logged if its seqno is above that of the registration and below that of its end. While nothing is registered none
 //! of this runs. Nothing that the registrar writes itself goes this way: events have no events.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,6 +43,7 @@ use crate::modes::{Claim, Queue, Rows};
 use crate::payload::Image;
 use crate::registration::Mode;
 use crate::sessions::Session;
+use crate::turns::Turns;
 use crate::witness::Witness;
 
 /// Room that a thread keeps between commits, in bytes.
@@ -58,13 +60,13 @@ pub(crate) struct Hooks {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) matching: Matching,
-    /// Held by a watched commit from taking its time until it has its place among the commits.
-    pub(crate) turn: Mutex<()>,
+    /// For watched commits that must be among themselves.
+    pub(crate) turns: Turns,
     /// Held by whoever changes what is registered, until it is in force.
     pub(crate) change: Mutex<()>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) work: Work,
-    /// Commits that were looked at again since what is registered changed meanwhile.
+    /// Commits that were looked at again since what is registered changed meanwhile, or a later time was ordered.
     pub(crate) again: AtomicU64,
 }
 
@@ -168,6 +170,7 @@ impl Hooks {
         durability: Durability,
         (who, verbs): (Option<&Session>, &[Verb]),
     ) -> Result<Seqno> {
+        let mut handed_back = 0;
         loop {
             let rules = self.db.rules();
             let snapshot = self.matching.load();
@@ -177,7 +180,7 @@ impl Hooks {
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && !exclusive {
-                match self.db.commit_under(batch, durability, rules, &mut |_| {})? {
+                match self.db.commit_unheard(batch, durability, rules)? {
                     Some(last) => return Ok(last),
                     None => continue,
                 }
@@ -187,7 +190,7 @@ impl Hooks {
                 return Err(Error::invalid("the batch writes a system family"));
             }
             let claim = self.claim(&mut room.found)?;
-            match self.commit_watched(room, batch, durability, (who, rules), exclusive) {
+            match self.commit_watched(room, batch, durability, (who, rules), (exclusive, handed_back)) {
                 Ok(Some(first)) => {
                     self.push(room, batch, who, first)?;
                     return Ok(first + batch.len() as u64 - 1);
@@ -195,6 +198,7 @@ impl Hooks {
                 Ok(None) => {
                     self.queue.release(claim);
                     self.again.fetch_add(1, Relaxed);
+                    handed_back += 1;
                 }
                 Err(error) => {
                     self.queue.release(claim);
@@ -234,14 +238,15 @@ impl Hooks {
         }
     }
 
-    /// Commits a batch that is watched, in its turn; gives the seqno of its first operation.
+    /// Commits a batch that is watched, alone among those that are if it is `exclusive`; gives the seqno of its first operation, none if it was
+    /// handed back.
     fn commit_watched(
         &self,
         room: &mut Room,
         batch: &Batch,
         durability: Durability,
         (who, rules): (Option<&Session>, u64),
-        exclusive: bool,
+        (exclusive, handed_back): (bool, u32),
     ) -> Result<Option<Seqno>> {
         let late = planted::active(Bug::SessionRowLate);
         let session = match room.found.is_empty() {
@@ -249,8 +254,8 @@ impl Hooks {
             false if late => who.map_or(0, |who| who.id().max(1)),
             false => self.number(who)?,
         };
-        let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
-        let time = self.witness.clock.now();
+        let _turn = self.turns.enter(exclusive, handed_back);
+        let time = self.witness.clock.next();
         for found in &mut room.found {
             (found.stamp.time, found.stamp.session) = (time.0, session);
         }
@@ -258,17 +263,11 @@ impl Hooks {
             self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, who)?;
-        let mut first = 0;
-        let committed = self.db.commit_under(&mut room.out, durability, rules, &mut |seqno| {
-            first = seqno;
-            if !exclusive {
-                turn = None; // else the next one would read what is ordered and not there yet
-            }
-        })?;
+        let last = self.db.commit_timed(&mut room.out, durability, rules, time.0)?;
         if late {
             self.number(who)?;
         }
-        Ok(committed.map(|_| first))
+        Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
 
     /// The batch again, with stamps, and with the rows of mode sync.
@@ -333,7 +332,7 @@ impl Hooks {
     }
 
     /// Reads the values that are about to be overwritten: those of the batch's own operations that come before, else those of the
-    /// store. Everything that was ordered before is there: each commit holds its turn until it is.
+    /// store. Everything that was ordered before is there: each commit that may come before has the turn until it is.
     fn read_old(&self, found: &mut [Found], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
         let mut found = found.iter_mut().peekable();
@@ -378,18 +377,20 @@ impl Hooks {
         &self,
         durability: Durability,
         retention: Option<u64>,
-        make: impl FnOnce(Time) -> Event,
+        make: impl Fn(Time) -> Event,
     ) -> Result<Seqno> {
-        let mut turn = Some(lock(&self.turn));
-        let now = self.witness.clock.now();
-        let mut batch = granted();
-        push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
-        // Nothing of it depends on what is registered by then.
+        let mut handed_back = 0;
         loop {
             let rules = self.db.rules();
-            if let Some(last) = self.db.commit_under(&mut batch, durability, rules, &mut |_| turn = None)? {
+            let _turn = self.turns.enter(false, handed_back);
+            let now = self.witness.clock.next();
+            let mut batch = granted();
+            push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
+            // Nothing of it but its time depends on what was ordered meanwhile.
+            if let Some(last) = self.db.commit_timed(&mut batch, durability, rules, now.0)? {
                 return Ok(last);
             }
+            handed_back += 1;
         }
     }
 
@@ -439,7 +440,7 @@ fn look_at(
     let Some(plan) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
     let Plan { mode, reads, stamp, .. } = *plan;
     let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
-    let name = if named { Some(name_of(plan, family, db)?) } else { None };
+    let name = if named { Some(name_of(plan, family, db)?.into_owned()) } else { None };
     if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
         check_key(name, key)?;
     }
@@ -456,13 +457,13 @@ pub(crate) fn verb_of(kind: Kind, said: Option<Verb>) -> Verb {
 }
 
 /// The name of the family in which a registration watches an operation.
-pub(crate) fn name_of(plan: &Plan, family: u32, db: &Db) -> Result<Arc<str>> {
+pub(crate) fn name_of<'a>(plan: &'a Plan, family: u32, db: &Db) -> Result<Cow<'a, Arc<str>>> {
     if let Some(name) = &plan.family {
-        return Ok(name.clone());
+        return Ok(Cow::Borrowed(name));
     }
     let of_id = |one: &Family| one.id() == family;
-    let found = db.families().into_iter().find(of_id);
-    found.map(|family| family.name().into()).ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
+    let found = db.families().into_iter().find(of_id).map(|family| Cow::Owned(family.name().into()));
+    found.ok_or_else(|| Error::invalid("the batch names a family that was dropped"))
 }
 
 impl Found {

@@ -12,7 +12,7 @@
 //! log                                  events asked for, and deleted
 //! pending                              events that are no rows yet
 //! witness, sources                     what the engine calls while it works; places where events stand, walked as one
-//! matching, rights                     which registration watches an operation, asked on every write; who may do what
+//! matching, rights, turns              which registration watches an operation, asked on every write; who may do what; who gives way
 //! emission                             how an operation becomes an event
 //! fuzzing                              ways in for fuzzers: any bytes, any text
 //! quarantine                           what is kept out of reach
@@ -50,6 +50,7 @@ pub mod sessions;
 mod single;
 mod sources;
 pub mod target;
+mod turns;
 mod witness;
 
 pub use clock::{Clock, Time};

@@ -210,6 +210,11 @@ impl Snapshot {
         self.watched(family).mask
     }
 
+    /// True if what watches an operation on one key of a family watches it on all: no key of it is registered itself.
+    pub(crate) fn is_alike(&self, family: u32) -> bool {
+        self.watched(family).rows.filter.is_empty()
+    }
+
     /// The registration that watches an operation on a key of a family. `key_hash` is `checksum::hash_key` of the key.
     #[inline]
     pub fn row(&self, family: u32, key: &[u8], key_hash: u64, operation: Operation) -> Option<&Registration> {

@@ -40,7 +40,9 @@ use crate::registration::{Mode, Options, Registration, check_options};
 use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
+use crate::single::push_unsealed;
 use crate::target::{NoTables, Schema, Target};
+use crate::turns::Turns;
 use crate::witness::Witness;
 
 pub use waxseal_meta::stamp::Verb;
@@ -100,6 +102,7 @@ impl Prepared {
         for (_, line) in db.chronicle() {
             Line::decode(&line).map(|line| witness.meet(line.time))?;
         }
+        witness.clock.follow(db.last_time());
         let mut operations = Operations::new();
         each_row(&db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
         take_up_sessions(&db, &witness)?;
@@ -111,7 +114,7 @@ impl Prepared {
             sealer,
             witness,
             matching: Matching::new(Snapshot::empty()),
-            turn: Mutex::default(),
+            turns: Turns::default(),
             change: Mutex::default(),
             queue: Arc::new(Queue::new(setup.ring)),
             work: setup.work,
@@ -219,16 +222,13 @@ impl Registrar {
     ) -> Result<Seqno> {
         let rules = self.db.rules();
         if rules & 1 == 0 && seal.is_none() {
-            let Draft { family, kind, key, value, entries, .. } = *draft;
-            batch.clear();
-            batch.push_given(family, kind, key, value, entries, self.db.companions())?;
+            push_unsealed(batch, draft, self.db.companions())?;
             if let Some(last) = self.db.commit_unheard(batch, durability, rules)? {
                 return Ok(last);
             }
         }
-        let outcome = self.shared.hooks.commit_one(batch, draft, seal, durability, (who, verb));
-        batch.clear(); // and with it what it was granted
-        outcome
+        let draft = *draft; // a copy, so that the way above needs none of it in memory
+        self.shared.hooks.commit_one(batch, &draft, seal, durability, (who, verb))
     }
 
     /// Creates a family; what was registered of one of that name holds for it.

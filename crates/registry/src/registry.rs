@@ -142,8 +142,11 @@ impl Hooks {
     /// Drops a family. What its events say is kept with the rows that go is written into their own before.
     pub(crate) fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
-        let _turn = lock(&self.turn); // nothing watched comes between the old values and the end
+        let _turn = self.turns.take(); // nothing watched comes between the old values and the end
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
+            if !planted::active(Bug::DropOvertaken) {
+                self.db.renew_rules()?; // what was begun before is begun again, and waits
+            }
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             match self.db.family(name) {
                 Some(family) if !planted::active(Bug::OldValueReadTooEarly) => self.db.flush_ordered(&family)?,
@@ -181,8 +184,9 @@ impl Hooks {
         payload: Payload,
         who: Option<&Session>,
     ) -> Result<()> {
-        let _turn = lock(&self.turn);
+        let _turn = self.turns.take(); // until the change is there, for whoever reads old values under it
         if let Some(watching) = self.matching.load().find(target, operation) {
+            self.db.renew_rules()?; // nothing of a later time is ordered before
             let now = self.witness.clock.now();
             let event = event_at(now, watching, (target, operation), payload, who);
             push_event(&mut batch, &event, 1, retention_of(watching), now, &self.sealer)?;

@@ -150,6 +150,15 @@ impl Session {
         self.0.as_ref().map_or(0, |who| who.id.load(Relaxed))
     }
 
+    /// The number of whoever writes, unless it is still to be given.
+    #[inline]
+    pub(crate) fn number_of(session: Option<&Session>) -> Option<u64> {
+        match session.and_then(|session| session.0.as_ref()) {
+            None => Some(0),
+            Some(who) => Some(who.id.load(Relaxed)).filter(|id| *id != 0),
+        }
+    }
+
     /// Its name; `-` if nobody said who he is.
     pub fn name(&self) -> &str {
         self.0.as_ref().map_or(ANONYMOUS, |who| &who.identity.name)
@@ -235,25 +244,21 @@ impl Sessions {
         session: Option<&Session>,
         keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
     ) -> Result<u64> {
-        let Some(session) = session else { return Ok(0) };
-        match (session.id(), &session.0) {
-            (0, Some(who)) => self.number_new(session, &who.identity, keep),
-            (id, _) => Ok(id),
+        match (Session::number_of(session), session) {
+            (None, Some(session)) => self.number_new(session, keep),
+            (id, _) => Ok(id.unwrap_or_default()),
         }
     }
 
     #[cold]
-    fn number_new(
-        &self,
-        session: &Session,
-        identity: &Identity,
-        keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>,
-    ) -> Result<u64> {
+    fn number_new(&self, session: &Session, keep: impl FnOnce(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<u64> {
         let _one_at_a_time = lock(&self.giving);
-        if session.id() == 0 {
+        if let Some(who) = &session.0
+            && session.id() == 0
+        {
             let last = self.known.read().unwrap_or_else(PoisonError::into_inner).by_id.keys().next_back().copied();
             let id = last.unwrap_or(0).max(self.spent.load(Relaxed)).saturating_add(1);
-            keep(session_key(id), identity.value())?;
+            keep(session_key(id), who.identity.value())?;
             self.give(session, id);
         }
         Ok(session.id())

@@ -3,28 +3,31 @@
 //! ```text
 //! ask       which registration watches it, by the snapshot that the thread met last, if the word of rules still names that
 //! claim     room for its event, mode async
-//! turn      from taking its time until it has its place: so times rise in the order of commits
+//! time      one that is later than those of all commits so far
 //! encode    with its stamp and, mode sync, with its row behind it
-//! commit    under the same word of rules; another one by now: nothing was changed, and it is asked again
+//! commit    under the same word of rules, behind earlier times alone; else nothing was changed, and it is asked again
 //! push      its row to the ring, mode async
+//!
+//! usual     what is watched alike whatever its key, mode deferred, by a thread that wrote such a thing last: no question, and no claim
 //! ```
 //!
-//! Costs beside a commit that nobody watches: the clock once, the turn, 14 bytes beside the record; mode sync a row of some 60
-//! bytes and its place in memory, mode async the row's bytes copied to the ring. Nothing is allocated, and the value is copied once.
+//! Costs beside a commit that nobody watches: the clock once, 14 bytes beside the record; mode sync a row of some 60
+//! bytes and its place in memory, mode async the row's bytes copied to the ring. No lock is taken and nothing is allocated, and the value is copied
+//! once. Beside others who write watched things at the same moment it may be encoded more than once, or wait for its turn (`turns.rs`).
 //!
 //! What needs more is committed as a batch (`hooks.rs`): an old value that is read before, and a key too long to be watched for sure.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use waxseal_lsm::batch::{Batch, SystemPass};
-use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::{Companions, Draft};
 use waxseal_meta::Seal;
 use waxseal_meta::stamp::{Stamp, Verb};
 
@@ -48,6 +51,22 @@ enum Answer<'a> {
     Again,
 }
 
+/// What a thread was told last of operations that are watched alike whatever their key, mode deferred. It holds while the word of rules of its
+/// store is the same.
+#[derive(Clone, Copy)]
+struct Usual {
+    /// `Hooks::number`.
+    store: u64,
+    rules: u64,
+    family: u32,
+    /// But for time and session.
+    stamp: Stamp,
+}
+
+thread_local! {
+    static USUAL: Cell<Option<Usual>> = const { Cell::new(None) };
+}
+
 /// One operation, what is known of it, and who does it.
 #[derive(Clone, Copy)]
 struct Single<'a> {
@@ -68,13 +87,42 @@ impl Hooks {
         durability: Durability,
         (who, verb): (Option<&Session>, Verb),
     ) -> Result<Seqno> {
-        let draft = &Draft { key_hash: Some(draft.hashed_key()), ..*draft };
         let single = Single { draft, seal, verb: verb_of(draft.kind, Some(verb)), who, durability };
-        Room::lend(|room| self.one_in(room, batch, single))
+        match self.commit_usual(batch, &single)? {
+            Some(seqno) => Ok(seqno),
+            None => self.commit_asked(batch, &single),
+        }
+    }
+
+    /// Commits one operation, if it is like the last one that the thread was told of; none if it is not, or was handed back, and then nothing was changed.
+    #[inline]
+    fn commit_usual(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Option<Seqno>> {
+        let Single { draft, seal, verb, who, durability } = *single;
+        let Some(usual) = USUAL.get() else { return Ok(None) };
+        let rules = self.db.rules();
+        let is_ruled = usual.rules == rules || planted::active(Bug::AnswerOutlivesItsRules);
+        let holds = is_ruled && usual.store == self.number && !self.turns.is_wanted();
+        let is_like = (usual.family, usual.stamp.verb) == (draft.family, verb) && draft.key.len() <= SHORT_KEY;
+        let (true, Some(session)) = (holds && is_like, Session::number_of(who)) else { return Ok(None) };
+        let time = self.witness.clock.next().0; // first, since the processor ends all that it has begun before it reads a clock
+        let draft = &Draft { key_hash: Some(draft.hashed_key()), ..*draft };
+        batch.clear();
+        self.sealer.push_stamped(batch, draft, seal, &Stamp { time, session, ..usual.stamp })?;
+        self.db.commit_timed(batch, durability, rules, time)
+    }
+
+    /// Commits one operation after it was asked who watches it.
+    #[inline(never)]
+    fn commit_asked(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
+        let draft = &Draft { key_hash: Some(single.draft.hashed_key()), ..*single.draft };
+        let outcome = Room::lend(|room| self.one_in(room, batch, Single { draft, ..*single }));
+        batch.clear(); // and with it what it was granted
+        outcome
     }
 
     fn one_in(&self, room: &mut Room, batch: &mut Batch, single: Single<'_>) -> Result<Seqno> {
         let Single { draft, seal, verb, who, durability } = single;
+        let mut handed_back = 0;
         loop {
             let rules = self.db.rules();
             let committed = match self.ask(&mut room.seen, rules, draft, verb) {
@@ -84,13 +132,14 @@ impl Hooks {
                     self.db.commit_unheard(batch, durability, rules)?
                 }
                 Answer::Watched(plan) => {
-                    let session = self.number(who)?;
-                    let committed = match plan.mode {
-                        Mode::Deferred => self.commit_stamped(batch, &single, (plan, session), rules, None)?.0,
-                        _ => self.commit_told(batch, &single, (plan, session), rules, &mut room.row)?,
+                    let (plan, under) = ((plan, self.number(who)?), (rules, handed_back));
+                    let committed = match plan.0.mode {
+                        Mode::Deferred => self.commit_stamped(batch, &single, plan, under, None)?.0,
+                        _ => self.commit_told(batch, &single, plan, under, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
+                        handed_back += 1;
                     }
                     committed
                 }
@@ -107,13 +156,10 @@ impl Hooks {
 
     /// The operation alone in a batch, encoded.
     #[inline]
-    pub(crate) fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
+    fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
+        let Some(seal) = seal else { return push_unsealed(batch, draft, self.db.companions()) };
         batch.clear();
-        let Draft { family, kind, key, value, entries, .. } = *draft;
-        match seal {
-            None => batch.push_given(family, kind, key, value, entries, self.db.companions()),
-            Some(seal) => self.sealer.push_sealed_given(batch, draft, seal),
-        }
+        self.sealer.push_sealed_given(batch, draft, seal)
     }
 
     /// How one operation is written under these rules.
@@ -134,7 +180,13 @@ impl Hooks {
         match snapshot.plan(draft.family, draft.key, draft.hashed_key(), operation_of(verb)) {
             None => Answer::Plain,
             Some(_) if draft.key.len() > SHORT_KEY => Answer::Whole,
-            Some(plan) => Answer::Watched(plan),
+            Some(plan) => {
+                if plan.mode == Mode::Deferred && snapshot.is_alike(draft.family) {
+                    let stamp = Stamp { verb, ..plan.stamp };
+                    USUAL.set(Some(Usual { store: self.number, rules, family: draft.family, stamp }));
+                }
+                Answer::Watched(plan)
+            }
         }
     }
 
@@ -145,61 +197,66 @@ impl Hooks {
         self.is_in_force(&snapshot, rules).then(|| Arc::clone(&snapshot))
     }
 
-    /// Commits an operation of whose event a row is written now, mode sync, or soon, mode async; none if other rules are in force by now,
-    /// and then nothing was changed.
+    /// Commits an operation of whose event a row is written now, mode sync, or soon, mode async; none if it was handed back, and then nothing
+    /// was changed.
     fn commit_told(
         &self,
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&Plan, u64),
-        rules: u64,
+        under: (u64, u32),
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
         let name = name_of(plan, single.draft.family, &self.db)?;
+        let name: &str = &name;
         let claim = self.claim_room(usize::from(plan.mode == Mode::Async))?;
         let is_beside = plan.mode == Mode::Sync || claim == Claim::WithOperation;
-        let beside = is_beside.then_some((&*name, &mut *row));
+        let beside = is_beside.then_some((name, &mut *row));
         let release = || self.queue.release(claim);
-        let committed = self.commit_stamped(batch, single, (plan, session), rules, beside);
+        let committed = self.commit_stamped(batch, single, (plan, session), under, beside);
         let (Some(seqno), stamp) = committed.inspect_err(|_| release())? else {
             release();
             return Ok(None);
         };
         if claim == Claim::Room(1) {
-            let key_end = row_of_one(batch, (&name, seqno), &stamp, single.who, row).inspect_err(|_| release())?;
+            let key_end = row_of_one(batch, (name, seqno), &stamp, single.who, row).inspect_err(|_| release())?;
             self.queue.push(|rows| rows.push(row, key_end, expires(Time(stamp.time), stamp.retention)));
         }
         Ok(Some(seqno))
     }
 
-    /// Commits an operation with its stamp, in its turn, and with its row where `beside` says of which family and where it may be put
-    /// together. Answers its seqno, none if other rules are in force by now, and the stamp.
+    /// Commits an operation with its stamp, and with its row where `beside` says of which family and where it may be put together, under
+    /// rules, and after it was handed back so often. Answers its seqno, none if it was handed back again, and the stamp.
     #[inline]
     fn commit_stamped(
         &self,
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&Plan, u64),
-        rules: u64,
+        (rules, handed_back): (u64, u32),
         beside: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
         let Single { draft, seal, verb, who, durability } = *single;
+        let _turn = self.turns.enter(false, handed_back);
         batch.clear();
-        let mut turn = (!planted::active(Bug::TurnNotHeld)).then(|| lock(&self.turn));
-        let stamp = Stamp { verb, time: self.witness.clock.now().0, session, ..plan.stamp };
+        let stamp = Stamp { verb, time: self.witness.clock.next().0, session, ..plan.stamp };
         self.sealer.push_stamped(batch, draft, seal, &stamp)?;
         if let Some((family, row)) = beside {
             let key_end = row_of_one(batch, (family, 0), &stamp, who, row)?;
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());
         }
-        let mut first = None;
-        let committed = self.db.commit_under(batch, durability, rules, &mut |seqno| {
-            first = Some(seqno);
-            turn = None;
-        })?;
-        Ok((committed.and(first), stamp))
+        let last = self.db.commit_timed(batch, durability, rules, stamp.time)?;
+        Ok((last.map(|last| last + 1 - batch.len() as u64), stamp))
     }
+}
+
+/// The operation alone in a batch, encoded, with the seal that the keeper gives it.
+#[inline]
+pub(crate) fn push_unsealed(batch: &mut Batch, draft: &Draft<'_>, keeper: &dyn Companions) -> Result<()> {
+    batch.clear();
+    let Draft { family, kind, key, value, entries, .. } = *draft;
+    batch.push_given(family, kind, key, value, entries, keeper)
 }
 
 /// The row of the first operation of a batch, in the place of what `out` held; answers where its key ends.

@@ -16,7 +16,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::background::Lane;
 use super::family::{Family, Target};
@@ -173,6 +173,31 @@ impl Db {
         on_ordered: &mut dyn FnMut(Seqno),
     ) -> Result<Option<Seqno>> {
         self.commit_as(batch, durability, &under(rules), on_ordered)
+    }
+
+    /// `commit_unheard`, for a batch that says when it was made: `time`, above 0. Times rise in the order of commits: none also where one
+    /// that is not earlier is in front of it by now (`last_time`), and then nothing was changed: it is to be made anew, with a later one. So
+    /// whoever takes a time holds no lock until its batch is ordered.
+    pub fn commit_timed(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        rules: u64,
+        time: u64,
+    ) -> Result<Option<Seqno>> {
+        self.commit_as(batch, durability, &Under { time, ..under(rules) }, |_| {})
+    }
+
+    /// Shows the time of the last commit that said one, from now on and without a lock; 0: none did since the store was opened.
+    pub fn last_time(&self) -> Arc<AtomicU64> {
+        self.inner().log.as_ref().map_or_else(Arc::default, |log| log.wal.last_time().clone())
+    }
+
+    /// From now on the upper half of the word of rules is another: what was made under it so far and is not ordered yet is handed back.
+    pub fn renew_rules(&self) -> Result<()> {
+        let (_, log) = self.writable()?;
+        log.wal.renew_rules();
+        Ok(())
     }
 
     /// `commit` of the last batch under the rules so far: in the order of commits the lower half of the word is `low` behind it.

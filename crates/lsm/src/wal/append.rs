@@ -64,12 +64,24 @@ pub struct Under {
     pub then: Then,
     /// It is not ordered at all if anything would have to be waited for, or written to a file.
     pub at_once: bool,
+    /// When it was made, as whoever made it counts; 0: nobody says. Times rise in the order of batches.
+    pub time: u64,
 }
 
 impl Under {
-    /// True if a batch made so is not to be ordered any more, now that the rules are these.
-    fn is_ruled_out(&self, rules: u64) -> bool {
-        (rules ^ self.word) & self.mask != 0 && !planted::active(Bug::RulesNotCompared)
+    /// True if a batch made so is not to be ordered any more, now that the rules are these and a batch of that time is in front of it.
+    #[inline]
+    fn is_ruled_out(&self, rules: u64, last: &AtomicU64) -> bool {
+        let is_late = || self.time <= last.load(Ordering::Relaxed) && !planted::active(Bug::TimesNotCompared);
+        (rules ^ self.word) & self.mask != 0 && !planted::active(Bug::RulesNotCompared) || self.time != 0 && is_late()
+    }
+
+    /// What its batch leaves for those behind it, under the order lock.
+    #[inline]
+    fn leave(&self, last: &AtomicU64) {
+        if self.time != 0 {
+            last.store(self.time, Ordering::Release);
+        }
     }
 }
 
@@ -173,7 +185,7 @@ impl<T> Wal<T> {
                 }
             }
         };
-        if under.is_ruled_out(order.rules) || under.at_once && !self.goes_at_once(&mut order, kind) {
+        if under.is_ruled_out(order.rules, &self.last_time) || under.at_once && !self.goes_at_once(&mut order, kind) {
             drop(order);
             filler.map_or(Ok(()), |filler| self.copy_filler(&filler))?;
             return Ok(None);
@@ -182,6 +194,7 @@ impl<T> Wal<T> {
         if !matches!(under.then, Then::Stay) {
             self.turn_rules(&mut order, under.then);
         }
+        under.leave(&self.last_time);
         let end = order.end;
         if planted::active(Bug::MarkBeforeFrame) {
             let _ = self.store_acknowledged(end);
@@ -212,7 +225,7 @@ impl<T> Wal<T> {
         let mut order = self.order.lock();
         if self.failed.get().is_some()
             || order.closed
-            || under.is_ruled_out(order.rules)
+            || under.is_ruled_out(order.rules, &self.last_time)
             || !order.is_all_taken(|sequence| self.is_copied(sequence))
             || !order.is_easy(length, self.limits)
         {
@@ -222,6 +235,7 @@ impl<T> Wal<T> {
         if !matches!(under.then, Then::Stay) {
             self.turn_rules(&mut order, under.then);
         }
+        under.leave(&self.last_time);
         let end = order.end;
         if planted::active(Bug::AloneMarkedBeforeStored) {
             let _ = self.store_acknowledged(end);

@@ -127,6 +127,8 @@ pub struct Wal<T> {
     /// The greatest acknowledged mark stored.
     acknowledged: AtomicU64,
     rules: Alone,
+    /// The time of the last batch that says one. It changes under the order lock only.
+    last_time: Arc<AtomicU64>,
     group: Mutex<Group>,
     /// Those who wait for the group under way, and for the one after it, in turn.
     bells: [Bell; 2],
@@ -222,6 +224,7 @@ impl<T> Wal<T> {
             witness: AtomicU64::new(start),
             acknowledged: AtomicU64::new(start),
             rules: Alone::default(),
+            last_time: Arc::default(),
             group: Mutex::new(Group::new(place)),
             bells: [const { Bell::new() }; 2],
             retired: Mutex::new(Retired::default()),
@@ -263,6 +266,17 @@ impl<T> Wal<T> {
     pub fn set_rules(&self, low: u32) {
         let mut order = self.order.lock();
         self.turn_rules(&mut order, Then::Low(low));
+    }
+
+    /// The upper half of the word is another from now on: what was made under it so far is handed back.
+    pub fn renew_rules(&self) {
+        let mut order = self.order.lock();
+        self.turn_rules(&mut order, Then::NextHigh);
+    }
+
+    /// Shows the time of the last batch that says one (`Under::time`); 0: none did.
+    pub fn last_time(&self) -> &Arc<AtomicU64> {
+        &self.last_time
     }
 
     /// Offset up to which frames were seen to be whole.

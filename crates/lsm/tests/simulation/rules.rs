@@ -143,6 +143,44 @@ pub fn batches_of_other_rules_are_handed_back() {
     assert_eq!(store.db().rules(), 0);
 }
 
+/// A batch that says when it was made is handed back if it is not later than all that said so, whoever goes which way through the log.
+pub fn times_rise_in_the_order_of_commits() {
+    let mut store = Store::new(30);
+    let last_time = |store: &Store| store.db().last_time().load(Relaxed);
+    assert_eq!(last_time(&store), 0);
+    let mut short = store.batch(&[(0, Kind::Put, b"a")]);
+    let mut long = Batch::new();
+    for key in [b"b", b"c", b"d"] {
+        long.push(0, Kind::Put, key, &[7; 2000], store.db().companions()).unwrap();
+    }
+    let timed = |store: &Store, batch: &mut Batch, time: u64| {
+        store.db().commit_timed(batch, Durability::Os, store.db().rules(), time).unwrap()
+    };
+    let first = timed(&store, &mut short, 5).unwrap();
+    for batch in [&mut short, &mut long] {
+        for late in [1, 4, 5] {
+            assert_eq!(timed(&store, batch, late), None, "{late} behind 5");
+        }
+    }
+    assert_eq!((store.db().snapshot().unwrap().seqno(), last_time(&store)), (first, 5));
+    // Whoever says nothing goes between, and changes nothing.
+    assert_eq!(store.db().commit(&mut long, Durability::Os).unwrap(), first + 3);
+    assert_eq!(timed(&store, &mut long, 6), Some(first + 6));
+    assert_eq!(timed(&store, &mut short, 6), None);
+    assert_eq!(timed(&store, &mut short, u64::MAX), Some(first + 7));
+    assert_eq!((timed(&store, &mut short, u64::MAX), last_time(&store)), (None, u64::MAX));
+    // Rules and times are both asked.
+    store.kill_and_open(Crash::Process);
+    assert_eq!(last_time(&store), 0);
+    let old = store.db().rules();
+    store.db().renew_rules().unwrap();
+    assert_eq!(store.db().rules(), old + (1 << 32));
+    let mut short = store.batch(&[(0, Kind::Put, b"a")]);
+    assert_eq!(store.db().commit_timed(&mut short, Durability::Os, old, 9).unwrap(), None);
+    assert_eq!(last_time(&store), 0);
+    assert!(timed(&store, &mut short, 9).is_some());
+}
+
 /// A key ends in the seqno of the operation that it names, in memory, after a replay, in tables, and in a flush done again from the log.
 pub fn keys_end_in_the_seqno_they_name() {
     let mut store = Store::new(22);
@@ -403,8 +441,9 @@ pub fn a_flush_without_its_rows_is_no_flush() {
 
 /// All of them.
 #[cfg(feature = "planted")]
-pub const ALL: [fn(); 8] = [
+pub const ALL: [fn(); 9] = [
     batches_of_other_rules_are_handed_back,
+    times_rise_in_the_order_of_commits,
     keys_end_in_the_seqno_they_name,
     system_families_are_not_for_users,
     rows_are_shown_before_memtables_go,
@@ -418,6 +457,10 @@ mod tests {
     #[test]
     fn batches_of_other_rules_are_handed_back() {
         super::batches_of_other_rules_are_handed_back();
+    }
+    #[test]
+    fn times_rise_in_the_order_of_commits() {
+        super::times_rise_in_the_order_of_commits();
     }
     #[test]
     fn keys_end_in_the_seqno_they_name() {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
@@ -502,7 +503,7 @@ impl World {
         }
     }
 
-    /// Commits in one of the three ways; under rules that are not those, nothing happens.
+    /// Commits in one of the four ways; under rules that are not those, or of a time that is over, nothing happens.
     fn commit_by_rules(&mut self, db: &Db, batch: &mut Batch, durability: Durability) -> Result<Seqno> {
         if batch.is_empty() {
             return db.commit(batch, durability);
@@ -512,7 +513,25 @@ impl World {
         let mut note = |seqno: Seqno| ordered.push(seqno);
         match self.random.below(8) {
             0..4 => db.commit(batch, durability),
-            4..6 => {
+            4 => {
+                let (before, late) = (db.snapshot()?.seqno(), db.last_time().load(Relaxed));
+                if late > 0
+                    && let Some(last) = db.commit_timed(batch, durability, rules, late)?
+                {
+                    panic!("seed {}: seqno {last} at a time that is over", self.seed);
+                }
+                assert_eq!(
+                    (db.snapshot()?.seqno(), db.last_time().load(Relaxed)),
+                    (before, late),
+                    "seed {}",
+                    self.seed
+                );
+                let time = late + 1 + self.random.below(9);
+                let last = db.commit_timed(batch, durability, rules, time)?.expect("later than all");
+                assert_eq!(db.last_time().load(Relaxed), time, "seed {}: the time", self.seed);
+                Ok(last)
+            }
+            5 => {
                 let other = rules ^ 1 << self.random.below(64);
                 let before = db.snapshot()?.seqno();
                 if let Some(last) = db.commit_under(batch, durability, other, &mut note)? {

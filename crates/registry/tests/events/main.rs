@@ -42,6 +42,11 @@ mod suite {
     }
 
     #[test]
+    fn what_one_overwrites_is_what_the_one_before_wrote() {
+        threads::chained(4, 500);
+    }
+
+    #[test]
     fn what_is_kept_out_of_reach_is_told_and_who_is_lost_is_unknown() {
         quarantine::all();
     }
@@ -54,6 +59,7 @@ mod suite {
     #[test]
     fn an_old_value_outlives_its_family() {
         threads::dropped_meanwhile();
+        threads::overtaken();
     }
 
     #[test]

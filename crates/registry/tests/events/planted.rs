@@ -15,10 +15,12 @@ fn is_found() -> bool {
         || found(&quarantine::all)
         || found(&times::all)
         || found(&threads::dropped_meanwhile)
+        || found(&threads::overtaken)
         || (0..30).any(|seed| found(&|| model::run(seed)))
         || [SYNC, DEFERRED].iter().any(|config| found(&|| crash::sweep(*config, 5)))
         || found(&crash::lossy)
         || (0..10).any(|_| found(&threads::exact))
+        || (0..10).any(|_| found(&|| threads::chained(4, 500)))
         || found(&|| threads::one_instant(4, 100))
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Parts};
-use waxseal_lsm::env::{Env, MemoryFs};
+use waxseal_lsm::env::{Clock, Env, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Draft;
@@ -19,10 +19,14 @@ use waxseal_registry::{
 use crate::store::Told;
 
 fn open(wall: Option<u64>) -> (Db, Registrar) {
-    let mut env = Env { fs: Arc::new(MemoryFs::default()), ..Env::real() };
-    if let Some(wall) = wall {
-        env.clock = Arc::new(Told(AtomicU64::new(wall)));
+    match wall {
+        Some(wall) => open_by(Arc::new(Told(AtomicU64::new(wall)))),
+        None => open_by(Env::real().clock),
     }
+}
+
+fn open_by(clock: Arc<dyn Clock>) -> (Db, Registrar) {
+    let env = Env { fs: Arc::new(MemoryFs::default()), clock, ..Env::real() };
     let prepared = Registrar::prepare(Setup::new(&env));
     let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
     let parts = Parts {
@@ -40,14 +44,19 @@ fn open(wall: Option<u64>) -> (Db, Registrar) {
 }
 
 fn put(db: &Db, registrar: &Registrar, key: &[u8]) -> Seqno {
+    write(db, registrar, key, b"value", key.first().is_some_and(|first| first % 2 == 0))
+}
+
+/// Puts a value, alone or as a batch.
+fn write(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) -> Seqno {
     let family = db.family("users").unwrap().id();
-    if key.first().is_some_and(|first| first % 2 == 0) {
-        let (kind, value) = (Kind::Put, b"value");
+    if alone {
+        let kind = Kind::Put;
         let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
         return registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update)).unwrap();
     }
     let mut batch = Batch::new();
-    batch.push(family, Kind::Put, key, b"value", db.companions()).unwrap();
+    batch.push(family, Kind::Put, key, value, db.companions()).unwrap();
     registrar.commit(&mut batch, Durability::Os, None, &[]).unwrap()
 }
 
@@ -135,6 +144,41 @@ pub(crate) fn one_instant(threads: u64, each: u64) {
     }
 }
 
+/// Of a key that many write, the old value of each event is the new one of the event before it.
+pub(crate) fn chained(threads: u64, each: u64) {
+    let (db, registrar) = open(None);
+    let target = Target::key("users", *b"k");
+    let options = Options { mode: Mode::Sync, values: Values::OldNew, ..Options::default() };
+    registrar.register(&target, None, Some(options), None).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (db, registrar) = (&db, &registrar);
+            scope.spawn(move || {
+                for n in 0..each {
+                    write(db, registrar, b"k", &(thread << 32 | n).to_le_bytes(), n % 2 == 0);
+                }
+            });
+        }
+    });
+    let mut events = registrar.query_all(&target, None, None).unwrap();
+    assert_eq!(events.len() as u64, threads * each);
+    events.sort_by_key(|event| event.key.seqno);
+    let mut before = Image::Absent;
+    for event in &events {
+        let (mut old, mut new) = (None, None);
+        for field in event.payload.fields() {
+            match field {
+                Field::OldValue(image) => old = Some(image.clone()),
+                Field::NewValue(image) => new = Some(image.clone()),
+                _ => {}
+            }
+        }
+        assert_eq!(old, Some(before), "at seqno {}", event.key.seqno);
+        before = new.unwrap();
+    }
+    registrar.close().unwrap();
+}
+
 /// An event says what it overwrote, though the family goes while its commit has its place and is not applied yet.
 pub(crate) fn dropped_meanwhile() {
     let (db, registrar) = open(None);
@@ -175,6 +219,88 @@ pub(crate) fn dropped_meanwhile() {
     let events = registrar.query_all(&Target::key("users", *b"k"), None, None).unwrap();
     let old: Vec<_> = events.iter().map(|event| event.payload.fields()[0].clone()).collect();
     assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
+}
+
+/// A wall clock that whoever reads it next is held in, twice.
+#[derive(Default)]
+struct Holding([Gate; 2]);
+
+#[derive(Default)]
+struct Gate {
+    shut: AtomicBool,
+    held: AtomicBool,
+    open: AtomicBool,
+}
+
+impl Gate {
+    fn wait_until_held(&self) {
+        while !self.held.load(SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Clock for Holding {
+    fn wall_micros(&self) -> u64 {
+        if let Some(gate) = self.0.iter().find(|gate| gate.shut.swap(false, SeqCst)) {
+            gate.held.store(true, SeqCst);
+            while !gate.open.load(SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        77
+    }
+    fn monotonic_nanos(&self) -> u64 {
+        0
+    }
+}
+
+/// A write that was begun before its family is dropped, and is put to sleep before it has a place, does not get one behind the moment at which
+/// old values were kept for events: it would have overwritten a value that nobody looked at.
+pub(crate) fn overtaken() {
+    for usual in [false, true] {
+        let clock = Arc::new(Holding::default());
+        let (db, registrar) = open_by(clock.clone());
+        let target = Target::family("users");
+        let options = Options {
+            scope: Scope::Subtree,
+            mode: Mode::Deferred,
+            values: Values::OldNew,
+            history: true,
+            ..Options::default()
+        };
+        registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+        put(&db, &registrar, b"key");
+        let family = db.family("users").unwrap().id();
+        let [own, flush] = &clock.0;
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| {
+                if usual {
+                    write(&db, &registrar, b"key", b"first", true); // what is asked once is known then
+                }
+                own.shut.store(true, SeqCst);
+                let draft =
+                    Draft { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
+                registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update))
+            });
+            own.wait_until_held();
+            let rules = db.rules();
+            flush.shut.store(true, SeqCst);
+            let dropping = scope.spawn(|| registrar.drop_family("users", None));
+            // Its memtable is frozen by now. The write goes on, and the drop when that has a place, or cannot get one.
+            flush.wait_until_held();
+            own.open.store(true, SeqCst);
+            while db.rules() == rules && !late.is_finished() {
+                std::thread::yield_now();
+            }
+            flush.open.store(true, SeqCst);
+            dropping.join().unwrap().unwrap();
+            assert!(late.join().unwrap().is_err(), "written behind the end of its family's history");
+        });
+        let events = registrar.query_all(&Target::key("users", *b"key"), None, None).unwrap();
+        assert_eq!(events.len(), 1 + usize::from(usual));
+        registrar.close().unwrap();
+    }
 }
 
 /// A forked child has neither the thread that writes events of mode async nor anything of its own to write: it is told so at once, and
