@@ -107,6 +107,9 @@ pub enum Bug {
     MovedValueKeepsItsPlace,
     CachedValueNotVerified,
     CachedValueOfAnotherPointer,
+    PartOfItsNeighbour,
+    FilterOfAnotherRange,
+    DamagedPartDenies,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -121,7 +124,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 81] = [
+    pub const ALL: [Bug; 84] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -203,6 +206,9 @@ impl Bug {
         Bug::AloneMarkedBeforeStored,
         Bug::LeafTailLeftUnsorted,
         Bug::SameHalvesNotCompared,
+        Bug::PartOfItsNeighbour,
+        Bug::FilterOfAnotherRange,
+        Bug::DamagedPartDenies,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.
