@@ -9,6 +9,7 @@ from sums import hash
 
 # Feature bit of tables and value files.
 ZSTD_FRAMES = 1
+CUT_INDEX = 2
 ZSTD_DICTIONARY = bytes.fromhex("37a430ec")
 HEADER_BYTES = 64
 PAGE = 4096

@@ -6,20 +6,23 @@ on the way, whether it is needed for the answer or not.
 
 from collections import namedtuple
 
-from codec import COMPANION_8, HEADER_BYTES, POINTER, ZSTD_FRAMES, Cursor, Damage, header, record_kind, unpack
+from codec import COMPANION_8, CUT_INDEX, HEADER_BYTES, POINTER, ZSTD_FRAMES, Cursor, Damage, header, record_kind, unpack
 from sums import block_seed, crc, hash, mix
 
 FOOTER_BYTES = 136
 MAX_KEY_BYTES = 65535
 BYTEWISE = "wax.bytewise"
 BLOOM = "wax.bloom.1"
-ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5, "side": 6, "head": 7, "value": 8}
+ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5, "side": 6, "head": 7, "value": 8, "top": 9}
 
 Handle = namedtuple("Handle", "offset stored_len raw_len crc")
 Record = namedtuple("Record", "key seqno kind value companions")
 Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes")
 
 NO_BLOCK = Handle(0, 0, 0, 0)
+
+# One range of a cut index: its bound, its number of blocks, where they begin and end, its parts, the word over their CRCs.
+Span = namedtuple("Span", "bound blocks begin end index filter sum")
 
 
 class Table:
@@ -29,16 +32,19 @@ class Table:
         self.data, self.file = data, file
         if len(data) < HEADER_BYTES + FOOTER_BYTES:
             raise Damage(file, 0, "too short for a table")
-        self.uid = header(data, file, b"T", known=ZSTD_FRAMES)
+        self.uid = header(data, file, b"T", known=ZSTD_FRAMES | CUT_INDEX)
+        self.is_cut = bool(int.from_bytes(data[20:24], "little") & CUT_INDEX)
         self.dictionary = b""
         self.end = len(data) - FOOTER_BYTES
         self.read_footer()
         if self.handles["side"] != NO_BLOCK:
             self.dictionary = self.whole_block("side").data
         self.properties = self.read_properties()
-        self.blocks = self.read_index()
+        self.spans = self.read_top() if self.is_cut else []
+        self.blocks = self.read_parts() if self.is_cut else self.read_index()
         self.check_layout()
         self.filter = self.read_filter()
+        self.filters = [self.part_filter(span) for span in self.spans]
         if self.handles["range deletes"] != NO_BLOCK:
             self.block("range deletes", self.handles["range deletes"])
 
@@ -122,23 +128,92 @@ class Table:
         c.finish()
         return blocks
 
+    def read_top(self):
+        """The ranges of a cut index (section 4.8). Where they and their parts stand is implied."""
+        handle = self.handles["index"]
+        if handle == NO_BLOCK:
+            raise Damage(self.file, self.end, "no top of the index")
+        c = Cursor(self.block("top", handle)[0], self.file, handle.offset)
+        spans, bound, at = [], b"", HEADER_BYTES
+        for _ in range(c.u32()):
+            shared, unshared = c.varint(), c.varint()
+            if shared > len(bound):
+                raise c.damage(f"{shared} bytes shared with a bound of {len(bound)}")
+            bound = bound[:shared] + c.take(unshared)
+            blocks, begin = c.varint(), at
+            at += c.varint()
+            index, filter = [(c.varint(), c.u32()) for _ in range(2)]
+            spans.append(Span(bound, blocks, begin, at, index, filter, c.u64()))
+        c.finish()
+        if not spans:
+            raise c.damage("a top without a range")
+        for role in ("range deletes", "side"):
+            if self.handles[role] != NO_BLOCK:
+                at = self.handles[role].offset + self.handles[role].stored_len + 5
+        for i, span in enumerate(spans):
+            parts = []
+            for length, sum in (span.index, span.filter):
+                parts.append(Handle(at, length, length, sum) if length else NO_BLOCK)
+                at += length + 5 if length else 0
+            if parts[0] == NO_BLOCK:
+                raise c.damage("a range without a part of the index")
+            spans[i] = span._replace(index=parts[0], filter=parts[1])
+        return spans
+
+    def read_parts(self):
+        """[(separator, handle)] of the data blocks, part by part: shared counts from the separator before, whichever part has it."""
+        blocks, key = [], b""
+        for span in self.spans:
+            c = Cursor(self.block("index", span.index)[0], self.file, span.index.offset)
+            offset, crcs, floor = span.begin, b"", key
+            for _ in range(c.u32()):
+                shared, unshared = c.varint(), c.varint()
+                if shared > len(key):
+                    raise c.damage(f"{shared} bytes shared with a key of {len(key)}")
+                key = key[:shared] + c.take(unshared)
+                handle = Handle(offset, c.varint(), c.varint(), c.u32())
+                blocks.append((key, handle))
+                crcs += handle.crc.to_bytes(4, "little")
+                offset += handle.stored_len + 5
+            c.finish()
+            told = (span.blocks * 4, span.end, span.bound, span.sum)
+            if (len(crcs), offset, key, hash(crcs)) != told:
+                raise c.damage("a part is not what the top says of its range")
+            if blocks[: -span.blocks] and key <= floor and self.properties.comparator == BYTEWISE:
+                raise c.damage("ranges are out of order")
+        return blocks
+
+    def part_filter(self, span):
+        if (span.filter == NO_BLOCK) != (self.properties.filter != BLOOM):
+            raise Damage(self.file, span.index.offset, "filter name without filter, or the other way round")
+        if span.filter == NO_BLOCK:
+            return None
+        return Filter(self.block("filter", span.filter)[0], self.file, span.filter.offset)
+
     def check_layout(self):
-        """Blocks back to back from 64 to the footer; their CRCs in this order make the digest."""
-        order = [handle for _, handle in self.blocks]
-        order += [self.handles[role] for role in ("range deletes", "side", "filter", "properties", "index")]
-        order = [handle for handle in order if handle != NO_BLOCK]
+        """Blocks back to back from 64 to the footer; their CRCs in this order make the digest, or those behind the data and the words
+        of the ranges."""
+        handles = self.handles
+        data = [handle for _, handle in self.blocks]
+        parts = [part for span in self.spans for part in (span.index, span.filter)]
+        sides = [handles["range deletes"], handles["side"], *parts]
+        sides += [handles[role] for role in ("filter", "properties", "index")]
+        sides = [handle for handle in sides if handle != NO_BLOCK]
         at = HEADER_BYTES
-        for handle in order:
+        for handle in data + sides:
             if handle.offset != at:
                 raise Damage(self.file, handle.offset, f"block expected at {at}")
             at += handle.stored_len + 5
         if at != self.end:
             raise Damage(self.file, at, "gap before the footer")
-        if hash(b"".join(handle.crc.to_bytes(4, "little") for handle in order)) != self.digest:
+        words = b"".join(span.sum.to_bytes(8, "little") for span in self.spans)
+        summed = sides if self.is_cut else data + sides
+        if hash(words + b"".join(handle.crc.to_bytes(4, "little") for handle in summed)) != self.digest:
             raise Damage(self.file, self.end, "digest does not hold")
 
     def read_filter(self):
-        if (self.handles["filter"] == NO_BLOCK) != (self.properties.filter is None):
+        in_parts = self.is_cut and self.properties.filter == BLOOM
+        if (self.handles["filter"] == NO_BLOCK) != (self.properties.filter is None or in_parts):
             raise Damage(self.file, self.end, "filter name without filter, or the other way round")
         if self.handles["filter"] == NO_BLOCK:
             return None
@@ -190,6 +265,20 @@ class Table:
             for key in keys:
                 if not self.filter.may_hold(key):
                     raise Damage(self.file, self.handles["filter"].offset, f"filter denies key {key.hex()}")
+        for span, filter in zip(self.spans, self.filters):
+            if filter is not None:
+                filter.check_lines()
+                for key in self.keys_of(span):
+                    if not filter.may_hold(key):
+                        raise Damage(self.file, span.filter.offset, f"filter denies key {key.hex()}")
+
+    def keys_of(self, span):
+        """The keys of one range."""
+        for _, handle in self.blocks:
+            if span.begin <= handle.offset < span.end:
+                body, column = self.block("data", handle)
+                for record in entries(Cursor(body, self.file, handle.offset), self.base, column):
+                    yield record.key
 
 
 def ledger(c):

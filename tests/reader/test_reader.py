@@ -108,6 +108,30 @@ class Zstd(unittest.TestCase):
             Table(bytes(data), "000001.tbl")
 
 
+class CutIndex(unittest.TestCase):
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/cut.txt")
+
+    def setUp(self):
+        with open(self.GOLDEN) as file:
+            lines = [line[8:55] for line in file if not line.startswith("#")]
+        self.data = bytes.fromhex("".join(lines))
+
+    def test_a_table_of_several_ranges(self):
+        table = Table(self.data, "000001.tbl")
+        table.check_contents()
+        keys = [record.key for record in table.records()]
+        self.assertEqual(keys, [b"", b"apple", b"apple", b"applet", b"banana", b"cherry"])
+        self.assertGreater(len(table.spans), 2)
+        self.assertEqual(sorted(keys), sorted(key for span in table.spans for key in table.keys_of(span)))
+
+    def test_no_flipped_bit_passes(self):
+        for bit in range(len(self.data) * 8):
+            data = bytearray(self.data)
+            data[bit // 8] ^= 1 << (bit & 7)
+            with self.assertRaises((Damage, Unsupported), msg=f"bit {bit}"):
+                Table(bytes(data), "000001.tbl").check_contents()
+
+
 class LargeValues(unittest.TestCase):
     ENTRIES = [(b"", b"of the empty key", 1), (b"apple", b"red" * 2000, 2**64 - 1), (b"apple", b"", 0)]
 

@@ -58,6 +58,8 @@ pub enum Role {
     ValueHead = 7,
     /// A value in a value file.
     Value = 8,
+    /// The top of a cut index.
+    Top = 9,
 }
 
 /// The start value of a block's CRC-32: the file's uid, the block's offset and its role.

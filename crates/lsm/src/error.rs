@@ -93,6 +93,8 @@ pub enum Remedy {
     Trash,
     /// A source that the caller gave had them.
     Source,
+    /// What leads to blocks was made anew from the blocks themselves.
+    Rebuilt,
 }
 
 impl Verdict {

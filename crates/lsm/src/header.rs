@@ -25,6 +25,9 @@ pub const FORMAT_LEVEL: u16 = 1;
 /// Incompatible feature of a table or value file: what is packed in it may be zstd frames, and a table may have a dictionary.
 pub const ZSTD_FRAMES: u32 = 1;
 
+/// Incompatible feature of a table: its index and filter are cut by ranges of keys.
+pub const CUT_INDEX: u32 = 2;
+
 /// The kinds of binary files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -73,7 +76,8 @@ impl Header {
 
     /// The incompatible features of such a file that this build knows.
     fn known(kind: FileKind) -> u32 {
-        if Header::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 }
+        let zstd = if Header::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 };
+        zstd | if kind == FileKind::Table { CUT_INDEX } else { 0 }
     }
 
     /// The bytes on disk.
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn a_feature_from_the_future_is_refused_as_such() {
         let mut bytes = Header::new(FileKind::Table, Uid([7; 16])).encode();
-        bytes[20] = 2;
+        bytes[20] = 4;
         let check = hash(&bytes[..56]);
         bytes[56..].copy_from_slice(&check.to_le_bytes());
         assert_eq!(*Header::decode(&bytes, FileKind::Table).unwrap_err().kind(), ErrorKind::FormatTooNew);

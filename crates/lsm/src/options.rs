@@ -209,6 +209,9 @@ impl From<Verify> for Reading {
     }
 }
 
+/// Data blocks of one range of a cut index and filter: about 2 MiB of blocks of 4 KiB, whose parts take 30 KB in the file and 50 in memory.
+pub(crate) const PART_BLOCKS: usize = 512;
+
 /// Settings of one column family.
 #[derive(Clone, Debug)]
 pub struct CfOptions {
@@ -252,6 +255,9 @@ pub struct CfOptions {
     /// The number of a family that a layer above keeps for itself: anybody may read it, only batches with a `SystemPass` write it.
     /// The name begins with `names::SYSTEM` and a dot. Such families are made when the store is opened. Default none.
     pub system: Option<u8>,
+    /// Blocks of one range of the index and filter of a large table: for tests, which want small ones. Not kept in the store.
+    #[doc(hidden)]
+    pub part_blocks: usize,
 }
 
 impl Default for CfOptions {
@@ -274,6 +280,7 @@ impl Default for CfOptions {
             seals: SealLayout::default(),
             key_ends_in_seqno: false,
             system: None,
+            part_blocks: PART_BLOCKS,
         }
     }
 }

@@ -109,6 +109,9 @@ pub enum Bug {
     MovedValueKeepsItsPlace,
     CachedValueNotVerified,
     CachedValueOfAnotherPointer,
+    PartOfItsNeighbour,
+    FilterOfAnotherRange,
+    DamagedPartDenies,
     // Found by the engine's own in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -127,7 +130,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 85] = [
+    pub const ALL: [Bug; 88] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -213,6 +216,9 @@ impl Bug {
         Bug::PanickedPlanKept,
         Bug::PanickedCommitForgotten,
         Bug::PanickedOperationStays,
+        Bug::PartOfItsNeighbour,
+        Bug::FilterOfAnotherRange,
+        Bug::DamagedPartDenies,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.

@@ -635,6 +635,7 @@ impl Outputs<'_> {
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
         let writer = writer.carrying(self.carried.clone()).packing_with(job.dictionary.clone());
+        let writer = writer.cut_into(job.options.part_blocks);
         Ok(OpenTable { number, uid, file, writer })
     }
 

@@ -176,6 +176,7 @@ impl Run {
             level_base_bytes: 4096,
             fanout: 3,
             level0_tables: 2,
+            part_blocks: if self.how & 32 == 0 { 2 } else { 512 },
             ..CfOptions::default()
         };
         let mut families: Vec<_> = FAMILIES.iter().map(|name| ((*name).to_owned(), options.clone())).collect();

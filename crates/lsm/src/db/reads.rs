@@ -25,7 +25,7 @@ use crate::planted::{self, Bug};
 use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection, is_over};
-use crate::sst::{Checks, Table, TableCursor};
+use crate::sst::{Approach, Checks, Table, TableCursor};
 use crate::values::Room;
 use crate::version::LEVELS;
 
@@ -348,7 +348,7 @@ impl Inner {
                 let next = holding.next();
                 // Its line of the filter comes while the table before it is asked.
                 if let Some(table) = next.and_then(|table| table.opened()) {
-                    table.prefetch_filter(key_hash);
+                    table.prefetch_filter(key, key_hash);
                 }
                 if let Some(table) = before
                     && ask(table, key_hash, &mut decide)?
@@ -419,15 +419,19 @@ fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<
     for (way, key) in ways.iter_mut().zip(keys) {
         let key_hash = *way.key_hash.insert(hash_key(key));
         for table in view.levels.holding(key).filter_map(|table| table.opened()) {
-            table.prefetch_filter(key_hash);
+            table.prefetch_filter(key, key_hash);
         }
     }
     for (way, key) in ways.iter_mut().zip(keys) {
         for table in view.levels.holding(key) {
             let (Some(table), Some(key_hash)) = (table.opened(), way.key_hash) else { break };
-            if let Some(number) = table.prefetch_slot(key, key_hash) {
-                way.block = Some((table, number));
-                break;
+            match table.prefetch_slot(key, key_hash) {
+                Approach::Denied => {}
+                Approach::At(number) => {
+                    way.block = Some((table, number));
+                    break;
+                }
+                Approach::Unknown => break,
             }
         }
     }

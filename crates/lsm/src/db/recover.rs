@@ -427,7 +427,7 @@ pub(super) fn shelf(
 ) -> Arc<Shelf<Arc<Table>>> {
     let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
-    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity));
+    let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity, tables));
     let values =
         ValueShelf::cached((fs.clone(), &dir), keeper.clone(), dead.values().clone(), (cache.clone(), watch.clone()));
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();

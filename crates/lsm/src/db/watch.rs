@@ -10,6 +10,7 @@ use super::events::{Event, Listener};
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::sst::Watch;
+use crate::version::OpenTables;
 
 /// Places of which it is remembered that they were told of.
 const MOST_TOLD: usize = 4096;
@@ -118,11 +119,12 @@ impl Integrity {
 pub(crate) struct FamilyWatch {
     family: String,
     store: Arc<Integrity>,
+    tables: Arc<OpenTables>,
 }
 
 impl FamilyWatch {
-    pub(crate) fn new(family: &str, store: &Arc<Integrity>) -> Arc<FamilyWatch> {
-        Arc::new(FamilyWatch { family: family.to_owned(), store: store.clone() })
+    pub(crate) fn new(family: &str, store: &Arc<Integrity>, tables: &Arc<OpenTables>) -> Arc<FamilyWatch> {
+        Arc::new(FamilyWatch { family: family.to_owned(), store: store.clone(), tables: tables.clone() })
     }
 }
 
@@ -136,7 +138,11 @@ impl Watch for FamilyWatch {
     }
 
     fn healed(&self, file: &str, offset: u64, by: Remedy) {
-        let count = if by == Remedy::Corrected { &self.store.corrected } else { &self.store.read_again };
+        let count = if matches!(by, Remedy::Corrected | Remedy::Rebuilt) {
+            &self.store.corrected
+        } else {
+            &self.store.read_again
+        };
         count.fetch_add(1, Relaxed);
         self.store.listener.on_event(&Event::Healed { file: file.to_owned(), offset, by });
     }
@@ -148,5 +154,13 @@ impl Watch for FamilyWatch {
 
     fn gap_met(&self) {
         self.store.gaps_met.fetch_add(1, Relaxed);
+    }
+
+    fn grew(&self, bytes: usize) {
+        self.tables.grew(bytes);
+    }
+
+    fn shrank(&self, bytes: usize) {
+        self.tables.shrank(bytes);
     }
 }

@@ -26,9 +26,12 @@ impl TableCursor {
         if !self.proves() && self.block.as_deref().is_some_and(|block| block.surrounds(key)) {
             return;
         }
-        let number = self.index().find(key, &self.table.order);
-        self.table.slots.prefetch(number);
-        self.aimed = Some(Aimed { number, within: None });
+        // What leads there may have to be read: the seek itself does that.
+        if let Some(part) = self.part_in_memory_for(key) {
+            let number = part.index.find(key, &self.table.order);
+            self.table.slots.prefetch(number);
+            self.aimed = Some(Aimed { number, within: None });
+        }
     }
 
     /// Asks memory for the block that was aimed at.

@@ -117,6 +117,13 @@ impl Charge {
         }
     }
 
+    /// It is so many bytes more.
+    pub fn grow(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.cache.charged.fetch_add(bytes, Relaxed);
+        self.cache.shrink();
+    }
+
     /// How many bytes it is.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
@@ -369,6 +376,13 @@ impl<T: Kept> Slots<T> {
     /// Charges what the table keeps in memory beside its blocks, once.
     pub(super) fn pin(&self, bytes: usize) {
         self.pinned.get_or_init(|| Charge::new(self.cache.clone(), bytes));
+    }
+
+    /// Charges what has come on top since.
+    pub(super) fn pin_more(&self, bytes: usize) {
+        if let Some(pinned) = self.pinned.get() {
+            pinned.grow(bytes);
+        }
     }
 
     /// The slot of a block that the index names.

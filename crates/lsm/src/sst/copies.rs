@@ -5,7 +5,7 @@
 
 use super::ends::read_framed;
 use super::entry::Entry;
-use super::format::{Stored, check, companion_of};
+use super::format::{Handle, Stored, check, companion_of};
 use super::heal::mismatch;
 use super::steps::{Keys, walk};
 use super::table::{Table, promised};
@@ -30,12 +30,15 @@ pub struct CheckedBlock {
 }
 
 impl Table {
-    /// Looks at one block from its file: sums, format, order, companions, and that the filter has its keys. Errors: `Corruption` for
+    /// Looks at one block from its file: sums, format, order, companions, and that the filter has its keys. With the first of a range
+    /// the part of a cut index that leads there is looked at. Errors: `Corruption` for
     /// whatever is not right.
     pub fn check_block(&self, number: usize, keeper: &dyn Companions) -> Result<CheckedBlock> {
-        let Some(handle) = self.index.handle(number) else {
-            return Err(Error::structural("a block that the index does not name"));
-        };
+        if let Some(span) = self.guide.spans().iter().find(|span| span.range.first == number) {
+            self.check_part(span)?;
+        }
+        let part = self.part_of(number)?;
+        let handle = &self.handle(number)?;
         let protection = promised(&self.properties, keeper);
         let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
         let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
@@ -45,7 +48,7 @@ impl Table {
             let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
             walk(body, stored.column, self.base, &self.order, &mut Keys::default(), |_, record| {
                 let key_hash = hash_key(record.key);
-                if !self.may_contain(key_hash) || self.is_denied(record.key) {
+                if !part.may_contain(key_hash) || self.is_denied(record.key) {
                     return Err(Error::structural("the filter denies a key of the table"));
                 }
                 match keeper.verify(record, key_hash, protection) {
@@ -68,7 +71,7 @@ impl Table {
         keeper: &dyn Companions,
         visit: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let Some(number) = self.index.handles().iter().position(|handle| handle.offset == offset) else {
+        let Some((number, _)) = self.at_offset(offset)? else {
             return Ok(false);
         };
         let cached = self.slots.slot(number).load();
@@ -87,12 +90,19 @@ impl Table {
         Ok(true)
     }
 
+    /// The block that begins at an offset, and its number.
+    fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
+        let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);
+        let index = &self.part_of(before.checked_sub(1).map_or(0, |at| self.guide.spans()[at].range.first))?.index;
+        let at = index.handles().iter().position(|handle| handle.offset == offset);
+        Ok(at.map(|at| (index.range().first + at, index.handles()[at])))
+    }
+
     /// Shows what seem to be entries of the block at `offset`, each with its companions as they stand there, whether or not they
     /// fit. Packed blocks that do not unpack have none.
     pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
-        let handle = self.index.handles().iter().find(|handle| handle.offset == offset);
-        let Some(handle) = handle else { return };
-        let Ok(framed) = read_framed(&self.name, &*self.file, handle) else { return };
+        let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
+        let Ok(framed) = read_framed(&self.name, &*self.file, &handle) else { return };
         let (stored, behind) = framed.split_at(handle.stored_len as usize);
         let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();

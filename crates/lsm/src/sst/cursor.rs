@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::approach::Aimed;
 use super::block::{Aim, Block};
 use super::entry::Entry;
+use super::guide::Part;
 use super::heal::Fetched;
 use super::index::Index;
 use super::key::WholeKey;
@@ -263,7 +264,7 @@ impl TableCursor {
     /// Stands at the start of a block, or nowhere behind the last one.
     pub(super) fn stand_first(&mut self, number: usize) -> Result<()> {
         self.leave();
-        if number >= self.table.index.len() {
+        if number >= self.table.blocks() {
             return Ok(());
         }
         self.enter(number)?;
@@ -295,10 +296,24 @@ impl TableCursor {
         }
     }
 
-    /// The index that leads the cursor.
+    /// The index that leads the cursor to a key.
     #[inline]
-    pub(super) fn index(&self) -> &Index {
-        if self.distrusts { self.table.spare.get().unwrap_or(&self.table.index) } else { &self.table.index }
+    fn index_for(&self, key: &[u8]) -> Result<&Index> {
+        let part = if self.distrusts { self.table.trusted_part_for(key) } else { self.table.part_for(key) };
+        part.map(|part| &part.index)
+    }
+
+    /// The index that names a block.
+    fn index_of(&self, number: usize) -> Result<&Index> {
+        let part = if self.distrusts { self.table.trusted_part_of(number) } else { self.table.part_of(number) };
+        part.map(|part| &part.index)
+    }
+
+    /// What leads the cursor to a key, if that is in memory.
+    #[inline]
+    pub(super) fn part_in_memory_for(&self, key: &[u8]) -> Option<&Part> {
+        let guide = if self.distrusts { self.table.spare.get()? } else { &self.table.guide };
+        guide.part_in_memory_for(key, &self.table.order)
     }
 
     /// Enters the block where (`key`, `seqno`) belongs and answers its place there, at most one behind the last entry.
@@ -315,19 +330,15 @@ impl TableCursor {
                 {
                     return Ok(Some(spot));
                 }
-                self.index().find(key, &self.table.order)
+                self.index_for(key)?.find(key, &self.table.order)
             }
         };
-        if proof.is_some()
-            && number == self.index().len()
-            && !self.index().proves(number, key, false, &self.table.order)
-            && let Some(other) = self.find_anew(key)?
-        {
-            number = other;
+        if proof.is_some() && number >= self.table.blocks() && self.is_led_beyond(number, key)? {
+            number = self.find_anew(key)?.unwrap_or(number);
         }
         let mut aim = aimed.filter(|aimed| aimed.number == number).and_then(|aimed| aimed.within);
         let mut follows = false;
-        while number < self.table.index.len() {
+        while number < self.table.blocks() {
             self.enter(number)?;
             if self.wreck.is_some() {
                 if !self.goes_on_among(key, seqno, number) {
@@ -353,6 +364,13 @@ impl TableCursor {
         Ok(None)
     }
 
+    /// True if the index leads behind its last block, and does not prove that the key is there.
+    #[inline]
+    fn is_led_beyond(&self, number: usize, key: &[u8]) -> Result<bool> {
+        let index = self.index_for(key)?;
+        Ok(number == index.end() && !index.proves(number, key, false, &self.table.order))
+    }
+
     /// Searches the block that is held, if the key is certainly between its first and its last one: the index then has nothing to say.
     #[inline]
     fn search_near(&self, key: &[u8], seqno: Seqno) -> Option<Spot> {
@@ -374,7 +392,7 @@ impl TableCursor {
         follows: bool,
     ) -> Result<Option<Spot>> {
         let Some(block) = self.block.as_deref() else { return Ok(None) };
-        let (order, index) = (&self.table.order, self.index());
+        let order = &self.table.order;
         let place = match aim {
             Some(aim) => block.search_at(aim, key, seqno, order)?,
             None => block.search(key, seqno, order)?,
@@ -383,12 +401,13 @@ impl TableCursor {
             at: place.at,
             found: place.equal,
             is_exact: place.equal.is_some_and(|entry| block.seqno(&entry) == seqno),
-            spills: place.at == block.len() && number + 1 < index.len() && block.ends_with(key, order)?,
+            spills: place.at == block.len() && number + 1 < self.table.blocks() && block.ends_with(key, order)?,
         };
         let is_proved = match proof {
             None => true,
             Some(side) => {
                 let side = if side == Side::Before { side } else { Side::Both(spot.found.is_some()) };
+                let index = self.index_of(number)?;
                 self.table.places(block, (number, spot.at), (key, seqno), (index, follows, spot.spills), side)
             }
         };
@@ -424,8 +443,8 @@ impl TableCursor {
     /// Where a key belongs by an index that is right, if the one that leads the cursor is not.
     #[cold]
     fn find_anew(&mut self, key: &[u8]) -> Result<Option<usize>> {
-        let trusted = self.table.trusted_index()?;
-        if self.distrusts || std::ptr::eq(trusted, &self.table.index) {
+        let trusted = &self.table.trusted_part_for(key)?.index;
+        if self.distrusts || std::ptr::eq(trusted, &self.table.part_for(key)?.index) {
             return Ok(None);
         }
         let number = trusted.find(key, &self.table.order);
@@ -519,7 +538,7 @@ impl Cursor for TableCursor {
     }
 
     fn last(&mut self) -> Result<()> {
-        self.stand_last_before(self.table.index.len())
+        self.stand_last_before(self.table.blocks())
     }
 
     #[inline]

@@ -16,11 +16,13 @@ use std::sync::Arc;
 
 use super::ends::{Parts, Tail, read_ends, read_framed};
 use super::format::{Handle, Stored, check};
+use super::guide::PartSource;
 use super::steps::{Keys, walk};
 use super::table::Table;
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::File;
 use crate::error::{Error, Result};
+use crate::header::Header;
 use crate::options::{Compression, KIB};
 use crate::order::Order;
 use crate::planted::{Bug, active};
@@ -145,7 +147,7 @@ pub fn train_for<'a>(
     let all: usize = tables.clone().map(|table| table.blocks()).sum();
     let (mut samples, mut lengths) = (Vec::new(), Vec::new());
     for table in tables {
-        let raw = |number: usize| table.index.handle(number).map_or(0, |handle| handle.raw_len as usize);
+        let raw = |number: usize| table.handle(number).map_or(0, |handle| handle.raw_len as usize);
         // As many of its blocks as its share of all, each so far from the next; blocks are taken to be of one size.
         let wanted = (SAMPLE_BYTES / raw(0).max(1)).clamp(1, 4096);
         for number in (0..table.blocks()).step_by((all / wanted).max(1)) {
@@ -216,8 +218,9 @@ pub(super) fn corrected(
     keeper: &dyn Companions,
 ) -> Option<(Dictionary, u64)> {
     let size = file.len().ok()?;
-    let (uid, footer) = read_ends(name, file, size, &Tail::read(file, size)).ok()?;
+    let (Header { uid, .. }, footer) = read_ends(name, file, size, &Tail::read(file, size)).ok()?;
     let mut framed = read_framed(name, file, &footer.side).ok()?;
+    let source = PartSource { name, file, uid, order, filtered: false };
     let of = |framed: &[u8]| Dictionary::of(framed.get(..footer.side.stored_len as usize)?).ok();
     let judged = |handle: &Handle, dictionary: &Dictionary| {
         let framed = read_framed(name, file, handle).ok()?;
@@ -233,8 +236,10 @@ pub(super) fn corrected(
     };
     let mut confirm = |framed: &[u8]| {
         let Some(dictionary) = of(framed) else { return false };
-        let mut judged =
-            parts.index.handles().iter().filter_map(|handle| judged(handle, &dictionary)).take(CONFIRMED_BY);
+        let ranges = parts.guide.spans().iter().filter_map(|span| source.read(span).0.ok());
+        let handles = parts.guide.loaded().flat_map(|part| part.index.handles().to_vec());
+        let handles = handles.chain(ranges.flat_map(|index| index.handles().to_vec()));
+        let mut judged = handles.filter_map(|handle| judged(&handle, &dictionary)).take(CONFIRMED_BY);
         judged.next() == Some(true) && judged.all(|sound| sound)
     };
     let seed = block_seed(&uid, footer.side.offset, Role::Side);
@@ -245,9 +250,9 @@ pub(super) fn corrected(
 impl Table {
     /// Appends the body of a block.
     fn sample(&self, number: usize, out: &mut Vec<u8>) -> Result<()> {
-        let Some(handle) = self.index.handle(number) else { return Ok(()) };
-        let framed = read_framed(self.name(), &*self.file, handle)?;
-        let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, handle)?;
+        let handle = self.handle(number)?;
+        let framed = read_framed(self.name(), &*self.file, &handle)?;
+        let (stored, codec) = check(&framed, &self.expected.uid, Role::Data, &handle)?;
         let mut scratch = Vec::new();
         let body = Stored::split(stored, codec)?.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
         out.extend_from_slice(body);

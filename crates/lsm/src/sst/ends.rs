@@ -1,7 +1,7 @@
 //! The ends of a table file: header, footer, and what the footer names, which is everything but the data blocks.
 //!
-//! In:    an open file and what the manifest says of it. Out: index, filter and properties, checked.
-//! Costs: two reads for a table whose index and filter are small, header and tail; one more for each block that reaches out of the
+//! In:    an open file and what the manifest says of it. Out: index, filter and properties, checked; of a cut index its top.
+//! Costs: two reads for a table whose index and filter are small or cut, header and tail; one more for each block that reaches out of the
 //!        tail. A tail that cannot be read as a whole is read piece by piece: a bad page among the data takes nothing along.
 //! Holds: no length is believed before it was held against the file's (I10), and nothing before its sum was checked.
 
@@ -12,14 +12,16 @@ use std::sync::Arc;
 use super::dictionary::Dictionary;
 use super::filter::{self, Filter};
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, check, digest, misplaced};
+use super::guide::{Cut, Guide, Part};
 use super::index::Index;
 use super::policed::{self, Policed};
 use super::properties::Properties;
 use super::table::Expected;
+use super::top::{self, Top};
 use crate::checksum::{Role, Uid};
 use crate::env::{File, read_exact};
 use crate::error::{Damage, Error, ErrorKind, Result};
-use crate::header::{FileKind, HEADER_BYTES, Header};
+use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header};
 use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::record::Seqno;
@@ -31,9 +33,8 @@ const TAIL_BYTES: u64 = 16 * 1024;
 pub(super) struct Parts {
     pub(super) base: Seqno,
     pub(super) properties: Properties,
-    pub(super) filter: Option<Filter>,
+    pub(super) guide: Guide,
     pub(super) policed: Option<Policed>,
-    pub(super) index: Index,
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
@@ -79,14 +80,14 @@ pub(super) fn read_framed(name: &str, file: &dyn File, handle: &Handle) -> Resul
 }
 
 /// Reads and checks header and footer.
-pub(super) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &Tail) -> Result<(Uid, Footer)> {
+pub(super) fn read_ends(name: &str, file: &dyn File, size: u64, tail: &Tail) -> Result<(Header, Footer)> {
     let Some(footer_at) = size.checked_sub(FOOTER_BYTES as u64).filter(|at| *at >= HEADER_BYTES as u64) else {
         return Err(Error::structural("the file is too short for a table").in_file(name, 0));
     };
     let read = |offset, length| tail.or_read(file, offset, length).map_err(|error| read_error(name, offset, error));
     let header = Header::decode(&read(0, HEADER_BYTES)?, FileKind::Table).map_err(|error| error.in_file(name, 0))?;
     let footer = Footer::decode(&read(footer_at, FOOTER_BYTES)?, &header.uid);
-    Ok((header.uid, footer.map_err(|error| error.in_file(name, footer_at))?))
+    Ok((header, footer.map_err(|error| error.in_file(name, footer_at))?))
 }
 
 /// Reads and checks everything but the data blocks.
@@ -103,7 +104,7 @@ pub(super) fn read_parts(
         return Err(Error::corruption(Damage::default(), message).in_file(name, size.min(expected.size)));
     }
     let tail = Tail::read(file, size);
-    let (uid, footer) = read_ends(name, file, size, &tail)?;
+    let (Header { uid, incompatible, .. }, footer) = read_ends(name, file, size, &tail)?;
     let footer_at = size - FOOTER_BYTES as u64;
     if uid != expected.uid {
         return Err(misplaced("another file stands under this name").in_file(name, 0));
@@ -123,34 +124,43 @@ pub(super) fn read_parts(
         let (kept, given) = (&properties.comparator, order.name());
         return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
     }
-    let data_end = footer.sides().map(|handle| handle.offset).into_iter();
-    let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(footer_at);
-    let index = blocks.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
-    let in_index = |error: Error| error.in_file(name, footer.index.offset);
-    if properties.data_blocks != index.len() as u64 || index.data_end() != data_end {
-        return Err(in_index(Error::structural("the index does not name the blocks that are there")));
+    let in_index = |what: &str| Error::structural(what).in_file(name, footer.index.offset);
+    let mut policed = None;
+    if let (Some(kept), Some(policy)) = (properties.filter.as_deref(), policy)
+        && kept == policed::name_of(&**policy)
+    {
+        policed = Some(blocks.read(&footer.filter, Role::Filter, |body| Policed::decode(body, policy.clone()))?);
     }
-    let (mut filter, mut policed) = (None, None);
-    match (properties.filter.as_deref(), policy) {
-        (Some(filter::NAME), _) => {
-            let own = blocks.read(&footer.filter, Role::Filter, Filter::decode)?;
-            filter = order.is_hashable().then_some(own);
-        }
-        (Some(name), Some(policy)) if name == policed::name_of(&**policy) => {
-            policed = Some(blocks.read(&footer.filter, Role::Filter, |body| Policed::decode(body, policy.clone()))?);
-        }
-        _ => {}
+    let guide = match incompatible & CUT_INDEX != 0 {
+        false => Guide::Whole(blocks.read_whole(&footer, &properties, order)?),
+        true => Guide::Cut(Cut::new(blocks.read_top(&footer, order)?)),
+    };
+    if properties.data_blocks != guide.blocks() as u64 {
+        return Err(in_index("the index does not name the blocks that are there"));
     }
     let dictionary = match footer.side.is_absent() {
         true => None,
         false => Some(Arc::new(Dictionary::or_lost(blocks.read(&footer.side, Role::Side, Dictionary::of))?)),
     };
-    let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
-    let found = digest(index.handles().iter().chain(sides).map(|handle| handle.crc));
+    let found = match &guide {
+        Guide::Whole(part) => {
+            let sides = footer.sides().into_iter().filter(|handle| !handle.is_absent());
+            digest(part.index.handles().iter().chain(sides).map(|handle| handle.crc))
+        }
+        Guide::Cut(cut) => digest_of_cut(&cut.top, &footer),
+    };
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(Parts { base: footer.base_seqno, properties, filter, policed, index, dictionary })
+    Ok(Parts { base: footer.base_seqno, properties, guide, policed, dictionary })
+}
+
+/// What the digest of a cut table must be.
+fn digest_of_cut(top: &Top, footer: &Footer) -> u64 {
+    let parts = top.spans().iter().flat_map(|span| [&span.index, &span.filter]);
+    let sides = [&footer.side].into_iter().chain(parts).chain([&footer.filter, &footer.properties, &footer.index]);
+    let crcs = sides.filter(|handle| !handle.is_absent()).map(|handle| handle.crc);
+    top::digest(top.spans().iter().map(|span| span.sum), crcs)
 }
 
 /// The blocks of a file that are not data.
@@ -163,6 +173,36 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
+    /// Index and filter of a table that is not cut.
+    fn read_whole(&self, footer: &Footer, properties: &Properties, order: &Order) -> Result<Part> {
+        let data_end = footer.sides().map(|handle| handle.offset).into_iter();
+        let data_end = data_end.filter(|offset| *offset > 0).min().unwrap_or(self.end);
+        let index = self.read(&footer.index, Role::Index, |body| Index::decode(body, order, data_end))?;
+        if index.data_end() != data_end {
+            let what = Error::structural("the index does not name the blocks that are there");
+            return Err(what.in_file(self.name, footer.index.offset));
+        }
+        let mut filter = None;
+        if properties.filter.as_deref() == Some(filter::NAME) {
+            let own = self.read(&footer.filter, Role::Filter, Filter::decode)?;
+            filter = order.is_hashable().then_some(own);
+        }
+        Ok(Part { index, filter })
+    }
+
+    /// The top of a cut index, whose parts lie between the data and the rest.
+    fn read_top(&self, footer: &Footer, order: &Order) -> Result<Top> {
+        let behind = (!footer.side.is_absent()).then(|| footer.side.end());
+        let next = if footer.filter.is_absent() { footer.properties.offset } else { footer.filter.offset };
+        let limit = next.min(self.end);
+        let top = self.read(&footer.index, Role::Top, |body| Top::decode(body, order, behind, limit))?;
+        if top.parts_end() != next || !(footer.side.is_absent() || footer.side.offset == top.data_end()) {
+            let what = Error::structural("the top of the index does not name the parts that are there");
+            return Err(what.in_file(self.name, footer.index.offset));
+        }
+        Ok(top)
+    }
+
     fn read<T>(&self, handle: &Handle, role: Role, decode: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let decoded = handle.check_within(self.end).and_then(|()| {
             let block = self.tail.or_read(self.file, handle.offset, handle.bytes());

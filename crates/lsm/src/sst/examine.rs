@@ -40,7 +40,10 @@ impl Table {
         let tries = if heal { TRIES } else { 0 };
         let mut key = Vec::new();
         let mut before: Option<(Vec<u8>, Seqno)> = None;
-        for number in 0..self.index.len() {
+        for number in 0..self.blocks() {
+            if heal {
+                self.examine_part(number, visit)?;
+            }
             let source = Source { protection, ..self.source(number) };
             let known = before.take();
             let known = known.as_ref().map(|(key, seqno)| (&key[..], *seqno));
@@ -71,5 +74,17 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Tells of a part that leads to this block and those behind it, and is not as it was written.
+    fn examine_part(&self, first: usize, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+        let Some(span) = self.guide.spans().iter().find(|span| span.range.first == first) else { return Ok(()) };
+        match self.check_part(span) {
+            Err(error) if error.is_corruption() => {
+                let offset = error.damage().map_or(span.index.offset, |damage| damage.offset);
+                visit(Found::Healed { offset, by: Remedy::Rebuilt })
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -61,7 +61,7 @@ impl TableCursor {
     /// Makes a block the current one if it is in the cache, and a user is to see it.
     #[inline]
     pub(super) fn takes_cached(&mut self, number: usize) -> bool {
-        if !self.fill_cache || number >= self.table.index.len() {
+        if !self.fill_cache || number >= self.table.blocks() {
             return false;
         }
         let slot = self.table.slots.slot(number).load();
@@ -137,7 +137,7 @@ impl TableCursor {
 
     /// Tells the operating system what a scan will read next.
     fn advise(&mut self, number: usize) {
-        let Some(handle) = self.table.index.handle(number) else { return };
+        let Ok(handle) = self.table.handle(number) else { return };
         if self.streak == SCAN_BLOCKS || self.streak == -SCAN_BLOCKS {
             self.advised = handle.offset;
         }
@@ -153,12 +153,10 @@ impl TableCursor {
     /// Takes the block from the bytes read ahead, after reading more of them if need be.
     fn fetch_chunked(&mut self, number: usize) -> Result<Block> {
         let table = &self.table;
-        let Some(handle) = table.index.handle(number) else {
-            return Err(Error::structural("a block that the index does not name"));
-        };
+        let handle = &table.handle(number)?;
         let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
         if !held {
-            let length = CHUNK_BYTES.min(table.index.data_end() - handle.offset).max(handle.bytes() as u64);
+            let length = CHUNK_BYTES.min(table.data_end().saturating_sub(handle.offset)).max(handle.bytes() as u64);
             self.chunk = Vec::new();
             self.chunk = read_exact(&*table.file, handle.offset, length as usize)
                 .map_err(|error| read_error(&table.name, handle.offset, error))?;

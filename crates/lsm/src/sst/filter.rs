@@ -50,9 +50,12 @@ impl Filter {
         Ok(Filter { lines, probes, damaged: AtomicU64::new(0) })
     }
 
-    /// A filter that denies nothing.
-    pub(super) fn none() -> Filter {
-        Filter { lines: Vec::new(), probes: 0, damaged: AtomicU64::new(0) }
+    /// A filter of no keys, which denies all of them.
+    pub(super) fn of_nothing() -> Filter {
+        let mut line = [0; 64];
+        let (bits, check) = line.split_at_mut(LINE_BYTES);
+        check.copy_from_slice(&line_check(bits, 0).to_le_bytes());
+        Filter { lines: vec![Line(line)], probes: 1, damaged: AtomicU64::new(0) }
     }
 
     /// False if no key with this hash is in the table.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::block::Block;
 use super::dictionary::{Dictionary, unpack_zstd, zstd_length};
 use super::format::Handle;
+use super::guide::{Guide, Part};
 use super::properties::Properties;
 use super::table::Table;
-use super::{Cache, Checks, filter, index};
+use super::{Cache, Checks, filter, index, top};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::env::{File, Mapped};
@@ -59,12 +60,23 @@ pub fn fuzz_dictionary(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as the bodies of index, filter, properties and dictionary.
+/// Reads bytes as the bodies of index, top, part of an index, filter, properties and dictionary.
 pub fn fuzz_properties(bytes: &[u8]) {
     let _ = Properties::decode(bytes);
     let _ = Dictionary::of(bytes).map(|dictionary| unpack_zstd(bytes, Some(&dictionary), &mut [0; 64]));
     if let Ok(index) = index::Index::decode(bytes, &Order::bytewise(), MIB as u64) {
         index.find(bytes, &Order::bytewise());
+    }
+    if let Ok(top) = top::Top::decode(bytes, &Order::bytewise(), None, MIB as u64) {
+        assert!(top.is_sound(&Order::bytewise()) && top.range_of(top.blocks() - 1) == Some(top.spans().len() - 1));
+        top.find(bytes, &Order::bytewise());
+    }
+    let floor = Some(bytes[..bytes.len().min(3)].to_vec());
+    let range = index::Range { first: 7, offset: 640, floor, is_last: false };
+    if let Ok(index) = index::Index::decode_part(bytes, &Order::bytewise(), MIB as u64, range) {
+        let number = index.find(bytes, &Order::bytewise());
+        index.proves(number, bytes, false, &Order::bytewise());
+        index.begins_at(number, bytes, &Order::bytewise());
     }
     if let Ok(filter) = filter::Filter::decode(bytes) {
         filter.may_contain(hash(bytes));
@@ -104,7 +116,7 @@ pub fn fuzz_table(bytes: &[u8]) {
 /// Where memory can be hit behind a table's back, for tests of who notices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
-    /// A head of the index, or behind the heads a byte of its separators.
+    /// A head of the index, or behind the heads a byte of its separators; of a cut index those of its top, or of one of its parts.
     Index,
     /// A byte of the filter.
     Filter,
@@ -128,12 +140,32 @@ impl Table {
         Ok(self.slots.slot(block).load_full().is_some_and(|there| Arc::ptr_eq(&there, &kept)))
     }
 
+    fn damage_guide(&self, guide: &mut Guide, site: Site, at: usize, mask: u8) -> Result<()> {
+        let hit = |part: &mut Part, at: usize| match (site, &mut part.filter) {
+            (Site::Index, _) => part.index.damage(at, mask.into()),
+            (Site::Filter, Some(filter)) => filter.damage(at, mask),
+            (Site::Filter, None) => {}
+        };
+        match guide {
+            Guide::Whole(part) => hit(part, at),
+            Guide::Cut(cut) => {
+                let count = cut.top.spans().len();
+                let (at, which) = (at / (count + 1), at % (count + 1));
+                if site == Site::Index && which == count {
+                    cut.top.damage(at, mask.into());
+                } else {
+                    let mut part = self.check_part(&cut.top.spans()[which % count])?;
+                    hit(&mut part, at);
+                    cut.put(which % count, part);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The same table, opened anew and hit in memory; what its own index and filter say is not changed.
     pub fn damaged(&self, site: Site, at: usize, mask: u8) -> Result<Arc<Table>> {
-        self.opened_anew(|index, filter| match site {
-            Site::Index => index.damage(at, u64::from(mask)),
-            Site::Filter => filter.damage(at, mask),
-        })
+        self.opened_anew(|guide| self.damage_guide(guide, site, at, mask))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::block::Block;
-use super::ends::{read_framed, read_parts};
+use super::ends::read_framed;
 use super::format::{Handle, check};
 use super::index::Index;
 use super::prove::{Checks, Wanted};
@@ -27,7 +27,7 @@ use crate::seam::{Check, Companions, Protection};
 pub(super) const TRIES: usize = 3;
 
 /// Pages that a block lies in are dropped whole.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// Damaged blocks whose remains are kept in memory for one table, and their bytes.
 const MOST_WOUNDS: usize = 64;
@@ -47,6 +47,10 @@ pub trait Watch: Send + Sync {
     fn damaged(&self, _error: &Error) {}
     /// A read came upon a gap in such a block.
     fn gap_met(&self) {}
+    /// So many bytes of index and filter have come into memory, and stay until the table is closed.
+    fn grew(&self, _bytes: usize) {}
+    /// So many of them went, with their table.
+    fn shrank(&self, _bytes: usize) {}
 }
 
 /// Nobody listens.
@@ -171,11 +175,11 @@ impl Table {
             return Err(self.named(error, number)); // of the file, and what can be done was done
         }
         self.watch.doubted();
-        if !self.index.is_sound(&self.order) {
+        if !self.guide.is_sound(wanted.index, &self.order) {
             return self.get_anew(wanted, visit);
         }
         let (mut number, mut wanted) = (number, *wanted);
-        while number < self.index.len() {
+        while number < wanted.index.end() {
             let outcome = match self.restore(number)? {
                 Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
                 Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
@@ -191,22 +195,30 @@ impl Table {
         Ok(false)
     }
 
-    /// The index says that a key is behind the last block: true only of an index that was hit.
+    /// The index says that a key is behind the last block: mostly true only of an index that was hit.
     #[cold]
     pub(super) fn get_beyond(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
-        if self.index.proves(self.index.len(), wanted.key, false, &self.order) {
+        if wanted.index.proves(wanted.index.end(), wanted.key, false, &self.order) {
             return Ok(false);
         }
         self.watch.doubted();
         self.get_anew(wanted, visit)
     }
 
+    /// The filter of another range has said that a key is not there: what led to it was hit.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn get_misled(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
+        self.watch.doubted();
+        self.get_anew(wanted, visit)
+    }
+
     /// A point read by an index that was read again: the one in memory was hit.
     fn get_anew(&self, wanted: &Wanted<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
-        let index = self.trusted_index()?;
+        let index = &self.trusted_part_for(wanted.key)?.index;
         let mut wanted = Wanted { index, follows: false, ..*wanted };
         let mut number = index.find(wanted.key, &self.order);
-        while number < index.len() {
+        while number < index.end() {
             let cached = self.slots.slot(number).load_full();
             let first =
                 match cached.map_or_else(|| self.fetch(number, Checks::NONE), |block| Ok(Fetched::Whole(block)))? {
@@ -232,23 +244,8 @@ impl Table {
     }
 
     #[cold]
-    fn disagree(&self, number: usize) -> Error {
+    pub(super) fn disagree(&self, number: usize) -> Error {
         self.named(Error::structural("a block and its index do not agree on where a key is"), number)
-    }
-
-    /// The index in memory, or one that was read from the file because that was hit.
-    pub(super) fn trusted_index(&self) -> Result<&Index> {
-        if self.index.is_sound(&self.order) {
-            return Ok(&self.index);
-        }
-        if self.spare.get().is_none() {
-            let parts = read_parts(&self.name, &*self.file, self.expected, &self.order, None);
-            let parts = parts.map_err(|error| error.in_family(self.watch.family(), None))?;
-            if self.spare.set(parts.index).is_ok() {
-                self.watch.healed(&self.name, 0, Remedy::ReadAgain);
-            }
-        }
-        self.spare.get().ok_or_else(|| self.disagree(0))
     }
 
     /// What is left of a block answers.
@@ -298,7 +295,7 @@ impl Table {
         }
         let before = self.last_before(number);
         let known = before.as_ref().map(|(key, seqno)| (&key[..], *seqno));
-        let offset = self.index.handle(number).map_or(0, |handle| handle.offset);
+        let offset = self.offset_of(number);
         match self.recover(number, &*self.keeper, TRIES, known)? {
             Recovered::Whole(block, remedy, _) => {
                 drop(self.slots.take(number));
@@ -353,7 +350,7 @@ impl Table {
         tries: usize,
         before: Option<(&[u8], Seqno)>,
     ) -> Result<Recovered> {
-        let index = self.trusted_index()?;
+        let index = &self.trusted_part_of(number)?.index;
         let Some(handle) = index.handle(number) else {
             return Err(Error::structural("a block that the index does not name"));
         };
@@ -441,7 +438,7 @@ impl Table {
             // The last key of the block before may be its separator, with versions that go on here.
             (Some(left), None) => (index.separator(left), if single { 0 } else { MAX_SEQNO }),
         };
-        let to = match number + 1 == index.len() {
+        let to = match number + 1 == self.blocks() {
             true => (self.properties.largest.clone(), 0),
             false => (index.separator(number), 0),
         };

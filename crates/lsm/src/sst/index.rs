@@ -4,6 +4,10 @@
 //! separator a head taken after them and the tail. Thus heads decide whatever the keys begin with, and a table of long
 //! keys that differ late does not blow up in memory: no more than a group's length times what the file holds.
 //!
+//! The index of a large table is cut into parts (`guide`), and this is then the index of one: blocks keep the numbers they have in the
+//! table, and the separator before the first one stands beside the others, so that one part alone says where a key of its range is.
+//! The parts themselves are found by the same search (`top`).
+//!
 //! Each group has a check word of its own in memory, over its separators. It is looked at where the index alone says that a key
 //! is not in a block beside the one that was searched, so that a bit that flips here hides no record.
 
@@ -56,6 +60,16 @@ impl Builder {
         self.count
     }
 
+    /// How far the body has come.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { at: self.body.len(), count: self.count }
+    }
+
+    /// The body of the part between two marks.
+    pub(super) fn part(&self, from: Mark, to: Mark) -> Vec<u8> {
+        [&(to.count - from.count).to_le_bytes()[..], &self.body[from.at..to.at]].concat()
+    }
+
     /// The body.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.body[..4].copy_from_slice(&self.count.to_le_bytes());
@@ -63,9 +77,42 @@ impl Builder {
     }
 }
 
-/// An index in memory.
+/// A place between two blocks in a body that is built.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    at: usize,
+    pub(super) count: u32,
+}
+
+impl Mark {
+    /// Before the first block.
+    pub(super) const START: Mark = Mark { at: 4, count: 0 };
+}
+
+/// Where a part of an index stands in its table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Range {
+    /// The number of its first block.
+    pub(super) first: usize,
+    /// Where that begins in the file.
+    pub(super) offset: u64,
+    /// The last separator of the part before; none: it is the first.
+    pub(super) floor: Option<Vec<u8>>,
+    /// No part follows.
+    pub(super) is_last: bool,
+}
+
+impl Range {
+    /// All of a table.
+    pub(super) fn whole() -> Range {
+        Range { first: 0, offset: HEADER_BYTES as u64, floor: None, is_last: true }
+    }
+}
+
+/// An index in memory, or a part of one.
 #[derive(Debug)]
 pub(super) struct Index {
+    range: Range,
     /// Heads of all separators, each after its group's common bytes; empty for other orders than bytewise.
     heads: Vec<u64>,
     /// Heads of the last separator of each group, after the bytes common to the table.
@@ -92,47 +139,26 @@ struct Group {
 impl Index {
     /// Reads a body; `data_end` is where the data blocks must end at the latest.
     pub(super) fn decode(body: &[u8], order: &Order, data_end: u64) -> Result<Index> {
+        Index::decode_part(body, order, data_end, Range::whole())
+    }
+
+    /// Reads the body of a part, which belongs to this range.
+    pub(super) fn decode_part(body: &[u8], order: &Order, data_end: u64, range: Range) -> Result<Index> {
         let mut reader = Reader::new(body);
         let count = reader.u32()? as usize;
         if count == 0 || count > reader.remaining() / LEAST_ENTRY_BYTES {
             return Err(Error::structural("an index claims more entries than it can hold"));
         }
-        let mut index = Index {
-            heads: Vec::with_capacity(if order.is_bytewise() { count } else { 0 }),
-            group_heads: Vec::new(),
-            common: Vec::new(),
-            groups: Vec::with_capacity(count.div_ceil(GROUP)),
-            keys: Vec::with_capacity(body.len() - count * LEAST_ENTRY_BYTES),
-            tails: Vec::with_capacity(count + 1),
-            handles: Vec::with_capacity(count),
-            checks: Vec::new(),
-        };
-        let mut separators = Separators::new(reader);
-        let mut group = Run::default();
-        let mut first = Vec::new();
+        let mut separators = Separators::new(reader, &range);
+        let mut filling = Filling::new(range, order, (count, body.len() - count * LEAST_ENTRY_BYTES));
         for at in 0..count {
-            index.handles.push(separators.next(at > 0, data_end, order)?);
-            if at == 0 {
-                first.clone_from(&separators.last);
-            }
-            group.push(&separators.last);
-            if group.ends.len() == GROUP || at + 1 == count {
-                index.add_group(&group, order)?;
-                group.clear();
-            }
+            let handle = separators.next(at, data_end, order)?;
+            filling.add(&separators.last, handle)?;
         }
         if !separators.reader.is_empty() {
             return Err(Error::structural("bytes behind the last entry of an index"));
         }
-        index.tails.push(index.keys_len()?);
-        if order.is_bytewise() {
-            let skip = common_prefix(&first, &separators.last);
-            index.common = separators.last[..skip].to_vec();
-            index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
-        }
-        index.keys.shrink_to_fit();
-        index.checks = (0..index.groups.len()).map(|group| index.check_of(group)).collect();
-        Ok(index)
+        filling.finish()
     }
 
     fn add_group(&mut self, separators: &Run, order: &Order) -> Result<()> {
@@ -164,9 +190,26 @@ impl Index {
         self.handles.len()
     }
 
+    /// True if no other part stands beside it.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.range.is_last && self.range.first == 0
+    }
+
+    /// Where it stands in its table.
+    pub(super) fn range(&self) -> &Range {
+        &self.range
+    }
+
+    /// The number behind that of its last block.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.range.first + self.handles.len()
+    }
+
     /// The handle of a data block.
     pub(super) fn handle(&self, number: usize) -> Option<&Handle> {
-        self.handles.get(number)
+        self.handles.get(number.checked_sub(self.range.first)?)
     }
 
     /// All handles, in file order.
@@ -176,7 +219,7 @@ impl Index {
 
     /// Where the data blocks end.
     pub(super) fn data_end(&self) -> u64 {
-        self.handles.last().map_or(HEADER_BYTES as u64, Handle::end)
+        self.handles.last().map_or(self.range.offset, Handle::end)
     }
 
     /// Bytes in memory.
@@ -184,13 +227,20 @@ impl Index {
         let words = self.heads.len() + self.group_heads.len() + self.groups.len();
         (words + self.checks.len()) * 8
             + self.keys.len()
+            + self.range.floor.as_ref().map_or(0, Vec::len)
             + self.tails.len() * 4
             + self.handles.len() * size_of::<Handle>()
     }
 
-    /// The first block whose separator is not below `key`: the only one where versions of `key` can begin. `len` if there is none.
+    /// The first block whose separator is not below `key`: the only one where versions of `key` can begin. `end` if there is none.
     #[inline]
     pub(super) fn find(&self, key: &[u8], order: &Order) -> usize {
+        self.range.first + self.find_here(key, order)
+    }
+
+    /// The same, counted from the first block here.
+    #[inline]
+    pub(super) fn find_here(&self, key: &[u8], order: &Order) -> usize {
         if !order.is_bytewise() {
             return partition(0, self.len(), |at| order.compare(self.tail(at), key) == Ordering::Less);
         }
@@ -238,23 +288,35 @@ impl Index {
     pub(super) fn proves(&self, number: usize, key: &[u8], follows: bool, order: &Order) -> bool {
         let behind = |number: usize| self.compare_checked(number, key, order);
         let starts = follows || number.checked_sub(1).is_none_or(|left| behind(left) == Some(Ordering::Less));
-        // Behind the last separator there is no block.
-        let ends = number == self.len() || behind(number).is_some_and(|order| order != Ordering::Less);
+        // Behind the last separator of the table there is no block.
+        let ends = match number == self.end() {
+            true => self.range.is_last,
+            false => behind(number).is_some_and(|order| order != Ordering::Less),
+        };
         starts && ends
+    }
+
+    /// True if a key lies in the range of this part, by bytes that no search for the part has read.
+    pub(super) fn holds(&self, key: &[u8], order: &Order) -> bool {
+        let above = self.range.floor.as_ref().is_none_or(|floor| order.compare(floor, key) == Ordering::Less);
+        above && (self.range.is_last || self.compare_last(key, order) != Ordering::Less)
     }
 
     /// False if the block before `number` may end with a version of `key`.
     pub(super) fn begins_at(&self, number: usize, key: &[u8], order: &Order) -> bool {
         let Some(left) = number.checked_sub(1) else { return true };
-        let Group { common_at, common_len } = self.groups[left / GROUP];
+        let Some(here) = left.checked_sub(self.range.first) else {
+            return self.compare_checked(left, key, order) == Some(Ordering::Less);
+        };
+        let Group { common_at, common_len } = self.groups[here / GROUP];
         let common = self.keys.get(common_at as usize..).and_then(|rest| rest.get(..common_len as usize));
         // Nearly always the head says that it ends below, and agrees with the bytes it was made of.
-        if let (Some(common), Some(tail)) = (common, self.tail_in(left))
+        if let (Some(common), Some(tail)) = (common, self.tail_in(here))
             && order.is_bytewise()
             && begins_with(key, common)
         {
             let own = head(tail, 0);
-            if own < head(key, common.len()) && self.heads.get(left) == Some(&own) {
+            if own < head(key, common.len()) && self.heads.get(here) == Some(&own) {
                 return true;
             }
         }
@@ -281,18 +343,31 @@ impl Index {
             && groups.clone().all(|group| self.bound(group).starts_with(&self.common))
     }
 
-    /// How the separator of a block compares with a key, if its group's check holds.
+    /// How the separator of a block compares with a key, if its group's check holds. Of the block before the first one too.
     fn compare_checked(&self, number: usize, key: &[u8], order: &Order) -> Option<Ordering> {
-        if number >= self.len() || !self.is_checked(number / GROUP) {
+        let Some(here) = number.checked_sub(self.range.first) else {
+            let floor = self.range.floor.as_ref().filter(|_| number + 1 == self.range.first && self.is_checked(0))?;
+            return Some(order.compare(floor, key));
+        };
+        if here >= self.len() || !self.is_checked(here / GROUP) {
             return None;
         }
+        Some(self.compare_here(here, key, order))
+    }
+
+    /// How the last separator compares with a key.
+    fn compare_last(&self, key: &[u8], order: &Order) -> Ordering {
+        self.compare_here(self.len() - 1, key, order)
+    }
+
+    fn compare_here(&self, here: usize, key: &[u8], order: &Order) -> Ordering {
         if !order.is_bytewise() {
-            return Some(order.compare(self.tail(number), key)); // all of it is its tail
+            return order.compare(self.tail(here), key); // all of it is its tail
         }
-        let Group { common_at, common_len } = self.groups[number / GROUP];
-        let common = self.keys.get(common_at as usize..(common_at + common_len) as usize)?;
+        let Group { common_at, common_len } = self.groups[here / GROUP];
+        let common = self.keys.get(common_at as usize..common_at as usize + common_len as usize).unwrap_or_default();
         let start = key.get(..common.len()).unwrap_or(key);
-        Some(common.cmp(start).then_with(|| self.tail(number).cmp(&key[start.len()..])))
+        common.cmp(start).then_with(|| self.tail(here).cmp(&key[start.len()..]))
     }
 
     fn is_checked(&self, group: usize) -> bool {
@@ -308,7 +383,9 @@ impl Index {
         let handles = self.handles[from..to].iter().flat_map(|handle| {
             [handle.offset, u64::from(handle.stored_len) << 32 | u64::from(handle.raw_len), u64::from(handle.crc)]
         });
-        tails.chain(handles).fold(hash(bytes) ^ u64::from(common_len), |sum, word| mix(sum ^ word).rotate_left(1))
+        let floor = self.range.floor.as_ref().filter(|_| group == 0).map_or(0, |floor| mix(hash(floor)));
+        let start = hash(bytes) ^ u64::from(common_len) ^ floor;
+        tails.chain(handles).fold(start, |sum, word| mix(sum ^ word).rotate_left(1))
     }
 
     #[inline]
@@ -356,11 +433,72 @@ impl Index {
         [common, tail].concat()
     }
 
-    /// The separator of a block.
+    /// The separator of a block, or of the one before the first.
     pub(super) fn separator(&self, number: usize) -> Vec<u8> {
-        let Group { common_at, common_len } = self.groups[number / GROUP];
+        let Some(here) = number.checked_sub(self.range.first) else {
+            return self.range.floor.clone().unwrap_or_default();
+        };
+        let Group { common_at, common_len } = self.groups[here / GROUP];
         let common = &self.keys[common_at as usize..(common_at + common_len) as usize];
-        [common, self.tail(number)].concat()
+        [common, self.tail(here)].concat()
+    }
+}
+
+/// An index that is put together of separators and handles, in their order.
+pub(super) struct Filling<'a> {
+    index: Index,
+    group: Run,
+    order: &'a Order,
+}
+
+impl Filling<'_> {
+    /// An empty one, with room for so many separators of so many bytes in all.
+    pub(super) fn new(range: Range, order: &Order, (count, bytes): (usize, usize)) -> Filling<'_> {
+        let index = Index {
+            range,
+            heads: Vec::with_capacity(if order.is_bytewise() { count } else { 0 }),
+            group_heads: Vec::new(),
+            common: Vec::new(),
+            groups: Vec::with_capacity(count.div_ceil(GROUP)),
+            keys: Vec::with_capacity(bytes),
+            tails: Vec::with_capacity(count + 1),
+            handles: Vec::with_capacity(count),
+            checks: Vec::new(),
+        };
+        Filling { index, group: Run::default(), order }
+    }
+
+    pub(super) fn add(&mut self, separator: &[u8], handle: Handle) -> Result<()> {
+        self.index.handles.push(handle);
+        self.group.push(separator);
+        if self.group.ends.len() == GROUP { self.end_group() } else { Ok(()) }
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        if !self.group.ends.is_empty() {
+            self.index.add_group(&self.group, self.order)?;
+            self.group.clear();
+        }
+        Ok(())
+    }
+
+    /// The index. Errors: there is nothing in it.
+    pub(super) fn finish(mut self) -> Result<Index> {
+        self.end_group()?;
+        let mut index = self.index;
+        let Some(last) = index.groups.len().checked_sub(1) else {
+            return Err(Error::structural("an index of nothing"));
+        };
+        index.tails.push(index.keys_len()?);
+        if self.order.is_bytewise() {
+            let (first, last) = (index.separator(index.range.first), index.bound(last));
+            index.common = first[..common_prefix(&first, &last)].to_vec();
+            let skip = index.common.len();
+            index.group_heads = (0..index.groups.len()).map(|group| head(&index.bound(group), skip)).collect();
+        }
+        index.keys.shrink_to_fit();
+        index.checks = (0..index.groups.len()).map(|group| index.check_of(group)).collect();
+        Ok(index)
     }
 }
 
@@ -413,15 +551,19 @@ struct Separators<'a> {
     last: Vec<u8>,
     before: Vec<u8>,
     offset: u64,
+    /// There is one before the first.
+    follows: bool,
 }
 
 impl Separators<'_> {
-    fn new(reader: Reader<'_>) -> Separators<'_> {
-        Separators { reader, last: Vec::new(), before: Vec::new(), offset: HEADER_BYTES as u64 }
+    fn new<'a>(reader: Reader<'a>, range: &Range) -> Separators<'a> {
+        let last = range.floor.clone().unwrap_or_default();
+        Separators { reader, last, before: Vec::new(), offset: range.offset, follows: range.floor.is_some() }
     }
 
-    /// The next handle; its separator is `last`. `follows`: there is one before, which may not be greater.
-    fn next(&mut self, follows: bool, data_end: u64, order: &Order) -> Result<Handle> {
+    /// The next handle; its separator is `last`, which may not be below the one before.
+    fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<Handle> {
+        let follows = at > 0 || self.follows;
         let shared = self.reader.varint()?;
         let unshared = self.reader.varint_len()?;
         if shared > self.last.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write   records in order -> entry::Builder -> format (pack, CRC) -> verifying pass -> filter, properties, index, footer
-//! get     filter -> index -> slot of the block (cache) -> heads -> entry
+//! get     [top ->] filter -> index -> slot of the block (cache) -> heads -> entry
 //! scan    cursor: index -> block -> entries, in both directions
 //! ```
 //!
@@ -17,6 +17,7 @@ mod block;
 mod cache;
 mod copies;
 mod cursor;
+mod cut;
 mod dictionary;
 mod ends;
 mod entry;
@@ -26,6 +27,7 @@ mod filter;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod guide;
 mod heal;
 mod index;
 mod key;
@@ -44,6 +46,7 @@ mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
+mod top;
 mod walked;
 mod wreck;
 mod writer;
@@ -61,6 +64,6 @@ pub use properties::{Carried, Properties};
 pub use prove::Checks;
 pub use rebuild::{Known, Rebuilt, rebuild};
 pub use stream::TableStream;
-pub use table::{Expected, Table};
+pub use table::{Approach, Expected, Table};
 pub(crate) use writer::not_served;
 pub use writer::{Finished, Writer, WriterSettings};

@@ -3,6 +3,7 @@
 //! In:    a file, and what somebody else knows of it (the manifest, or its own ends as far as they are whole).
 //! Out:   a table without a filter that answers as ever; what lies between the blocks that were found is one more block, which
 //!        does not fit its CRC, so that whoever reads it treats it as any damaged one.
+//!        Of a cut index one part can be made anew the same way (`rebuilt_part`), while the table is open: from the blocks of its range.
 //! Holds: data blocks stand back to back, and the CRC of each is seeded with its place: no other bytes pass, but for one chance
 //!        in 2^32 a byte, and what passes must unpack and walk whole. Nothing is written.
 //! Costs: one pass, a few pieces of the file in memory. Behind damage a pair of ends is looked for: the CRC from `a` to `b` is a
@@ -17,15 +18,17 @@ use super::cache::Cache;
 use super::dictionary::Dictionary;
 use super::ends::read_error;
 use super::format::{FOOTER_BYTES, Footer, Handle, Stored, TRAILER_BYTES, check};
-use super::index::{self, Index};
+use super::guide::PartSource;
+use super::index::{self, Filling, Index, Range as Place};
 use super::properties::Properties;
 use super::steps::{Keys, walk};
 use super::table::{Assembly, Expected, Table};
+use super::top::{Span, Top, sum_of};
 use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
 use crate::env::{File, read_exact, read_into};
 use crate::error::{Error, Result};
 use crate::frame::PAGE_BYTES;
-use crate::header::{FileKind, HEADER_BYTES, Header, ZSTD_FRAMES};
+use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header, ZSTD_FRAMES};
 use crate::ledger::Ledger;
 use crate::options::KIB;
 use crate::order::Order;
@@ -99,8 +102,10 @@ pub fn rebuild(
         }
         None => {
             let blocks = scan.blocks();
-            if ends.base.is_none() {
+            if ends.base.is_none() || ends.may_be_cut {
                 scan.end = ends.find_data_end(&blocks, &scan);
+            }
+            if ends.base.is_none() {
                 ends.find_base(&blocks, known, &scan, size, &*keeper)?;
             }
             Found::of(&blocks, scan.end, order)?
@@ -141,6 +146,8 @@ struct Ends {
     dictionary: Option<Arc<Dictionary>>,
     /// Nothing says where the dictionary stands, nor that there is none.
     may_have_dictionary: bool,
+    /// The index may be cut, so that parts of it stand behind the data.
+    may_be_cut: bool,
     /// No data block reaches beyond.
     data_end: u64,
     damaged: Vec<&'static str>,
@@ -160,6 +167,7 @@ impl Ends {
         let footer_at = size.saturating_sub(FOOTER_BYTES as u64);
         let footer = part(file, footer_at, FOOTER_BYTES as u64, size);
         let footer = footer.and_then(|bytes| Footer::decode(&bytes, &uid)).ok();
+        let may_be_cut = header.is_none_or(|header| header.incompatible & CUT_INDEX != 0);
         let Some(footer) = footer else {
             damaged.push("footer");
             return Ok(Ends {
@@ -170,12 +178,13 @@ impl Ends {
                 dictionary: None,
                 may_have_dictionary: cfg!(feature = "zstd")
                     && header.is_none_or(|header| header.incompatible & ZSTD_FRAMES != 0),
+                may_be_cut,
                 data_end: size,
                 damaged,
             });
         };
         let sides = footer.sides().map(|handle| handle.offset).into_iter();
-        let data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
+        let mut data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
         let side = |handle: &Handle, role: Role| -> Result<Vec<u8>> {
             handle.check_within(footer_at)?;
             let block = part(file, handle.offset, handle.bytes() as u64, size)?;
@@ -184,7 +193,15 @@ impl Ends {
         };
         let properties = side(&footer.properties, Role::Properties).and_then(|body| Properties::decode(&body)).ok();
         let index = side(&footer.index, Role::Index).and_then(|body| Index::decode(&body, order, data_end)).ok();
-        let index = index.filter(|index| index.data_end() == data_end);
+        let mut index = index.filter(|index| index.data_end() == data_end);
+        if index.is_none() && may_be_cut {
+            let behind = (!footer.side.is_absent()).then(|| footer.side.end());
+            let top = side(&footer.index, Role::Top).and_then(|body| Top::decode(&body, order, behind, footer_at));
+            if let Ok(top) = top {
+                let from = PartSource { name, file, uid, order, filtered: false };
+                (index, data_end) = (joined(&from, &top), data_end.min(top.data_end()));
+            }
+        }
         if properties.is_none() {
             damaged.push("properties");
         }
@@ -202,7 +219,7 @@ impl Ends {
             damaged.push("dictionary");
         }
         let (base, may_have_dictionary) = (Some(footer.base_seqno), false);
-        Ok(Ends { uid, base, properties, index, dictionary, may_have_dictionary, data_end, damaged })
+        Ok(Ends { uid, base, properties, index, dictionary, may_have_dictionary, may_be_cut, data_end, damaged })
     }
 
     /// Looks for the dictionary, which stands behind the data, wherever that ends. Nothing but its CRC and its own form says that it is
@@ -231,13 +248,17 @@ impl Ends {
         }
     }
 
-    /// Where the data ends if no footer says so: where a block of another role follows the last one. If none can be found there
-    /// everything up to the footer may have been data.
+    /// Where the data ends if no footer says so, or only a top that is lost: where a block of another role follows the last one, or
+    /// that is the last of as many as there were. If none can be found there everything up to the footer may have been data.
     fn find_data_end(&self, blocks: &[Block], scan: &Scan<'_>) -> u64 {
         let at = blocks.last().map_or(HEADER_BYTES as u64, |block| block.handle.end());
+        if self.properties.as_ref().is_some_and(|properties| properties.data_blocks == blocks.len() as u64) {
+            return at;
+        }
         let sides = [Role::Side, Role::Filter, Role::Properties, Role::Index];
         let follows = sides.into_iter().any(|role| scan.begins_at(role, at, &mut |_, _| true).is_some());
-        if follows { at } else { scan.end.saturating_sub(FOOTER_BYTES as u64).max(at) }
+        let footer_bytes = if self.base.is_none() { FOOTER_BYTES as u64 } else { 0 };
+        if follows { at } else { scan.end.saturating_sub(footer_bytes).max(at) }
     }
 
     /// Where the seqnos of the blocks begin: bounds that somebody knows against those that were found. If they disagree (what
@@ -325,6 +346,100 @@ impl Found {
     }
 }
 
+/// A cut index in one piece; none if a part of it is damaged.
+fn joined(from: &PartSource<'_>, top: &Top) -> Option<Index> {
+    let mut all = Filling::new(Place::whole(), from.order, (top.blocks(), 0));
+    for span in top.spans() {
+        let index = from.read(span).0.ok()?;
+        for (number, handle) in (span.range.first..).zip(index.handles()) {
+            all.add(&index.separator(number), *handle).ok()?;
+        }
+    }
+    all.finish().ok()
+}
+
+/// The part of a cut index that names the blocks of a range, made anew from these. What lies between the blocks that are found is named as
+/// the blocks that are missing there, whose sums nothing has, so that all others keep their numbers. True: the sums are those of the
+/// part that was lost, block by block. Errors: `Io`.
+pub(super) fn rebuilt_part(
+    from: &PartSource<'_>,
+    span: &Span,
+    dictionary: Option<&Dictionary>,
+) -> Result<(Index, bool)> {
+    let scan = Scan { file: from.file, uid: from.uid, end: span.end, order: from.order, dictionary };
+    let mut blocks = scan.blocks_from(span.range.offset, span.range.floor.as_deref());
+    blocks.retain(|block| from.order.compare(&block.last_key, &span.bound).is_le());
+    let mut named = between(&blocks, span);
+    let widest = (0..named.len()).filter(|at| named[*at].is_gap).max_by_key(|at| named[*at].handle.stored_len);
+    match (span.blocks.checked_sub(named.len()), widest) {
+        (Some(0), _) => {}
+        (Some(missing), Some(gap)) => {
+            let pieces = named[gap].shared_out(missing + 1);
+            named.splice(gap..=gap, pieces);
+        }
+        // More than there were, or fewer without a gap: what was found is not what it seems.
+        _ => named = Named::gap((span.range.offset, span.end), &span.bound).shared_out(span.blocks),
+    }
+    if let Some(last) = named.last_mut() {
+        last.separator.clone_from(&span.bound);
+    }
+    let is_it =
+        !named.iter().any(|named| named.is_gap) && sum_of(named.iter().map(|named| named.handle.crc)) == span.sum;
+    let mut index = Filling::new(span.range.clone(), from.order, (named.len(), 0));
+    for Named { separator, handle, .. } in &named {
+        index.add(separator, *handle)?;
+    }
+    Ok((index.finish()?, is_it))
+}
+
+/// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
+/// what separates it from the next may be a key of the next.
+const LOST: u32 = 0;
+
+/// A block and its separator, or a gap.
+struct Named {
+    separator: Vec<u8>,
+    handle: Handle,
+    is_gap: bool,
+}
+
+impl Named {
+    /// A stretch in which no block was found.
+    fn gap((from, to): (u64, u64), separator: &[u8]) -> Named {
+        let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
+        let handle = Handle { offset: from, stored_len, raw_len: stored_len, crc: LOST };
+        Named { separator: separator.to_vec(), handle, is_gap: true }
+    }
+
+    /// As so many blocks, of one length.
+    fn shared_out(&self, count: usize) -> Vec<Named> {
+        let each = self.handle.bytes() / count.max(1);
+        let stored_len = each.saturating_sub(TRAILER_BYTES) as u32;
+        let piece = |n: usize| {
+            let offset = self.handle.offset + (n * each) as u64;
+            let handle = Handle { offset, stored_len, raw_len: stored_len, crc: LOST };
+            Named { separator: self.separator.clone(), handle, is_gap: true }
+        };
+        (0..count).map(piece).collect()
+    }
+}
+
+/// The blocks of a range that were found, and each gap between them as one.
+fn between(blocks: &[Block], span: &Span) -> Vec<Named> {
+    let (mut named, mut at) = (Vec::with_capacity(span.blocks), span.range.offset);
+    for block in blocks {
+        if block.handle.offset > at {
+            named.push(Named::gap((at, block.handle.offset), &block.first_key));
+        }
+        named.push(Named { separator: block.last_key.clone(), handle: block.handle, is_gap: false });
+        at = block.handle.end();
+    }
+    if at < span.end {
+        named.push(Named::gap((at, span.end), &span.bound));
+    }
+    named
+}
+
 /// The part of a file in which blocks are looked for.
 #[derive(Clone, Copy)]
 struct Scan<'a> {
@@ -344,12 +459,17 @@ impl Scan<'_> {
 
     /// All data blocks there are.
     fn blocks(&self) -> Vec<Block> {
+        self.blocks_from(HEADER_BYTES as u64, None)
+    }
+
+    /// All there are from an offset on, where no key is below `floor`.
+    fn blocks_from(&self, mut from: u64, floor: Option<&[u8]>) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
-        let mut from = HEADER_BYTES as u64;
         loop {
             let mut found = None;
             let follows = |block: &Block| {
-                blocks.last().is_none_or(|before| self.order.compare(&before.last_key, &block.first_key).is_le())
+                let before = blocks.last().map(|before| &before.last_key[..]).or(floor);
+                before.is_none_or(|before| self.order.compare(before, &block.first_key).is_le())
             };
             self.next(Role::Data, from, &mut |at, bytes| {
                 found = self.look(at, bytes).filter(follows);

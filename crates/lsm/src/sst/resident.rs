@@ -1,6 +1,6 @@
 //! Point reads that touch no file: the blocks in memory, and nothing else.
 //!
-//! In:    a key, as for `get`. Out: its answer, or none where a block is not in memory or something does not agree with itself: what
+//! In:    a key, as for `get`. Out: its answer, or none where a block, or what leads to it, is not in memory or something does not agree with itself: what
 //!        heals, reads the file.
 
 use super::prove::{Checks, Wanted};
@@ -17,13 +17,14 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Option<bool> {
-        if !self.may_contain(key_hash) {
-            return Some(false);
+        let part = self.guide.part_in_memory_for(key, &self.order)?;
+        let (index, each) = (&part.index, checks.each && self.is_judged);
+        if !part.may_contain(key_hash) {
+            return (!each || index.is_whole() || index.holds(key, &self.order)).then_some(false);
         }
-        let each = checks.each && self.is_judged;
-        let mut wanted = Wanted { key, key_hash, seqno, each, index: &self.index, follows: false };
-        let mut number = self.index.find(key, &self.order);
-        while number < self.index.len() {
+        let mut wanted = Wanted { key, key_hash, seqno, each, index, follows: false };
+        let mut number = index.find(key, &self.order);
+        while number < index.end() {
             let cached = self.slots.slot(number).load();
             let block = cached.as_ref()?;
             block.touch();

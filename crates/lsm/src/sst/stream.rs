@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::cursor::TableCursor;
 use super::ends::read_error;
 use super::format::{COMPANION_BYTES, Handle, Stored, check, companion_of};
+use super::guide::{Part, Passing};
 use super::steps::{Keys, Step, Steps};
 use super::table::Table;
 use crate::checksum::Role;
@@ -30,6 +31,8 @@ const CHUNK_BYTES: u64 = 256 * KIB as u64;
 /// See `Table::stream`.
 pub struct TableStream {
     table: Arc<Table>,
+    /// The part of a cut index that leads the stream, where the table does not keep it.
+    part: Option<Box<Part>>,
     /// The block that is walked.
     number: usize,
     steps: Option<Steps>,
@@ -52,6 +55,7 @@ impl TableStream {
     pub(super) fn new(table: Arc<Table>) -> TableStream {
         TableStream {
             table,
+            part: None,
             number: 0,
             steps: None,
             here: None,
@@ -70,7 +74,7 @@ impl TableStream {
     fn enter(&mut self, number: usize) -> Result<()> {
         (self.steps, self.here, self.cursor) = (None, None, None);
         self.number = number;
-        let Some(handle) = self.table.index.handle(number).copied() else { return Ok(()) };
+        let Some(handle) = self.handle(number)? else { return Ok(()) };
         match self.load(&handle) {
             Ok(()) => self.step(),
             Err(error) if error.is_corruption() => {
@@ -80,6 +84,26 @@ impl TableStream {
                 Ok(())
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// The handle of a block; none behind the last one.
+    fn handle(&mut self, number: usize) -> Result<Option<Handle>> {
+        if number >= self.table.blocks() {
+            return Ok(None);
+        }
+        let named = |part: &Part| part.index.handle(number).copied();
+        if let Some(handle) = self.part.as_deref().and_then(named) {
+            return Ok(Some(handle));
+        }
+        self.part = None; // freed before the next one is read
+        match self.table.part_passing(number)? {
+            Passing::Kept(part) => Ok(named(part)),
+            Passing::Own(part) => {
+                let handle = named(&part);
+                self.part = Some(part);
+                Ok(handle)
+            }
         }
     }
 
@@ -107,7 +131,7 @@ impl TableStream {
     fn read(&mut self, handle: &Handle) -> Result<Range<usize>> {
         let held = self.chunk_at <= handle.offset && handle.end() <= self.chunk_at + self.chunk.len() as u64;
         if !held {
-            let left = self.table.index.data_end().saturating_sub(handle.offset);
+            let left = self.table.data_end().saturating_sub(handle.offset);
             let length = CHUNK_BYTES.min(left).max(handle.bytes() as u64) as usize;
             self.make_room(length);
             read_into(&*self.table.file, handle.offset, &mut self.chunk).map_err(|error| {
@@ -145,7 +169,7 @@ impl TableStream {
             Ok(None) => self.enter(self.number + 1),
             Err(error) => {
                 (self.steps, self.here) = (None, None);
-                Err(self.table.at_block(error, self.number))
+                Err(error.in_file(&self.table.name, self.source().offset))
             }
         }
     }
@@ -162,7 +186,8 @@ impl TableStream {
 
 impl Cursor for TableStream {
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.enter(self.table.index.find(key, &self.table.order))?;
+        let number = self.table.part_for(key)?.index.find(key, &self.table.order);
+        self.enter(number)?;
         let is_before = |record: &Record<'_>, table: &Table| {
             table.order.compare_internal((record.key, record.seqno), (key, seqno)).is_lt()
         };
@@ -226,7 +251,11 @@ impl Cursor for TableStream {
     #[inline]
     fn source(&self) -> Source<'_> {
         match &self.cursor {
-            None => self.table.source(self.number),
+            None => {
+                let own = self.part.as_ref().and_then(|part| part.index.handle(self.number));
+                let source = self.table.source(self.number);
+                Source { offset: own.map_or(source.offset, |handle| handle.offset), ..source }
+            }
             Some(cursor) => cursor.source(),
         }
     }

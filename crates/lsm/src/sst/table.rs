@@ -1,13 +1,15 @@
 //! The reader: one open table file.
 //!
 //! In:    a file and what the manifest says of it.
-//! Out:   point reads and cursors. Index and filter are pinned at open, data blocks go through the cache.
+//! Out:   point reads and cursors. What leads to blocks is pinned at open, or range by range when it is asked (`guide`); data blocks go
+//!        through the cache.
 //! Holds: nothing is believed before its sum was checked, and no length before it was held against the file's (I10).
 //!        Corruption names the file and the offset of the block that is hit; the rest of the table goes on.
 //!
 //! A point read: filter line -> group and head of the index -> slot of the block -> its heads -> one entry. A cached one
 //! allocates nothing, takes no lock and writes nothing but a note that the block was read, and that only once.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
@@ -15,8 +17,9 @@ use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
 use super::dictionary::{self, Dictionary};
 use super::ends::{Parts, Tail, read_ends, read_error, read_framed, read_parts};
-use super::filter::Filter;
+use super::filter::{self, Filter};
 use super::format::{Handle, check};
+use super::guide::{Guide, Part};
 use super::heal::{TRIES, Unwatched, Watch, Wounds};
 use super::index::Index;
 use super::policed::Policed;
@@ -53,8 +56,10 @@ pub struct Table {
     pub(super) file: Arc<dyn File>,
     pub(super) slots: Arc<Slots>,
     pub(super) order: Order,
-    pub(super) index: Index,
-    filter: Option<Filter>,
+    /// What leads to blocks: index and filter.
+    pub(super) guide: Guide,
+    /// The filter is the engine's own, and hashes speak for keys.
+    pub(super) has_own_filter: bool,
     /// A filter that the engine did not make, with whoever did.
     policed: Option<Policed>,
     /// What blocks that are packed with zstd need.
@@ -67,7 +72,9 @@ pub struct Table {
     /// Records here can be judged: some have companions, and the keeper knows what they say.
     pub(super) is_judged: bool,
     /// Read again from the file, if the index in memory was hit.
-    pub(super) spare: OnceLock<Index>,
+    pub(super) spare: OnceLock<Guide>,
+    /// Bytes of the parts that have come into memory since it was opened.
+    pub(super) loaded_bytes: AtomicUsize,
     pub(super) wounds: Wounds,
     pub(super) watch: Arc<dyn Watch>,
 }
@@ -84,6 +91,17 @@ pub(super) struct Assembly {
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) cache: Arc<Cache>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
+}
+
+/// What is known of the read of a key before it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Approach {
+    /// The filter says that no version of it is here.
+    Denied,
+    /// It is looked for in this block.
+    At(usize),
+    /// What leads there is not in memory.
+    Unknown,
 }
 
 /// What one block says to a point read.
@@ -151,18 +169,19 @@ impl Table {
         (keeper, watch): (Arc<dyn Companions>, Arc<dyn Watch>),
         parts: Parts,
     ) -> Arc<Table> {
-        let Parts { base, properties, filter, policed, index, dictionary } = parts;
-        let slots = Arc::new(Slots::new(index.len(), cache));
+        let Parts { base, properties, guide, policed, dictionary } = parts;
+        let slots = Arc::new(Slots::new(guide.blocks(), cache));
         let protection = promised(&properties, &*keeper);
         let is_judged =
             keeper.protection() != Protection::None && matches!(protection, Protection::Partial | Protection::Complete);
+        let has_own_filter = properties.filter.as_deref() == Some(filter::NAME) && order.is_hashable();
         let table = Table {
             name,
             file,
             slots,
             order,
-            index,
-            filter,
+            guide,
+            has_own_filter,
             policed,
             dictionary,
             expected,
@@ -172,6 +191,7 @@ impl Table {
             protection,
             is_judged,
             spare: OnceLock::new(),
+            loaded_bytes: AtomicUsize::new(0),
             wounds: Wounds::default(),
             watch,
         };
@@ -179,11 +199,10 @@ impl Table {
         Arc::new(table)
     }
 
-    /// The same table, opened anew, after `change` has gone over its index and filter.
-    pub(super) fn opened_anew(&self, change: impl FnOnce(&mut Index, &mut Filter)) -> Result<Arc<Table>> {
+    /// The same table, opened anew, after `change` has gone over what leads to its blocks.
+    pub(super) fn opened_anew(&self, change: impl FnOnce(&mut Guide) -> Result<()>) -> Result<Arc<Table>> {
         let mut parts = self.read_parts()?;
-        let mut none = Filter::none();
-        change(&mut parts.index, parts.filter.as_mut().unwrap_or(&mut none));
+        change(&mut parts.guide)?;
         let (name, file, expected) = (self.name.clone(), self.file.clone(), self.expected);
         let seen_by = (self.keeper.clone(), self.watch.clone());
         Ok(Table::assembled(name, file, (expected, self.order.clone()), self.slots.cache(), seen_by, parts))
@@ -192,7 +211,8 @@ impl Table {
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
         let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary } = assembly;
-        let parts = Parts { base, properties, filter: None, policed: None, index, dictionary };
+        let guide = Guide::Whole(Part { index, filter: None });
+        let parts = Parts { base, properties, guide, policed: None, dictionary };
         Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
     }
 
@@ -208,15 +228,14 @@ impl Table {
 
     /// Where the records of a block stand.
     pub(super) fn source(&self, block: usize) -> Source<'_> {
-        let offset = self.index.handle(block).map_or(0, |handle| handle.offset);
-        Source { protection: self.protection, file: &self.name, offset }
+        Source { protection: self.protection, file: &self.name, offset: self.offset_of(block) }
     }
 
     /// What a file says of itself, for those who have no manifest (salvage, tools). Header and footer are checked.
     pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
         let size = file.len().map_err(|error| read_error(name, 0, error))?;
-        let (uid, footer) = read_ends(name, file, size, &Tail::read(file, size))?;
-        Ok(Expected { uid, size, digest: footer.digest })
+        let (header, footer) = read_ends(name, file, size, &Tail::read(file, size))?;
+        Ok(Expected { uid: header.uid, size, digest: footer.digest })
     }
 
     /// The newest version of `key` not above `seqno`, handed to `visit`, at most once; false if there is none here.
@@ -233,28 +252,63 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        if !self.may_contain(key_hash) {
-            return Ok(false);
+        let part = self.part_for(key)?;
+        if !part.may_contain(key_hash) {
+            return match checks.each && self.is_judged && !part.index.is_whole() && !part.index.holds(key, &self.order)
+            {
+                false => Ok(false),
+                true => self.get_misled(&self.wanted(&part.index, (key, key_hash), seqno, checks), visit),
+            };
         }
-        self.get_from(self.index.find(key, &self.order), (key, key_hash), seqno, checks, visit)
+        let number = part.index.find(key, &self.order);
+        self.get_in(&part.index, number, (key, key_hash), seqno, checks, visit)
     }
 
     /// The same from a block on, as `prefetch_slot` has said it for this key.
     #[inline]
     pub fn get_from(
         &self,
-        mut number: usize,
-        (key, key_hash): (&[u8], u64),
+        number: usize,
+        key: (&[u8], u64),
         seqno: Seqno,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        if self.is_denied(key) {
+        let part = match number < self.blocks() {
+            true => self.part_of(number)?,
+            false => self.part_for(key.0)?,
+        };
+        self.get_in(&part.index, number, key, seqno, checks, visit)
+    }
+
+    #[inline]
+    fn wanted<'a>(
+        &self,
+        index: &'a Index,
+        (key, key_hash): (&'a [u8], u64),
+        seqno: Seqno,
+        checks: Checks,
+    ) -> Wanted<'a> {
+        Wanted { key, key_hash, seqno, each: checks.each && self.is_judged, index, follows: false }
+    }
+
+    /// The same by an index that names the block.
+    #[inline(always)]
+    fn get_in(
+        &self,
+        index: &Index,
+        mut number: usize,
+        key: (&[u8], u64),
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        if self.is_denied(key.0) {
             return Ok(false);
         }
-        let each = checks.each && self.is_judged;
-        let mut wanted = Wanted { key, key_hash, seqno, each, index: &self.index, follows: false };
-        while number < self.index.len() {
+        let mut wanted = self.wanted(index, key, seqno, checks);
+        // No key stands in two ranges: behind the last block of this one there is nothing of it.
+        while number < index.end() {
             let cached = self.slots.slot(number).load();
             let outcome = match &*cached {
                 Some(block) => {
@@ -282,10 +336,13 @@ impl Table {
         Ok(false)
     }
 
-    /// False if no version of a key with this hash is here.
+    /// False if no version of a key with this hash is here. A filter that is cut says nothing without the key.
     #[inline]
     pub fn may_contain(&self, key_hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash))
+        match &self.guide {
+            Guide::Whole(part) => part.may_contain(key_hash),
+            Guide::Cut(_) => true,
+        }
     }
 
     /// True if a filter that others made says that no version of this key is here.
@@ -296,27 +353,30 @@ impl Table {
 
     /// Asks memory for what a look at the filter reads, before it is looked at.
     #[inline]
-    pub fn prefetch_filter(&self, key_hash: u64) {
-        if let Some(filter) = &self.filter {
+    pub fn prefetch_filter(&self, key: &[u8], key_hash: u64) {
+        if let Some(part) = self.guide.part_in_memory_for(key, &self.order)
+            && let Some(filter) = &part.filter
+        {
             filter.prefetch(key_hash);
         }
     }
 
-    /// The number of the block where a key is looked for, if the filter does not deny it; memory is asked for its slot.
+    /// Where a key is looked for; memory is asked for the slot of that block.
     #[inline]
-    pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Option<usize> {
-        if !self.may_contain(key_hash) {
-            return None;
+    pub fn prefetch_slot(&self, key: &[u8], key_hash: u64) -> Approach {
+        let Some(part) = self.guide.part_in_memory_for(key, &self.order) else { return Approach::Unknown };
+        if !part.may_contain(key_hash) && (part.index.is_whole() || part.index.holds(key, &self.order)) {
+            return Approach::Denied;
         }
-        let number = self.index.find(key, &self.order);
+        let number = part.index.find(key, &self.order);
         self.slots.prefetch(number);
-        Some(number)
+        Approach::At(number)
     }
 
     /// Asks memory for what a search of a block reads first, if the block is in the cache.
     #[inline]
     pub fn prefetch_block(&self, number: usize) {
-        if number < self.index.len()
+        if number < self.slots.count()
             && let Some(block) = &*self.slots.slot(number).load()
         {
             block.prefetch();
@@ -324,7 +384,7 @@ impl Table {
         }
     }
 
-    fn read_parts(&self) -> Result<Parts> {
+    pub(super) fn read_parts(&self) -> Result<Parts> {
         let policy = self.policed.as_ref().map(Policed::policy);
         read_parts(&self.name, &*self.file, self.expected, &self.order, policy)
     }
@@ -350,18 +410,32 @@ impl Table {
 
     /// About how many bytes of the file stand before a key.
     pub fn approximate_offset(&self, key: &[u8]) -> u64 {
-        let number = self.index.find(key, &self.order);
-        self.index.handle(number).map_or(self.index.data_end(), |handle| handle.offset)
+        let Ok(part) = self.part_for(key) else { return self.guide.data_end() };
+        let number = part.index.find(key, &self.order);
+        part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
     }
 
-    /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work.
+    /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work: where the index is
+    /// cut that of the last block of its range, which is known without a read.
     pub fn separator(&self, block: usize) -> Option<Vec<u8>> {
-        (block < self.index.len()).then(|| self.index.separator(block))
+        if block >= self.blocks() {
+            return None;
+        }
+        match &self.guide {
+            Guide::Whole(part) => Some(part.index.separator(block)),
+            Guide::Cut(cut) => cut.top.range_of(block).map(|at| cut.top.spans()[at].bound.clone()),
+        }
     }
 
     /// Number of data blocks.
+    #[inline]
     pub fn blocks(&self) -> usize {
-        self.index.len()
+        self.slots.count()
+    }
+
+    /// Where the data blocks end.
+    pub(super) fn data_end(&self) -> u64 {
+        self.guide.data_end()
     }
 
     /// What the table says of itself.
@@ -389,18 +463,18 @@ impl Table {
         &self.file
     }
 
-    /// Bytes that index, filter and slots take in memory, outside of the cache.
+    /// Bytes that index, filter and slots take in memory, outside of the cache, as long as the table is open. The parts of a cut index
+    /// come on top when they are asked (`Watch::grew`).
     pub fn pinned_bytes(&self) -> usize {
-        self.index.memory()
+        self.guide.memory()
             + self.slots.memory()
-            + self.filter.as_ref().map_or(0, Filter::memory)
             + self.policed.as_ref().map_or(0, Policed::memory)
             + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
     }
 
     /// How often a damaged filter line was met; such a line never hides a record.
     pub fn damaged_filter_lines(&self) -> u64 {
-        self.filter.as_ref().map_or(0, Filter::damaged)
+        self.guide.loaded().filter_map(|part| part.filter.as_ref()).map(Filter::damaged).sum()
     }
 
     /// Reads the whole file past the cache: sums, order, separators, filter, companions, counts. `progress` gets the bytes read
@@ -408,17 +482,25 @@ impl Table {
     pub fn verify(&self, keeper: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
         let parts = self.read_parts()?;
         if parts.lacks_dictionary() {
-            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.index.data_end()));
+            return Err(Error::structural("the dictionary is damaged").in_file(&self.name, parts.guide.data_end()));
         }
-        let mut walked = Walked::new(self, keeper, (parts.filter.as_ref(), parts.policed.as_ref()));
-        for (number, handle) in parts.index.handles().iter().enumerate() {
-            walked
-                .block(handle, &parts.index.separator(number))
-                .map_err(|error| error.in_file(&self.name, handle.offset))?;
-            progress(handle.bytes() as u64)?;
+        let mut walked = Walked::new(self, keeper, parts.policed.as_ref());
+        let mut walk = |part: &Part| -> Result<()> {
+            for handle in part.index.handles() {
+                let number = walked.blocks;
+                walked
+                    .block(handle, &part.index.separator(number), part.filter.as_ref())
+                    .map_err(|error| error.in_file(&self.name, handle.offset))?;
+                progress(handle.bytes() as u64)?;
+            }
+            Ok(())
+        };
+        match &parts.guide {
+            Guide::Whole(part) => walk(part)?,
+            Guide::Cut(cut) => cut.top.spans().iter().try_for_each(|span| walk(&self.check_part(span)?))?,
         }
         walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
-        progress(self.expected.size.saturating_sub(parts.index.data_end()))?;
+        progress(self.expected.size.saturating_sub(parts.guide.data_end()))?;
         Ok(walked.ledger)
     }
 
@@ -467,11 +549,9 @@ impl Table {
 
     /// Reads a block from the file, past the cache.
     pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
-        let Some(handle) = self.index.handle(number) else {
-            return Err(Error::structural("a block that the index does not name"));
-        };
-        let buffer = read_framed(&self.name, &*self.file, handle)?;
-        self.load(buffer, handle, searched)
+        let handle = self.handle(number)?;
+        let buffer = read_framed(&self.name, &*self.file, &handle)?;
+        self.load(buffer, &handle, searched)
     }
 
     /// Checks a framed block and makes it ready.
@@ -488,7 +568,16 @@ impl Table {
     /// Names the file and the block in an error.
     #[cold]
     pub(super) fn at_block(&self, error: Error, number: usize) -> Error {
-        error.in_file(&self.name, self.index.handle(number).map_or(0, |handle| handle.offset))
+        error.in_file(&self.name, self.offset_of(number))
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        match *self.loaded_bytes.get_mut() {
+            0 => {}
+            bytes => self.watch.shrank(bytes),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tables as a whole: what goes in comes out, in every shape; what is damaged says so.
 
 mod cache;
+mod cut;
 mod damage;
 mod golden;
 mod large;
@@ -240,6 +241,16 @@ impl Comparator for Caseless {
     }
     fn equal_means_same_bytes(&self) -> bool {
         false
+    }
+}
+
+impl Table {
+    /// The index of a table that is not cut.
+    pub(super) fn index(&self) -> &index::Index {
+        match &self.guide {
+            guide::Guide::Whole(part) => &part.index,
+            guide::Guide::Cut(_) => panic!("a cut index"),
+        }
     }
 }
 

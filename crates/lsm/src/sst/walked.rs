@@ -20,14 +20,13 @@ use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
 
-/// The engine's own filter, and one that others made.
-type Filters<'a> = (Option<&'a Filter>, Option<&'a Policed>);
-
 /// A walk over all data blocks.
 pub(super) struct Walked<'a> {
     table: &'a Table,
     keeper: &'a dyn Companions,
-    filters: Filters<'a>,
+    policed: Option<&'a Policed>,
+    /// How many blocks were walked.
+    pub(super) blocks: usize,
     pub(super) ledger: Ledger,
     keys: Keys,
     scratch: Vec<u8>,
@@ -38,11 +37,12 @@ pub(super) struct Walked<'a> {
 }
 
 impl<'a> Walked<'a> {
-    pub(super) fn new(table: &'a Table, keeper: &'a dyn Companions, filters: Filters<'a>) -> Walked<'a> {
+    pub(super) fn new(table: &'a Table, keeper: &'a dyn Companions, policed: Option<&'a Policed>) -> Walked<'a> {
         Walked {
             table,
             keeper,
-            filters,
+            policed,
+            blocks: 0,
             ledger: Ledger::default(),
             keys: Keys::default(),
             scratch: Vec::new(),
@@ -52,7 +52,9 @@ impl<'a> Walked<'a> {
         }
     }
 
-    pub(super) fn block(&mut self, handle: &Handle, separator: &[u8]) -> Result<()> {
+    /// The next block; `own`: the engine's filter of its keys.
+    pub(super) fn block(&mut self, handle: &Handle, separator: &[u8], own: Option<&Filter>) -> Result<()> {
+        self.blocks += 1;
         let Table { name, file, order, expected, base, protection, .. } = self.table;
         let protection = *protection;
         let framed = read_framed(name, &**file, handle)?;
@@ -61,7 +63,7 @@ impl<'a> Walked<'a> {
         let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
         let (before, first) = (self.before.take(), &mut self.first);
         let (ledger, seqnos, keeper) = (&mut self.ledger, &mut self.seqnos, self.keeper);
-        let (own, policed) = self.filters;
+        let policed = self.policed;
         let mut last_seqno = None;
         walk(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {

@@ -109,7 +109,7 @@ impl TableCursor {
     /// True if what is left of a block ends with a newer version of a key, so that older ones may stand in the next.
     pub(super) fn goes_on_among(&self, key: &[u8], seqno: Seqno, number: usize) -> bool {
         let last = self.wreck.as_ref().and_then(|wreck| wreck.remains.items.last());
-        number + 1 < self.table.index.len()
+        number + 1 < self.table.blocks()
             && match last {
                 Some(Item::Whole(kept)) => {
                     let record = kept.record();

@@ -1,7 +1,7 @@
 //! The writer: records in internal order become a table file.
 //!
 //! Path:  records -> block body -> packed, CRC taken -> verifying pass over those very bytes -> large writes -> filter,
-//!        properties, index, footer.
+//!        properties, index, footer. Of a large table filter and index are cut (`cut`), and its header says so at last.
 //! Holds: a record and its companions never part (I07). The CRC of a block is taken first and its records are checked
 //!        afterwards in the bytes it covers, unpacked again if they are packed: damage before is found by the check, damage
 //!        after by the CRC. The ledger (I11), the filter's hashes and what the table promises of its companions are taken in that
@@ -12,18 +12,20 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cut::{Cutter, End, Ranges};
 use super::dictionary::{Dictionary, Packer};
 use super::entry;
 use super::format::{Footer, Handle, Stored, digest, put_block, put_packed, word_of};
 use super::properties::{Carried, Properties};
 use super::steps::{Keys, walk};
+use super::top::{self, Span};
 use super::{filter, index, policed};
 use crate::checksum::{Role, Uid, hash_key};
 use crate::env::File;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
-use crate::header::{FileKind, Header};
+use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header};
 use crate::ledger::{Entry, Ledger};
-use crate::options::{Compression, KIB};
+use crate::options::{Compression, KIB, PART_BLOCKS};
 use crate::order::Order;
 use crate::planted::{Bug, active};
 use crate::pointer::{Pointer, value_bytes};
@@ -103,6 +105,8 @@ pub struct Writer {
     /// Companions of the block so far, if all are of one word and a column is wanted.
     column: Option<Vec<u8>>,
     index: index::Builder,
+    /// Where index and filter may be cut.
+    cutter: Cutter,
     /// The block before, which gets its separator once the next key is known.
     pending: Option<Handle>,
     crcs: Vec<u32>,
@@ -170,6 +174,7 @@ impl Writer {
             block: entry::Builder::new(settings.restart_interval, settings.base_seqno),
             column: settings.seal_column.then(Vec::new),
             index: index::Builder::new(),
+            cutter: Cutter::new(PART_BLOCKS),
             pending: None,
             crcs: Vec::new(),
             added: Ledger::default(),
@@ -216,6 +221,13 @@ impl Writer {
         self
     }
 
+    /// Index and filter are cut into ranges of so many blocks, if there are more than twice as many. Before the first record.
+    #[must_use]
+    pub fn cut_into(mut self, part_blocks: usize) -> Writer {
+        self.cutter = Cutter::new(part_blocks);
+        self
+    }
+
     /// Adds a record, which must come behind the one before in internal order: the end of the block finds whether it does.
     pub fn add(&mut self, record: &Record<'_>) -> Result<()> {
         self.add_promised(record, Protection::Partial)
@@ -232,6 +244,11 @@ impl Writer {
         if let Some(handle) = self.pending.take() {
             let separator = separator(&self.settings.order, &self.checked.last_key, record.key);
             self.index.add(&separator, &handle);
+            let order = &self.settings.order;
+            if self.cutter.is_due(&self.index) && order.compare(&self.checked.last_key, record.key) == Ordering::Less {
+                let end = self.end_here(separator);
+                self.cutter.end(end);
+            }
         }
         if self.records() == 0 {
             self.seen.smallest = record.key.to_vec();
@@ -274,16 +291,27 @@ impl Writer {
             self.index.add(&self.checked.last_key, &handle);
         }
         self.check_counts()?;
+        let last = self.end_here(self.checked.last_key.clone());
         let side = match self.packer.dictionary().cloned() {
             Some(dictionary) => self.put_side(dictionary.to_bring(), Role::Side)?,
             None => Handle::default(),
         };
+        let data_blocks = self.index.count() as usize;
+        let spans = self.put_parts(last)?;
         let filter = self.put_filter()?;
-        let properties = self.properties(!filter.is_absent()).encode();
+        let has_filter = !filter.is_absent() || spans.iter().any(|span| !span.filter.is_absent());
+        let properties = self.properties(has_filter).encode();
         let properties = self.put_side(&properties, Role::Properties)?;
-        let index = std::mem::replace(&mut self.index, index::Builder::new()).finish();
-        let index = self.put_side(&index, Role::Index)?;
-        let digest = digest(self.crcs.iter().copied());
+        let index = std::mem::replace(&mut self.index, index::Builder::new());
+        let (index, digest) = match spans.is_empty() {
+            true => (self.put_side(&index.finish(), Role::Index)?, digest(self.crcs.iter().copied())),
+            false => {
+                let top = self.put_side(&top::encode(&spans), Role::Top)?;
+                self.say_cut()?;
+                let sums = spans.iter().map(|span| span.sum);
+                (top, top::digest(sums, self.crcs[data_blocks..].iter().copied()))
+            }
+        };
         let footer = Footer {
             index,
             filter,
@@ -386,6 +414,43 @@ impl Writer {
             None => self.column = self.settings.seal_column.then(Vec::new),
         }
         if self.out.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+    }
+
+    /// A range of the index would end behind the block before.
+    fn end_here(&self, bound: Vec<u8>) -> End {
+        let hashes = self.checked.hashes.as_ref().map_or(0, Vec::len);
+        End { mark: self.index.mark(), hashes, offset: self.offset(), bound }
+    }
+
+    /// Writes the parts of index and filter, if the table is to be cut: side by side, range by range. A filter that others make is not cut.
+    fn put_parts(&mut self, last: End) -> Result<Vec<Span>> {
+        let ends = self.cutter.finish(last);
+        if ends.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (hashes, crcs, count) = (self.checked.hashes.take(), self.crcs.clone(), ends.len());
+        let (mut ranges, mut spans) = (Ranges::new(&crcs), Vec::with_capacity(count));
+        for (at, end) in ends.into_iter().enumerate() {
+            let (mut span, (from, to), hashed) = ranges.next(end, at + 1 == count);
+            span.index = self.put_side(&self.index.part(from, to), Role::Index)?;
+            if let Some(hashes) = &hashes {
+                let body = filter::build(&hashes[hashed], self.settings.filter_bits);
+                span.filter = self.put_side(&body, Role::Filter)?;
+            }
+            spans.push(span);
+        }
+        Ok(spans)
+    }
+
+    /// Writes into the header that the index is cut, which nobody knew when that was written.
+    fn say_cut(&mut self) -> Result<()> {
+        let header = Header::packed(FileKind::Table, self.uid, self.packer.uses_zstd());
+        let header = Header { incompatible: header.incompatible | CUT_INDEX, ..header }.encode();
+        match self.written {
+            0 => self.out[..HEADER_BYTES].copy_from_slice(&header),
+            _ => self.file.write_at(&header, 0).during(|| "writing a table")?,
+        }
+        Ok(())
     }
 
     fn put_filter(&mut self) -> Result<Handle> {

@@ -166,6 +166,17 @@ impl OpenTables {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// So many bytes more are in memory of a table that is open: parts of its index and filter.
+    pub fn grew(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.make_room();
+    }
+
+    /// So many of them went with their table.
+    pub fn shrank(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// How many tables have to go, a quarter more than one would have to, so that not every table that is opened takes a walk.
     fn excess(&self) -> usize {
         let (open, bytes) = self.now();

@@ -62,6 +62,8 @@ pub struct Config {
     pub large: usize,
     /// The bottom level is packed in a way of its own, tables are larger, and values have much in common.
     pub bottom: Option<Compression>,
+    /// Blocks of one range of a cut index and filter; tables of more than twice as many are cut.
+    pub part_blocks: usize,
 }
 
 /// What stands beside the records.
@@ -90,7 +92,14 @@ pub const CONFIGS: [Config; 10] = [
         large: 64,
         ..MAPPED
     },
-    Config { name: "plain, sealed", seals: Seals::Following, watched: true, memtable: MemtableKind::Arena, ..PLAIN },
+    Config {
+        name: "plain, sealed",
+        seals: Seals::Following,
+        watched: true,
+        memtable: MemtableKind::Arena,
+        part_blocks: 3,
+        ..PLAIN
+    },
     Config { name: "no boot id, sealed", seals: Seals::Following, watched: false, ..NO_BOOT_ID },
     Config { name: "large memtable, sealed", seals: Seals::Entries, watched: true, ..LARGE_MEMTABLE },
     Config { name: "mapped, events", events: true, ..MAPPED },
@@ -137,6 +146,7 @@ const MAPPED: Config = Config {
     watched: true,
     large: 0,
     bottom: None,
+    part_blocks: 2,
 };
 const PLAIN: Config = Config {
     name: "plain",
@@ -154,6 +164,7 @@ const PLAIN: Config = Config {
     watched: false,
     large: 64,
     bottom: None,
+    part_blocks: 512,
 };
 const NO_BOOT_ID: Config = Config {
     name: "no boot id",
@@ -171,6 +182,7 @@ const NO_BOOT_ID: Config = Config {
     watched: true,
     large: 300,
     bottom: None,
+    part_blocks: 512,
 };
 const LARGE_MEMTABLE: Config = Config {
     name: "large memtable",
@@ -188,6 +200,7 @@ const LARGE_MEMTABLE: Config = Config {
     watched: false,
     large: 64,
     bottom: None,
+    part_blocks: 1,
 };
 
 /// A key that no world writes, where fences without a loss begin.
@@ -341,6 +354,7 @@ impl World {
             level0_tables: 2,
             large_value_bytes: self.config.large,
             seals: SealLayout::always(self.config.seals == Seals::Column),
+            part_blocks: self.config.part_blocks,
             ..CfOptions::default()
         }
     }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::options::Settings;
+use waxseal_lsm::options::{CfOptions, Compression, Settings};
 
 use crate::support::*;
 
@@ -94,4 +94,65 @@ fn opening_a_store_touches_no_table() {
     let [(few, less), (many, more)] = steps[..] else { panic!("two stores") };
     assert!(many > 5 * few, "{few} and {many} tables");
     assert!(more <= less + 8, "{less} steps for {few} tables, {more} for {many}"); // the manifest is longer, too
+}
+
+/// The options of the other tests, but for tables that are large, and cut into ranges of four blocks.
+fn cut(sim: &SimFs) -> Parts {
+    let options = CfOptions {
+        compression: Compression::None,
+        table_bytes: 64 * 1024,
+        level_base_bytes: 128 * 1024,
+        part_blocks: 4,
+        ..options()
+    };
+    Parts { families: vec![("default".to_owned(), options)], ..parts(sim.env(sim.steps())) }
+}
+
+#[test]
+fn ranges_of_large_tables_come_when_they_are_read_and_count() {
+    let (sim, dir) = sim(4);
+    let db = Db::open(&dir, settings(), cut(&sim)).unwrap();
+    for round in [0, 1] {
+        fill(&db, 0..3000, round);
+    }
+    db.compact(&default(&db), &ALL).unwrap();
+    db.close().unwrap();
+    let db = Db::open(&dir, settings(), cut(&sim)).unwrap();
+    let family = default(&db);
+    let largest = db.tables(&family).unwrap().into_iter().max_by_key(|table| table.meta().size).unwrap();
+    assert!(largest.table().unwrap().blocks() > 40);
+    let opened = db.metrics();
+    let (smallest, _) = record(0, 0);
+    assert!(get(&db, &family, &smallest, At::Latest).unwrap().is_some());
+    let one = db.metrics();
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..3000, 1));
+    let all = db.metrics();
+    assert!(opened.index_bytes < one.index_bytes && 2 * one.index_bytes < all.index_bytes);
+    assert!(all.cache.charged_bytes - opened.cache.charged_bytes >= all.index_bytes - opened.index_bytes);
+    drop(largest);
+    db.close().unwrap();
+    // The bound holds for what comes later, too: tables go, and their ranges with them.
+    let most = all.index_bytes as usize / 2;
+    let db = Db::open(&dir, Settings { index_bytes: most, ..settings() }, cut(&sim)).unwrap();
+    let family = default(&db);
+    let mut least = u64::MAX;
+    for round in 0..3 {
+        for (key, value) in filled(0..3000, 1).into_iter().skip(round).step_by(3) {
+            assert_eq!(get(&db, &family, &key, At::Latest).unwrap(), Some(value));
+            let bytes = db.metrics().index_bytes;
+            assert!(bytes <= most as u64, "{bytes} of {most}");
+            least = least.min(bytes);
+        }
+    }
+    assert!(least > 0);
+    let keys: Vec<Vec<u8>> = filled(0..3000, 1).into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).rev().collect();
+    let mut found = 0;
+    db.multi_get(&family, &keys, At::Latest, &mut |at, record| {
+        assert_eq!(record.key, keys[at]);
+        found += 1;
+    })
+    .unwrap();
+    assert_eq!(found, 3000);
+    db.close().unwrap();
 }

@@ -428,6 +428,7 @@ pub(super) fn rung_of(remedy: Remedy) -> Rung {
         Remedy::Log => Rung::Log,
         Remedy::Trash => Rung::Trash,
         Remedy::Source => Rung::Source,
+        Remedy::Rebuilt => Rung::Rebuild,
         _ => Rung::ReadAgain,
     }
 }

@@ -127,7 +127,7 @@ proptest! {
 fn first_block() -> Vec<u8> {
     let (_, bytes, finished) = small(Compression::None, false);
     let table = opened(Memory::of(bytes.clone()), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
-    let end = table.index.handles()[0].end() as usize - 5;
+    let end = table.index().handles()[0].end() as usize - 5;
     [&[0], &bytes[64..end]].concat()
 }
 

@@ -145,7 +145,7 @@ mod with_zstd {
         let dictionary = Arc::new(Dictionary::of(SHARED).unwrap());
         // A block for each value that cannot be packed: it needs no dictionary.
         let (file, finished) = packed(&records, Some(dictionary), &WriterSettings { block_bytes: 300, ..zstd() });
-        let at = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0))).index.data_end();
+        let at = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0))).index().data_end();
         for byte in 0..SHARED.len() + 5 {
             // One bit is found by the CRC, and confirmed by the seals of the blocks.
             let mut bytes = file.bytes();

@@ -164,7 +164,7 @@ fn a_block_that_cannot_be_made_whole_answers_for_what_is_left() {
     let (file, finished) = written(&records(), &plain(400, false));
     let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
     let records = records();
-    let handle = table.index.handles()[1];
+    let handle = table.index().handles()[1];
     let loaded = table.read_block(1, true).unwrap();
     let hit = loaded.entry(2).unwrap();
     let mut lost = Vec::new();
@@ -308,7 +308,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
     let (file, finished) = written(&records(), &plain(400, false));
     let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(1 << 20)));
     let stage = Stage { table, records: records() };
-    let handle = stage.table.index.handles()[1];
+    let handle = stage.table.index().handles()[1];
     let first = stage.table.read_block(0, true).unwrap().len();
     let loaded = stage.table.read_block(1, true).unwrap();
     let whole = file.bytes();

@@ -81,7 +81,7 @@ proptest! {
         let mut damaged = file.bytes();
         let sides = {
             let table = opened(file, &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
-            table.index.data_end() as usize
+            table.index().data_end() as usize
         };
         let length = damaged.len();
         // Flips anywhere behind the data, or a part of it all zeros.
@@ -114,8 +114,8 @@ proptest! {
         let settings = WriterSettings { block_bytes: 300, compression: codec, base_seqno: 5, ..settings() };
         let (file, finished) = written(&records, &settings);
         let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
-        let (handles, mut bytes) = (table.index.handles().to_vec(), file.bytes());
-        let data = table.index.data_end();
+        let (handles, mut bytes) = (table.index().handles().to_vec(), file.bytes());
+        let data = table.index().data_end();
         let mut hit = std::collections::BTreeSet::new();
         // Each place once: a bit that is hit twice is as it was.
         let places: std::collections::BTreeSet<u64> = hits.iter().map(|at| 64 + ((data - 64) as f64 * at) as u64).collect();

@@ -95,7 +95,7 @@ impl Stage {
 
 /// Where each entry of a block stands in the file: first and behind the last byte.
 fn entries(stage: &Stage, block: usize) -> Vec<(usize, usize)> {
-    let handle = stage.table.index.handles()[block];
+    let handle = stage.table.index().handles()[block];
     let loaded = stage.table.read_block(block, true).unwrap();
     let at = |entry: usize| handle.offset as usize + loaded.offset(entry);
     (0..loaded.len()).map(|entry| (at(entry), at(entry + 1))).collect()
@@ -213,7 +213,7 @@ fn a_record_among_lists_costs_itself_alone_in_the_median() {
 fn behind_the_last_key_nothing_is_lost() {
     // The end of the last block is hit, behind its entries: every key that the table can have is there.
     let stage = stage(records(40), &settings());
-    let handle = *stage.table.index.handles().last().unwrap();
+    let handle = *stage.table.index().handles().last().unwrap();
     let tail = handle.end() as usize - 5 - 8;
     let bits: Vec<usize> = (tail - 4..tail + 5).flat_map(|at| [at * 8 + 1, at * 8 + 4, at * 8 + 6]).collect();
     let shown = stage.with(&bits);
@@ -231,7 +231,7 @@ fn one_or_two_flipped_bits_are_put_right() {
         if cfg!(feature = "lz4") { vec![Compression::None, Compression::Lz4] } else { vec![Compression::None] };
     for compression in compressions {
         let stage = stage(records(40), &WriterSettings { compression, block_bytes: 1000, ..settings() });
-        let handle = stage.table.index.handles()[1];
+        let handle = stage.table.index().handles()[1];
         let bits = handle.offset as usize * 8..handle.end() as usize * 8;
         for n in 0..60u64 {
             let pick = |n: u64| bits.start + (mix(n + 1) as usize) % bits.len();
@@ -247,7 +247,7 @@ fn one_or_two_flipped_bits_are_put_right() {
 #[test]
 fn without_leave_to_heal_a_block_is_taken_as_it_lies() {
     let stage = stage(records(40), &settings());
-    let at = stage.table.index.handles()[0].offset as usize + 60;
+    let at = stage.table.index().handles()[0].offset as usize + 60;
     stage.file.0.write().unwrap()[at] ^= 1;
     let shown = examined(&stage.table, false);
     assert!(shown.healed.is_empty());
@@ -301,7 +301,7 @@ fn two_corrections_that_both_pass_are_none() {
 fn a_packed_block_gives_what_can_be_unpacked() {
     let stage = stage(records(200), &WriterSettings { compression: Compression::Lz4, ..settings() });
     let mut lost = Vec::new();
-    let handle = stage.table.index.handles()[1];
+    let handle = stage.table.index().handles()[1];
     let in_block = {
         let loaded = stage.table.read_block(1, true).unwrap();
         loaded.len()
@@ -321,7 +321,7 @@ fn a_packed_block_gives_what_can_be_unpacked() {
 #[test]
 fn a_plain_node_loses_the_block() {
     let stage = stage(records(100), &settings());
-    let handle = stage.table.index.handles()[1];
+    let handle = stage.table.index().handles()[1];
     stage.file.0.write().unwrap()[handle.offset as usize + 9] ^= 1;
     let (mut kept, mut gaps) = (0, Vec::new());
     let mut see = |found: Found<'_>| {
@@ -385,7 +385,7 @@ fn a_seal_that_does_not_fit_under_a_sum_that_does_costs_one_record() {
 fn a_block_with_a_sum_of_its_own_is_taken_for_another() {
     // An older copy of the block, or one of another file, is whole in itself: its seals say nothing of what should stand here.
     let stage = stage(records(60), &settings());
-    let handle = stage.table.index.handles()[0];
+    let handle = stage.table.index().handles()[0];
     let (_, to) = entries(&stage, 0)[5];
     let mut bytes = stage.bytes.clone();
     for at in [to - 30, to - 40, to - 50] {
@@ -443,7 +443,7 @@ proptest! {
             }).collect();
         }
         let stage = stage(all, &settings);
-        let data = 64..stage.table.index.data_end() as usize;
+        let data = 64..stage.table.index().data_end() as usize;
         let mut bytes = stage.bytes.clone();
         let start = hits[0].0.index(data.len());
         for (n, (at, mask)) in hits.iter().enumerate() {
