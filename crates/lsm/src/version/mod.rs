@@ -43,9 +43,13 @@ pub const LEVELS: usize = 7;
 pub mod fuzzing {
     /// Reads `bytes` as a whole manifest file. Anything is decoded or refused; nothing panics.
     pub fn manifest(bytes: &[u8]) {
-        let _ = super::recover::replay("MANIFEST-000001", bytes.len() as u64, |offset, length| {
-            let start = offset as usize;
-            Ok(bytes[start..start + length].to_vec())
-        });
+        let _ = super::recover::replay(
+            "MANIFEST-000001",
+            || Ok(bytes.len() as u64),
+            |offset, length| {
+                let start = offset as usize;
+                Ok(bytes[start..start + length].to_vec())
+            },
+        );
     }
 }

@@ -104,7 +104,7 @@ fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, Replay)>> {
         let name = Name::Manifest(current.manifest).to_string();
         match env.fs.open(&dir.join(&name), Open::Read) {
             Ok(file) => {
-                let length = file.len().during(|| format!("length of {name}"))?;
+                let length = || file.len().during(|| format!("length of {name}"));
                 let read = |offset, length| read_exact(&*file, offset, length).during(|| format!("read {name}"));
                 return Ok(Some((current, replay(&name, length, read)?)));
             }
@@ -119,15 +119,22 @@ fn follow(env: &Env, dir: &Path) -> Result<Option<(Current, Replay)>> {
     Err(Error::io("read CURRENT", IoKind::TimedOut.into()))
 }
 
-/// Reads a manifest of `length` bytes through `read(offset, bytes)`, which is never asked for more than there is (I10).
+/// Reads a manifest of `length()` bytes through `read(offset, bytes)`, which is never asked for more than there is (I10).
 ///
-/// The witness is read before the edits: what a writer appends meanwhile lies above it and can only look torn.
-pub(super) fn replay(name: &str, length: u64, mut read: impl FnMut(u64, usize) -> Result<Vec<u8>>) -> Result<Replay> {
+/// The witness is read before the edits, and before it is asked how far they go: what a writer appends meanwhile lies above the witness
+/// and can only look torn, and what the witness speaks of is there.
+pub(super) fn replay(
+    name: &str,
+    length: impl Fn() -> Result<u64>,
+    mut read: impl FnMut(u64, usize) -> Result<Vec<u8>>,
+) -> Result<Replay> {
     let damaged = |offset: u64| move |error: Error| error.in_file(name, offset);
-    if length < EDITS_AT {
-        return Err(damaged(length)(Error::structural("ends within its first page")));
+    let paged = length()?;
+    if paged < EDITS_AT {
+        return Err(damaged(paged)(Error::structural("ends within its first page")));
     }
     let page = first_page(&read(0, PAGE_BYTES)?).map_err(damaged(0))?;
+    let length = length()?;
     if Name::Manifest(page.number).to_string() != name {
         let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
         return Err(damaged(0)(Error::corruption(damage, "another manifest under this name")));

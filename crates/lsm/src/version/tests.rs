@@ -222,7 +222,25 @@ fn every_flipped_bit_is_named_or_changes_nothing() {
 /// A manifest from bytes.
 fn replay(bytes: &[u8]) -> crate::error::Result<State> {
     let read = |offset: u64, length: usize| Ok(bytes[offset as usize..offset as usize + length].to_vec());
-    super::recover::replay("MANIFEST-000001", bytes.len() as u64, read).map(|replay| replay.state)
+    super::recover::replay("MANIFEST-000001", || Ok(bytes.len() as u64), read).map(|replay| replay.state)
+}
+
+#[test]
+fn an_edit_that_is_confirmed_while_the_first_page_is_read_is_there() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    let before = bytes(dir.path(), "MANIFEST-000001");
+    manifest.append(&added(5)).unwrap();
+    let after = bytes(dir.path(), "MANIFEST-000001");
+    // The writer appends and confirms between a reader's first look at the file and its reading of the first page.
+    let shown = std::cell::RefCell::new(before);
+    let length = || Ok(shown.borrow().len() as u64);
+    let read = |offset: u64, length: usize| {
+        shown.borrow_mut().clone_from(&after);
+        Ok(after[offset as usize..offset as usize + length].to_vec())
+    };
+    let state = super::recover::replay("MANIFEST-000001", length, read).unwrap().state;
+    assert_eq!(state, *manifest.state());
 }
 
 #[test]

@@ -98,6 +98,15 @@ fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
 }
 
 /// One thread writes, another looks again and again, others read what it sees: batches are never seen torn, time never goes back.
+/// Says that it is over, also if what was to be done panics.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
     let home = tempfile::tempdir().unwrap();
@@ -146,6 +155,7 @@ fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
                 })
             })
             .collect();
+        let end = Ended(&done);
         for round in 1..400 {
             write(round);
             if round % 4 == 0 {
@@ -155,7 +165,7 @@ fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
                 db.compact(&default(&db), &ALL).unwrap();
             }
         }
-        done.store(true, Ordering::Relaxed);
+        drop(end);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     reader.refresh().unwrap();
