@@ -136,11 +136,12 @@ mod tests {
         ("comparator", "waxseal_options_add_comparator"),
         ("provider", "waxseal_options_add_provider"),
     ];
-    const NOT_OF_A_FAMILY: [(&str, &str); 4] = [
+    const NOT_OF_A_FAMILY: [(&str, &str); 5] = [
         ("order", "waxseal_family_options_set_comparator"),
         ("filter_policy", "filters of a caller's own are LevelDB's: libwaxseal_leveldb has them"),
         ("key_ends_in_seqno", "for layers above the engine"),
         ("system", "likewise"),
+        ("part_blocks", "for tests, which want ranges of a table that are small"),
     ];
 
     /// The fields of a structure, by what it tells of itself.
