@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use super::format::Handle;
+use super::format::{Handle, TRAILER_BYTES};
 use super::index::{Filling, Index, Range};
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint};
@@ -21,8 +21,8 @@ use crate::record::MAX_KEY_BYTES;
 /// The least an entry takes: six varints, two CRCs and a word.
 const LEAST_ENTRY_BYTES: usize = 22;
 
-/// The least a data block takes: an entry, a restart, the tail, codec and CRC.
-const LEAST_BLOCK_BYTES: u64 = 22;
+/// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
+const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
 
 /// One range: its blocks, and what leads to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
