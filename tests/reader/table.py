@@ -141,7 +141,7 @@ class Table:
                 raise c.damage(f"{shared} bytes shared with a bound of {len(bound)}")
             bound = bound[:shared] + c.take(unshared)
             blocks, begin = c.varint(), at
-            at += c.varint()
+            at += c.u64()
             index, filter = [(c.varint(), c.u32()) for _ in range(2)]
             spans.append(Span(bound, blocks, begin, at, index, filter, c.u64()))
         c.finish()

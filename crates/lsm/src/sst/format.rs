@@ -16,6 +16,9 @@ use crate::record::companion;
 /// Codec and CRC behind the stored bytes of a block.
 pub(super) const TRAILER_BYTES: usize = 5;
 
+/// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
+pub(super) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
+
 /// Length of the footer.
 pub(super) const FOOTER_BYTES: usize = 136;
 

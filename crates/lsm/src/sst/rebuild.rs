@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::cache::Cache;
 use super::dictionary::Dictionary;
 use super::ends::read_error;
-use super::format::{FOOTER_BYTES, Footer, Handle, Stored, TRAILER_BYTES, check};
+use super::format::{FOOTER_BYTES, Footer, Handle, LEAST_BLOCK_BYTES, Stored, TRAILER_BYTES, check};
 use super::guide::PartSource;
 use super::index::{self, Filling, Index, Range as Place};
 use super::properties::Properties;
@@ -40,9 +40,6 @@ const WINDOW: u64 = 1088 * KIB as u64;
 
 /// Bytes read in one piece.
 const PIECE: u64 = 256 * KIB as u64;
-
-/// The least a data block takes: an entry, a restart, the tail, codec and CRC.
-const LEAST_BLOCK_BYTES: u64 = 22;
 
 /// What is known of a table besides its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +105,9 @@ pub fn rebuild(
             if ends.base.is_none() {
                 ends.find_base(&blocks, known, &scan, size, &*keeper)?;
             }
-            Found::of(&blocks, scan.end, order)?
+            let own = ends.properties.as_ref().map(|properties| &properties.largest);
+            let largest = known.keys.as_ref().map(|keys| &keys.1).or(own).map_or(&[][..], Vec::as_slice);
+            Found::of(&blocks, scan.end, largest, order)?
         }
     };
     let damaged = std::mem::take(&mut ends.damaged);
@@ -315,8 +314,9 @@ struct Found {
 }
 
 impl Found {
-    /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have.
-    fn of(blocks: &[Block], data_end: u64, order: &Order) -> Result<Found> {
+    /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have. `largest`: the last key
+    /// of the table, if somebody knows it.
+    fn of(blocks: &[Block], data_end: u64, largest: &[u8], order: &Order) -> Result<Found> {
         let mut builder = index::Builder::new();
         let mut gaps = Vec::new();
         let mut at = HEADER_BYTES as u64;
@@ -339,7 +339,8 @@ impl Found {
             return Err(Error::structural("no block of the table can be found"));
         };
         if data_end.saturating_sub(at) >= LEAST_BLOCK_BYTES {
-            gap(&mut builder, at, data_end, &last.last_key);
+            let is_behind = order.compare(&last.last_key, largest).is_lt();
+            gap(&mut builder, at, data_end, if is_behind { largest } else { &last.last_key });
             at = data_end;
         }
         Ok(Found { index: Index::decode(&builder.finish(), order, at)?, gaps })

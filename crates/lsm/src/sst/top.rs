@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use super::format::{Handle, TRAILER_BYTES};
+use super::format::{Handle, LEAST_BLOCK_BYTES};
 use super::index::{Filling, Index, Range};
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint};
@@ -18,11 +18,8 @@ use crate::header::HEADER_BYTES;
 use crate::order::{Order, common_prefix};
 use crate::record::MAX_KEY_BYTES;
 
-/// The least an entry takes: six varints, two CRCs and a word.
-const LEAST_ENTRY_BYTES: usize = 22;
-
-/// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
-const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
+/// The least an entry takes: five varints, two CRCs and two words.
+const LEAST_ENTRY_BYTES: usize = 29;
 
 /// One range: its blocks, and what leads to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +62,8 @@ pub(super) fn encode(spans: &[Span]) -> Vec<u8> {
         put_varint(&mut out, (span.bound.len() - shared) as u64);
         out.extend_from_slice(&span.bound[shared..]);
         put_varint(&mut out, span.blocks as u64);
-        put_varint(&mut out, span.end - span.range.offset);
+        // Of one width: a table with seals is longer by its seals alone, wherever a varint would take a byte more.
+        out.extend_from_slice(&(span.end - span.range.offset).to_le_bytes());
         for part in [&span.index, &span.filter] {
             put_varint(&mut out, part.stored_len.into());
             out.extend_from_slice(&part.crc.to_le_bytes());
@@ -103,7 +101,7 @@ impl Top {
             if range.floor.as_ref().is_some_and(|floor| order.compare(floor, &bound) != Ordering::Less) {
                 return Err(Error::structural("the ranges of an index are out of order"));
             }
-            let (blocks, bytes) = (reader.varint()?, reader.varint()?);
+            let (blocks, bytes) = (reader.varint()?, reader.u64()?);
             let end = range.offset.checked_add(bytes).filter(|end| *end <= limit);
             let (Some(end), true) = (end, blocks > 0 && blocks <= bytes / LEAST_BLOCK_BYTES) else {
                 return Err(Error::structural("a range of blocks that its bytes cannot hold"));

@@ -199,6 +199,34 @@ mod with_zstd {
     }
 
     #[test]
+    fn a_last_block_of_a_few_bytes_is_missed_when_it_is_lost() {
+        let records: Vec<Owned> = (0..20).map(|n| Owned::put(&numbered(n), u64::from(n) + 1, SHARED)).collect();
+        let settings = WriterSettings { block_bytes: 100, seal_column: false, ..zstd() };
+        // What the last block says, word for word, is the dictionary.
+        let plain = WriterSettings { compression: Compression::None, ..settings.clone() };
+        let (file, finished) = packed(&records, None, &plain);
+        let bodies = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
+        let last = *bodies.index().handles().last().unwrap();
+        let body = &file.bytes()[last.offset as usize..][..last.stored_len as usize];
+        let (file, finished) = packed(&records, Some(Arc::new(Dictionary::of(body).unwrap())), &settings);
+        let table = opened(file.clone(), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
+        let last = *table.index().handles().last().unwrap();
+        assert!(last.bytes() < 22, "{} bytes, no fewer than a block that is not packed", last.bytes());
+        let mut bytes = file.bytes();
+        bytes[last.offset as usize + 2] ^= 0xff;
+        let behind = table.index().data_end() as usize + body.len() + 5;
+        let index = behind..bytes.len() - 136;
+        bytes[index].fill(0xee);
+        let keys = Some((finished.smallest, finished.largest));
+        let known = Known { uid: Some(UID), keys, ..Known::default() };
+        let (cache, order) = (Arc::new(Cache::new(MIB)), Order::bytewise());
+        let rebuilt = rebuild(NAME, Memory::of(bytes), &known, &order, cache, Arc::new(Sealer)).unwrap();
+        assert_eq!(rebuilt.gaps, [last.offset..last.end()]);
+        assert!(got(&rebuilt.table, &records[19].key, MAX_SEQNO).unwrap_err().is_corruption());
+        assert_eq!(got(&rebuilt.table, &records[0].key, MAX_SEQNO).unwrap().as_ref(), Some(&records[0]));
+    }
+
+    #[test]
     fn what_packs_better_than_may_be_believed_is_packed_otherwise() {
         for length in [100 * KIB, 1000 * KIB] {
             let body = vec![0; length];
