@@ -80,8 +80,13 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a registration, or changes the options of one; true if it is new.
-    pub(crate) fn add_registration(&self, registration: Registration, who: Option<&Session>) -> Result<bool> {
+    /// Adds a registration, or changes the options of one; true if it is new. `said` is what its event says of the pair.
+    pub(crate) fn add_registration(
+        &self,
+        registration: Registration,
+        said: Payload,
+        who: Option<&Session>,
+    ) -> Result<bool> {
         let _change = lock(&self.change);
         let (key, value) = registration.encode()?;
         let mut next = self.matching.load().registrations().to_vec();
@@ -93,16 +98,17 @@ impl Hooks {
         }
         let mut batch = granted();
         batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
-        let payload = Payload::new().with(Field::Options(value));
-        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), payload, who)?;
+        let said = said.with(Field::Options(value));
+        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), said, who)?;
         Ok(is_new)
     }
 
-    /// Takes a registration back; false if there was none.
+    /// Takes a registration back; false if there was none. `said` as above.
     pub(crate) fn delete_registration(
         &self,
         target: &Target,
         operation: Option<Operation>,
+        said: Payload,
         who: Option<&Session>,
     ) -> Result<bool> {
         let _change = lock(&self.change);
@@ -115,7 +121,7 @@ impl Hooks {
         let mut batch = granted();
         let key = crate::key::registry_key(target, operation)?;
         batch.push(REGISTRY_ID, Kind::Delete, &key, &[], &*self.sealer)?;
-        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), Payload::new(), who)?;
+        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), said, who)?;
         Ok(true)
     }
 
