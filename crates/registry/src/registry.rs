@@ -34,7 +34,7 @@ use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::registration::Registration;
 use crate::sessions::Session;
-use crate::target::{SYSTEM_KEYSPACE, Schema, Target};
+use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target};
 
 /// A snapshot of registrations, for the families that there are.
 pub(crate) fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
@@ -52,7 +52,10 @@ pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Res
         Target::Family(name) | Target::Key { family: name, .. } if db.family(name).is_none() => {
             format!("there is no family {name:?}")
         }
-        Target::Keyspace(name) if name == SYSTEM_KEYSPACE || !schema.is_keyspace(name) => {
+        Target::Keyspace(name) | Target::Table(TableName { keyspace: name, .. }) if name == SYSTEM_KEYSPACE => {
+            format!("{name:?} is the store's own: what happens to it is not logged")
+        }
+        Target::Keyspace(name) if !schema.is_keyspace(name) => {
             format!("there is no keyspace {name:?} whose operations could be logged")
         }
         Target::Table(table)

@@ -63,6 +63,11 @@ fn refused() {
         invalid(registrar.register(&target, update(), None, None));
     }
     let family = Target::family("default");
+    for own in ["system_metadata", "system_metadata.log", "cf:system_metadata\\.log"] {
+        let target = registrar.target(own).unwrap();
+        let refused = registrar.register(&target, update(), None, None).unwrap_err();
+        assert!(refused.to_string().contains("the store's own"), "{refused}");
+    }
     invalid(registrar.register(&family, Operation::from_number(0x9000), None, None));
     let late = Options { mode: Mode::Deferred, values: Values::OldNew, ..Options::default() };
     invalid(registrar.register(&family, update(), Some(late), None));
