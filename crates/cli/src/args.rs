@@ -233,6 +233,9 @@ pub(crate) struct Pair {
 pub(crate) struct Register {
     #[command(flatten)]
     pub(crate) pair: Pair,
+    /// The target alone. Default where the operation happens to the target itself.
+    #[arg(long, conflicts_with = "subtree")]
+    pub(crate) exact: bool,
     /// The target and everything below it. Default where the operation never happens to the target itself.
     #[arg(long)]
     pub(crate) subtree: bool,

@@ -44,7 +44,11 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
 fn chosen(register: &Register, target: &Target, operation: Option<Operation>) -> RegisterOptions {
     let suited = RegisterOptions::suited(target, operation);
     RegisterOptions {
-        scope: if register.subtree { Scope::Subtree } else { suited.scope },
+        scope: match (register.exact, register.subtree) {
+            (true, _) => Scope::Exact,
+            (_, true) => Scope::Subtree,
+            _ => suited.scope,
+        },
         mode: register.mode.map_or(suited.mode, |mode| match mode {
             args::Mode::Sync => Mode::Sync,
             args::Mode::Async => Mode::Async,

@@ -83,7 +83,7 @@ fn what_is_registered_is_told_with_its_operation_and_options() {
     tool.ok(&["--cf", "users", "put", "john", "33"]);
     tool.ok(&["register", "cluster:", "Registry.Add", "--subtree"]);
     tool.ok(&["register", "cluster:", "Registry.Delete", "--subtree"]);
-    tool.ok(&["--as", "alice", "register", "users", "*"]);
+    tool.ok(&["--as", "alice", "register", "users", "*", "--exact"]);
     tool.ok(&["--as", "alice", "register", "users", "Row.Update", "--values", "new", "--retention", "60"]);
     tool.ok(&["--as", "bob", "unregister", "users", "*"]);
     assert_eq!(
@@ -102,12 +102,22 @@ fn what_is_registered_is_told_with_its_operation_and_options() {
         ]
     );
     let options = |scope, values, retention: Option<u64>| json!({ "scope": scope, "mode": "deferred", "values": values, "history": false, "retention_s": retention });
-    assert_eq!(events[0]["payload"]["options"], options("subtree", "none", None));
+    assert_eq!(events[0]["payload"]["options"], options("exact", "none", None));
     assert_eq!(events[1]["payload"]["options"], options("subtree", "new", Some(60)));
     assert!(tool.text(&["log", "users"]).contains("operation=Row.Update"));
 
     tool.ok(&["--cf", "users", "put", "john", "34"]);
     assert_eq!(tool.text(&["log", "users.john"]).lines().count(), 1);
+    assert_eq!(tool.code(&["register", "users", "*", "--exact", "--subtree"]), 1);
+}
+
+#[test]
+fn the_family_alone_is_watched_if_that_is_said() {
+    let tool = Tool::new();
+    tool.ok(&["--cf", "users", "put", "john", "33"]);
+    assert!(tool.text(&["register", "users", "*", "--exact"]).contains("\texact "));
+    tool.ok(&["--cf", "users", "put", "john", "34"]);
+    assert_eq!(tool.text(&["log", "users", "--below"]), "", "no key is watched");
 }
 
 #[test]
