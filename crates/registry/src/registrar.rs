@@ -412,7 +412,8 @@ impl Registrar {
         target.check()?;
         let snapshot = hooks.matching.load();
         let Some(watching) = snapshot.find(target, operation) else {
-            return Err(Error::invalid(format!("{operation:?} of {target:#} is not registered")));
+            let named = self.operations().name(operation);
+            return Err(Error::invalid(format!("{named} of {} is not registered", self.text(target))));
         };
         allowed(self.shared.authorizer.can_add_to_log(who, target, operation), who, "add events to", target)?;
         let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));

@@ -72,6 +72,9 @@ fn refused() {
     let late = Options { mode: Mode::Deferred, values: Values::OldNew, ..Options::default() };
     invalid(registrar.register(&family, update(), Some(late), None));
     invalid(registrar.log_add(&family, Operation::ROW_UPDATE, None, Payload::text("x"), None));
+    let app = registrar.define("app.refused", None).unwrap();
+    let refused = registrar.log_add(&family, app, None, Payload::text("x"), None).unwrap_err();
+    assert!(refused.to_string().contains("app.refused of default"), "{refused}");
     invalid(registrar.operation("No.Such"));
     invalid(registrar.target("node:"));
     invalid(registrar.note(Operation::ROW_UPDATE, Payload::new()));
