@@ -56,7 +56,7 @@ class Event:
     client: str
     #: When.
     at: datetime
-    #: The same moment as a number that no other event of this store has, in the order in which they happened.
+    #: The same moment as a number, in the order in which things happened; the events of one commit share it.
     time: int
     #: Its commit's place in the order of commits.
     seqno: int

@@ -59,6 +59,10 @@ static void print_field(const waxseal_field_t *field) {
     if (field->kind == WAXSEAL_FIELD_NUMBER) printf("%" PRIu64, field->numbers[0]);
     else if (field->kind == WAXSEAL_FIELD_ABSENT) printf("absent");
     else print_hex(field->bytes);
+    if (field->kind == WAXSEAL_FIELD_SETTING) {
+        printf(":");
+        print_hex(field->more);
+    }
 }
 
 static void print_event(waxseal_events_t *events, size_t at) {

@@ -12,6 +12,8 @@ EPOCH = waxseal._registry._EPOCH
 def shown(value):
     if value is None:
         return "absent"
+    if isinstance(value, tuple):
+        return ":".join(shown(part) for part in value)
     return str(value) if isinstance(value, int) else (value.encode() if isinstance(value, str) else value).hex()
 
 

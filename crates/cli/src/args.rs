@@ -117,14 +117,14 @@ pub(crate) enum Verb {
     },
     /// From now on, log an operation on a target.
     ///
-    /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. ; `\` stands before `.`, `,` and `:`
-    /// in names and `\xHH` for any byte.
+    /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. ; `\` stands before `.` `,` `:` `(` `)`
+    /// `#` and itself in names, and `\xHH` for any byte. All behind the first dot is the key, in which only `\` needs that.
     Register(Register),
     /// Log a pair no more; its events stay. Exit code 2 if it was not registered.
     Unregister(Pair),
     /// Print everything that is registered: target, operation, options.
     Registrations,
-    /// Print events: time, who, operation, target, seqno, and what else is known.
+    /// Print events, by target, then operation, then time: time, who, operation, target, seqno, and what else is known.
     Log(Log),
     /// Print where a key is watched, and what happened to it. Exit code 2 if it is not, and nothing did.
     Provenance { key: OsString },
@@ -224,7 +224,7 @@ pub(crate) struct Scan {
 pub(crate) struct Pair {
     /// To what it happens.
     pub(crate) target: String,
-    /// What happens: Row.Insert, Row.Update, Row.Delete, .. ; `*` is anything.
+    /// What happens: Row.Insert, Row.Update, Row.Delete, Table.Drop, Registry.Add, Registry.Delete, Session.Open, .. ; `*` is anything.
     pub(crate) operation: String,
 }
 
@@ -233,6 +233,9 @@ pub(crate) struct Pair {
 pub(crate) struct Register {
     #[command(flatten)]
     pub(crate) pair: Pair,
+    /// The target alone. Default where the operation happens to the target itself.
+    #[arg(long, conflicts_with = "subtree")]
+    pub(crate) exact: bool,
     /// The target and everything below it. Default where the operation never happens to the target itself.
     #[arg(long)]
     pub(crate) subtree: bool,

@@ -13,6 +13,7 @@ mod care;
 mod exchange;
 mod failure;
 mod levels;
+mod options;
 mod output;
 mod payload;
 mod progress;

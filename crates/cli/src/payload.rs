@@ -1,11 +1,11 @@
 //! What an event holds beside its key, for people and as JSON.
 
 use serde_json::{Map, Value, json};
-use waxseal::registry::{Field, FileRef, Image, Payload, Target, Time, TokenRange};
+use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Target, Time, TokenRange};
 
 use crate::output::Output;
-use crate::text::hex;
-use crate::times;
+use crate::text::{escape, hex};
+use crate::{options, times};
 
 /// Values longer than this are cut in a line; JSON has all of them.
 const LINE_BYTES: usize = 80;
@@ -15,9 +15,10 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     let fields = payload.fields().iter().map(|field| {
         let (name, value) = shown(field, output);
         match value {
+            Shown::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
             Shown::Text(text) => format!("{name}={text}"),
             Shown::Bytes(bytes) if bytes.len() > LINE_BYTES => {
-                format!("{name}={}.. ({} bytes)", output.readable(&bytes[..LINE_BYTES]), bytes.len())
+                format!("{name}={} ({} bytes)", cut(&bytes, output), bytes.len())
             }
             Shown::Bytes(bytes) => format!("{name}={}", output.readable(&bytes)),
             Shown::Number(number) => format!("{name}={number}"),
@@ -28,14 +29,21 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
     fields.collect::<Vec<_>>().join(" ")
 }
 
-/// The fields as an object; those that stand more than once as arrays, settings as one object.
+/// Bytes on one line, the first of them if they are many.
+pub(crate) fn cut(bytes: &[u8], output: &Output) -> String {
+    match bytes.get(..LINE_BYTES) {
+        Some(start) if bytes.len() > LINE_BYTES => format!("{}..", output.readable(start)),
+        _ => output.readable(bytes),
+    }
+}
+
+/// The fields as an object; those that stand more than once as arrays, settings as an object of its own, likewise.
 pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
     let mut object = Map::new();
     for field in payload.fields() {
         if let Field::Setting((name, value)) = field {
-            let settings = object.entry("settings").or_insert_with(|| json!({}));
-            if let Some(settings) = settings.as_object_mut() {
-                settings.insert(name.clone(), value.as_str().into());
+            if let Some(settings) = object.entry("settings").or_insert_with(|| json!({})).as_object_mut() {
+                insert(settings, name.clone(), value.as_str().into());
             }
             continue;
         }
@@ -47,13 +55,18 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
             Shown::Object(object) => object,
             Shown::Nothing => Value::Null,
         };
-        match object.get_mut(&name) {
-            None => drop(object.insert(name, value)),
-            Some(Value::Array(values)) => values.push(value),
-            Some(first) => *first = Value::Array(vec![first.take(), value]),
-        }
+        insert(&mut object, name, value);
     }
     Value::Object(object)
+}
+
+/// Inserts a value, beside those that stand under the name already.
+fn insert(object: &mut Map<String, Value>, name: String, value: Value) {
+    match object.get_mut(&name) {
+        None => drop(object.insert(name, value)),
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
 }
 
 /// The value of a field.
@@ -102,7 +115,10 @@ fn shown(field: &Field, output: &Output) -> (String, Shown) {
             let target = Target::from_path(path).map(|target| target.to_string());
             ("via", Shown::Text(target.unwrap_or_else(|_| output.readable(path))))
         }
-        Field::Options(bytes) => ("options", Shown::Text(hex(bytes))),
+        Field::Options(bytes) => {
+            let known = RegisterOptions::decode(bytes).map(|known| Shown::Object(Value::Object(options::json(&known))));
+            ("options", known.unwrap_or_else(|_| Shown::Text(hex(bytes))))
+        }
         Field::Previous(bytes) => ("previous", Shown::Text(hex(bytes))),
         Field::KeyColumn(name) => ("key_column", Shown::Text(name.clone())),
         Field::EngineKey(bytes) => ("engine_key", Shown::Bytes(bytes.clone())),

@@ -12,10 +12,11 @@ use waxseal::{Db, Session};
 
 use crate::args::{self, Args, Pair, Register};
 use crate::failure::{Exit, Failure};
+use crate::options;
 use crate::output::Output;
 use crate::payload;
 use crate::store::{bytes_of, existing_family, open_to_change, open_to_read, session};
-use crate::text::counted;
+use crate::text::{counted, escape};
 use crate::times;
 
 /// Events fetched at a time.
@@ -27,7 +28,7 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
     let db = open_to_change(args)?;
     let who = session(args, &db)?;
     let (target, operation) = pair(&who, &register.pair)?;
-    let options = options(register, &target, operation);
+    let options = chosen(register, &target, operation);
     let is_new = who.register_with(&target, operation, options)?;
     let row = Row::of(&who, &Registration { target, operation, options })?;
     db.close()?;
@@ -40,10 +41,14 @@ pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) ->
 }
 
 /// What was said, and for the rest what suits the pair.
-fn options(register: &Register, target: &Target, operation: Option<Operation>) -> RegisterOptions {
+fn chosen(register: &Register, target: &Target, operation: Option<Operation>) -> RegisterOptions {
     let suited = RegisterOptions::suited(target, operation);
     RegisterOptions {
-        scope: if register.subtree { Scope::Subtree } else { suited.scope },
+        scope: match (register.exact, register.subtree) {
+            (true, _) => Scope::Exact,
+            (_, true) => Scope::Subtree,
+            _ => suited.scope,
+        },
         mode: register.mode.map_or(suited.mode, |mode| match mode {
             args::Mode::Sync => Mode::Sync,
             args::Mode::Async => Mode::Async,
@@ -90,25 +95,29 @@ pub(crate) fn log(args: &Args, log: &args::Log, output: &mut Output) -> Result<E
     let who = session(args, &db)?;
     let query = query(&who, log)?;
     if log.latest {
-        let latest = who.log_latest(&query)?.ok_or_else(|| Failure::not_found("no such event"))?;
+        let latest = who.log_latest(&query)?.ok_or_else(|| Failure::not_found("no such event of the target itself"))?;
         print_event(&who, &latest, output)?;
         return Ok(Exit::Ok);
     }
-    let (mut left, mut after, mut printed) = (log.limit.unwrap_or(usize::MAX), None, 0u64);
+    let (mut left, mut after) = (log.limit.unwrap_or(usize::MAX), None);
+    let mut found_none = left > 0;
     while left > 0 {
         let page = who.log_query(&query, &Paging { after, limit: left.min(PAGE) })?;
         for event in &page.events {
             print_event(&who, event, output)?;
         }
         left -= page.events.len();
-        printed += page.events.len() as u64;
+        found_none &= page.events.is_empty();
         after = page.next;
         if after.is_none() {
             break;
         }
     }
-    if printed == 0 && !query.below {
-        eprintln!("waxseal: nothing happened to the target itself; --below asks for what lies below it too");
+    if found_none && !query.below {
+        let all = Query { below: true, ..query };
+        if !who.log_query(&all, &Paging::first(1))?.events.is_empty() {
+            eprintln!("waxseal: no such event of the target itself; there are some of what lies below it: --below");
+        }
     }
     Ok(Exit::Ok)
 }
@@ -120,6 +129,9 @@ fn query(who: &Session, log: &args::Log) -> Result<Query, Failure> {
     let below = !log.latest && (log.below || log.target.is_none() || never_itself);
     let from = log.from.as_ref().map_or(Ok(Time::FIRST), |time| moment(time, false))?;
     let to = log.to.as_ref().map_or(Ok(Time::LAST), |time| moment(time, true))?;
+    if from > to {
+        eprintln!("waxseal: no moment lies from {} to {}", times::text(from), times::text(to));
+    }
     Ok(Query { target, below, operation, from, to, client: log.client.clone() })
 }
 
@@ -173,10 +185,13 @@ pub(crate) fn explain(args: &Args, key: &OsStr, output: &mut Output) -> Result<E
 }
 
 fn explain_lines(who: &Session, known: &Explanation, output: &mut Output) -> Result<(), Failure> {
+    let value = known.value.as_ref().map(|value| {
+        let size = counted(value.len() as u64, "byte", "bytes");
+        if value.is_empty() { size } else { format!("{size}, {}", payload::cut(value, output)) }
+    });
     let mut line = |name: &str, text: String| output.line(format!("{name:<9} {text}"));
     line("target", who.target_text(&known.target)?)?;
-    let value = known.value.as_ref().map(|value| value.len() as u64);
-    line("value", value.map_or("none".to_owned(), |bytes| counted(bytes, "byte", "bytes")))?;
+    line("value", value.unwrap_or_else(|| "none".to_owned()))?;
     line("verdict", known.verdict.clone())?;
     if let Some(seqno) = known.seqno {
         line("seqno", seqno.to_string())?;
@@ -291,53 +306,15 @@ impl Row {
         Ok(Row { target: who.target_text(&registration.target)?, operation, options: registration.options })
     }
 
-    fn scope(&self) -> &'static str {
-        match self.options.scope {
-            Scope::Exact => "exact",
-            Scope::Subtree => "subtree",
-        }
-    }
-
-    fn mode(&self) -> &'static str {
-        match self.options.mode {
-            Mode::Sync => "sync",
-            Mode::Async => "async",
-            Mode::Deferred => "deferred",
-        }
-    }
-
-    fn values(&self) -> &'static str {
-        match self.options.values {
-            Values::None => "none",
-            Values::New => "new",
-            Values::OldNew => "old-new",
-            Values::Hash => "hash",
-        }
-    }
-
     fn line(&self) -> String {
-        let mut options = vec![self.scope().to_owned(), self.mode().to_owned()];
-        if self.options.values != Values::None {
-            options.push(format!("values={}", self.values()));
-        }
-        if self.options.history {
-            options.push("history".to_owned());
-        }
-        if let Some(retention) = self.options.retention {
-            options.push(format!("retention={}s", retention.as_secs()));
-        }
-        format!("{}\t{}\t{}", self.target, self.operation, options.join(" "))
+        format!("{}\t{}\t{}", self.target, self.operation, options::line(&self.options))
     }
 
     fn json(&self) -> Map<String, Value> {
         let mut object = Map::new();
         object.insert("target".to_owned(), self.target.as_str().into());
         object.insert("operation".to_owned(), self.operation.as_str().into());
-        object.insert("scope".to_owned(), self.scope().into());
-        object.insert("mode".to_owned(), self.mode().into());
-        object.insert("values".to_owned(), self.values().into());
-        object.insert("history".to_owned(), self.options.history.into());
-        object.insert("retention_s".to_owned(), self.options.retention.map(|retention| retention.as_secs()).into());
+        object.append(&mut options::json(&self.options));
         object
     }
 }
@@ -355,7 +332,7 @@ fn print_event(who: &Session, event: &Event, output: &mut Output) -> Result<(), 
 pub(crate) fn event_line(who: &Session, event: &Event, output: &Output) -> Result<String, Failure> {
     let key = &event.key;
     let (operation, target) = (who.operation_name(key.operation)?, who.target_text(&key.target)?);
-    let client = output.readable(key.client.as_bytes());
+    let client = escape(key.client.as_bytes());
     let mut line = format!("{}\t{client}\t{operation}\t{target}\t{}", times::text(key.time), key.seqno);
     if !event.payload.is_empty() {
         line.push('\t');

@@ -32,7 +32,7 @@ pub(crate) fn parse(text: &str, is_last: bool) -> Option<Time> {
     };
     let last = first.checked_add(behind)?;
     match (count, is_last) {
-        (Some(count), _) => Some(Time(Time::from_micros(first).0 + count)),
+        (Some(count), _) => Some(Time(Time::from_micros(first).0.saturating_add(count))), // past the numbers is their end
         (None, false) => Some(Time::from_micros(first)),
         (None, true) => Some(Time(Time::from_micros(last).0 - 1)),
     }
@@ -131,6 +131,9 @@ mod tests {
             ["2026-01-31T12:34:56.700000Z", "2026-01-31T12:34:56.799999Z+4095"]
         );
         assert_eq!(between("7"), ["1970-01-01T00:00:00.000007Z", "1970-01-01T00:00:00.000007Z+4095"]);
+        for far in ["2200-01-01+1", "9999-12-31", "9999999999999999+4095"] {
+            assert!(parse(far, false) >= parse("2112-09-17", false), "{far} is past the numbers");
+        }
     }
 
     #[test]

@@ -1667,7 +1667,7 @@ typedef struct {
      */
     uint64_t micros;
     /**
-     * The same moment as a number that no other event of this store has, in the order in which they happened.
+     * The same moment as a number, in the order in which things happened; the events of one commit share it.
      */
     uint64_t time;
     /**

@@ -30,7 +30,7 @@ pub struct waxseal_event_t {
     pub client: waxseal_slice_t,
     /// When: microseconds since 1970.
     pub micros: u64,
-    /// The same moment as a number that no other event of this store has, in the order in which they happened.
+    /// The same moment as a number, in the order in which things happened; the events of one commit share it.
     pub time: u64,
     /// Its commit's place in the order of commits.
     pub seqno: u64,

@@ -11,7 +11,7 @@ use std::ops::Bound::Unbounded;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Snapshot};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted::{self, Bug};
@@ -36,7 +36,7 @@ use crate::target::Target;
 pub struct Paging {
     /// Where the page before it ended (`Page::next`); none: the first.
     pub after: Option<Vec<u8>>,
-    /// At most so many events.
+    /// At most so many events, and at least one.
     pub limit: usize,
 }
 
@@ -84,6 +84,9 @@ impl<'a> Reading<'a> {
 
     /// A page of the events that a walk finds, which are all at or below `target`.
     pub(crate) fn page(&self, target: &Target, plan: Plan, paging: &Paging) -> Result<Page> {
+        if paging.limit == 0 {
+            return Err(Error::invalid("a page of no events could not say where the next one begins"));
+        }
         let plan = match &paging.after {
             Some(after) => plan.resume(after)?,
             None => plan,

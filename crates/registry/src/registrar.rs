@@ -32,7 +32,7 @@ use crate::log::{Page, Paging, Reading, plan_of_range};
 use crate::matching::{Matching, Snapshot};
 use crate::modes::{Queue, Ring, RingStats};
 use crate::operation::{Group, Operation, Operations};
-use crate::payload::Payload;
+use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
 use crate::quarantine::{self, Case};
@@ -53,6 +53,9 @@ impl<T: Schema + Send + Sync> Catalogue for T {}
 
 /// The part of the engine to which it happens that sessions begin and end.
 const SESSION: &str = "session";
+
+/// What events call any operation.
+const ANY: &str = "*";
 
 /// What a registrar is made of.
 #[derive(Clone)]
@@ -330,7 +333,8 @@ impl Registrar {
             self.start_thread()?;
         }
         let registration = Registration { target: target.clone(), operation, options };
-        self.shared.hooks.add_registration(registration, Some(who))
+        let said = self.said_of(operation);
+        self.shared.hooks.add_registration(registration, said, Some(who))
     }
 
     /// The pair is not logged any more; its events stay. False if it was not registered.
@@ -338,7 +342,14 @@ impl Registrar {
         let who = who.unwrap_or(&Session::ANONYMOUS);
         target.check()?;
         allowed(self.shared.authorizer.can_register(who, target, operation), who, "unregister", target)?;
-        self.shared.hooks.delete_registration(target, operation, Some(who))
+        let said = self.said_of(operation);
+        self.shared.hooks.delete_registration(target, operation, said, Some(who))
+    }
+
+    /// What the event of a change of the registry says of the pair beside its target: the operation by its name, `*` for any.
+    fn said_of(&self, operation: Option<Operation>) -> Payload {
+        let name = operation.map_or_else(|| ANY.to_owned(), |operation| self.operations().name(operation));
+        Payload::new().with(Field::Setting(("operation".to_owned(), name)))
     }
 
     /// True if an operation on a target is logged.
@@ -401,7 +412,8 @@ impl Registrar {
         target.check()?;
         let snapshot = hooks.matching.load();
         let Some(watching) = snapshot.find(target, operation) else {
-            return Err(Error::invalid(format!("{operation:?} of {target:#} is not registered")));
+            let named = self.operations().name(operation);
+            return Err(Error::invalid(format!("{named} of {} is not registered", self.text(target))));
         };
         allowed(self.shared.authorizer.can_add_to_log(who, target, operation), who, "add events to", target)?;
         let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));

@@ -79,6 +79,43 @@ impl Options {
         let scope = if happens_below(target, group) { Scope::Subtree } else { Scope::Exact };
         Options { scope, mode, ..Options::default() }
     }
+
+    /// Reads the value of a row, which is also what an event of `Registry.Add` has of the options. Errors: as `Registration::decode`.
+    pub fn decode(value: &[u8]) -> Result<Options> {
+        let mut reader = Reader::new(value);
+        match reader.u8()? {
+            0 => return Err(Error::structural("a registration of level 0")),
+            LEVEL => {}
+            level => {
+                let say = format!("a registration of level {level}; this store knows {LEVEL}");
+                return Err(Error::of(ErrorKind::FormatTooNew, say));
+            }
+        }
+        let (mut options, mut last) = (Options::default(), 0);
+        while !reader.is_empty() {
+            let (tag, mut bytes) = (reader.varint()?, Reader::new(reader.length_prefixed()?));
+            if tag <= last {
+                return Err(Error::structural("options of a registration out of order"));
+            }
+            last = tag;
+            match tag {
+                1 => options.scope = one_of(&[Scope::Exact, Scope::Subtree], &mut bytes)?,
+                2 => options.mode = one_of(&[Mode::Sync, Mode::Async, Mode::Deferred], &mut bytes)?,
+                3 => {
+                    let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
+                    options.values = one_of(&all, &mut bytes)?;
+                }
+                5 => options.history = one_of(&[false, true], &mut bytes)?,
+                7 => options.retention = Some(Duration::from_micros(bytes.varint()?)),
+                _ if tag % 2 == 1 => continue,
+                _ => return Err(Error::structural("an option of a registration that must be known and is not")),
+            }
+            if !bytes.is_empty() {
+                return Err(Error::structural("bytes behind an option of a registration"));
+            }
+        }
+        Ok(options)
+    }
 }
 
 /// True if the old value must be read before the new one is written: nobody keeps it.
@@ -166,39 +203,7 @@ impl Registration {
     /// Reads a row; other bytes are refused, those of a later level as `FormatTooNew`.
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Registration> {
         let (target, operation) = read_registry_key(key)?;
-        let mut reader = Reader::new(value);
-        match reader.u8()? {
-            0 => return Err(Error::structural("a registration of level 0")),
-            LEVEL => {}
-            level => {
-                let say = format!("a registration of level {level}; this store knows {LEVEL}");
-                return Err(Error::of(ErrorKind::FormatTooNew, say));
-            }
-        }
-        let (mut options, mut last) = (Options::default(), 0);
-        while !reader.is_empty() {
-            let (tag, mut bytes) = (reader.varint()?, Reader::new(reader.length_prefixed()?));
-            if tag <= last {
-                return Err(Error::structural("options of a registration out of order"));
-            }
-            last = tag;
-            match tag {
-                1 => options.scope = one_of(&[Scope::Exact, Scope::Subtree], &mut bytes)?,
-                2 => options.mode = one_of(&[Mode::Sync, Mode::Async, Mode::Deferred], &mut bytes)?,
-                3 => {
-                    let all = [Values::None, Values::New, Values::OldNew, Values::Hash];
-                    options.values = one_of(&all, &mut bytes)?;
-                }
-                5 => options.history = one_of(&[false, true], &mut bytes)?,
-                7 => options.retention = Some(Duration::from_micros(bytes.varint()?)),
-                _ if tag % 2 == 1 => continue,
-                _ => return Err(Error::structural("an option of a registration that must be known and is not")),
-            }
-            if !bytes.is_empty() {
-                return Err(Error::structural("bytes behind an option of a registration"));
-            }
-        }
-        Ok(Registration { target, operation, options })
+        Ok(Registration { target, operation, options: Options::decode(value)? })
     }
 }
 

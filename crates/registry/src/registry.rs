@@ -34,7 +34,7 @@ use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::registration::Registration;
 use crate::sessions::Session;
-use crate::target::{SYSTEM_KEYSPACE, Schema, Target};
+use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target};
 
 /// A snapshot of registrations, for the families that there are.
 pub(crate) fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
@@ -52,7 +52,10 @@ pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Res
         Target::Family(name) | Target::Key { family: name, .. } if db.family(name).is_none() => {
             format!("there is no family {name:?}")
         }
-        Target::Keyspace(name) if name == SYSTEM_KEYSPACE || !schema.is_keyspace(name) => {
+        Target::Keyspace(name) | Target::Table(TableName { keyspace: name, .. }) if name == SYSTEM_KEYSPACE => {
+            format!("{name:?} is the store's own: what happens to it is not logged")
+        }
+        Target::Keyspace(name) if !schema.is_keyspace(name) => {
             format!("there is no keyspace {name:?} whose operations could be logged")
         }
         Target::Table(table)
@@ -80,8 +83,13 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a registration, or changes the options of one; true if it is new.
-    pub(crate) fn add_registration(&self, registration: Registration, who: Option<&Session>) -> Result<bool> {
+    /// Adds a registration, or changes the options of one; true if it is new. `said` is what its event says of the pair.
+    pub(crate) fn add_registration(
+        &self,
+        registration: Registration,
+        said: Payload,
+        who: Option<&Session>,
+    ) -> Result<bool> {
         let _change = lock(&self.change);
         let (key, value) = registration.encode()?;
         let mut next = self.matching.load().registrations().to_vec();
@@ -93,16 +101,17 @@ impl Hooks {
         }
         let mut batch = granted();
         batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
-        let payload = Payload::new().with(Field::Options(value));
-        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), payload, who)?;
+        let said = said.with(Field::Options(value));
+        self.enforce(batch, next, (&registration.target, Operation::REGISTRY_ADD), said, who)?;
         Ok(is_new)
     }
 
-    /// Takes a registration back; false if there was none.
+    /// Takes a registration back; false if there was none. `said` as above.
     pub(crate) fn delete_registration(
         &self,
         target: &Target,
         operation: Option<Operation>,
+        said: Payload,
         who: Option<&Session>,
     ) -> Result<bool> {
         let _change = lock(&self.change);
@@ -115,7 +124,7 @@ impl Hooks {
         let mut batch = granted();
         let key = crate::key::registry_key(target, operation)?;
         batch.push(REGISTRY_ID, Kind::Delete, &key, &[], &*self.sealer)?;
-        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), Payload::new(), who)?;
+        self.enforce(batch, next, (target, Operation::REGISTRY_DELETE), said, who)?;
         Ok(true)
     }
 

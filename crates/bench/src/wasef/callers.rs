@@ -302,6 +302,7 @@ fn of_field(field: &Field) -> String {
     };
     match field {
         Field::Text(text) => format!("text={}", hex(text)),
+        Field::Setting((name, value)) => format!("setting={}:{}", hex(name.as_bytes()), hex(value.as_bytes())),
         Field::OldValue(old) => format!("old_value={}", image(old)),
         Field::NewValue(new) => format!("new_value={}", image(new)),
         Field::Authenticated(how) => format!("authenticated={}", hex(how.as_bytes())),

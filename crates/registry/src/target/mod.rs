@@ -52,6 +52,29 @@ impl TableName {
 }
 
 /// Something that operations happen to.
+///
+/// As text, of which `Display` writes the short form and `{:#}` one that is read without knowing what there is:
+///
+/// ```text
+/// users  users.key                              a raw column family; a key of it, which is all behind the first dot
+/// School  School.Teacher  School.Teacher.John   a keyspace, a table, a row
+/// ks.cf.pk1,pk2.ck1.ck2.col  ks.cf#col          a column: of a row, of the schema
+/// cluster:  node:ID  sst:UID  engine:PART       the rest, by a prefix
+/// cf:users.key  ks:School.Teacher               family or keyspace, whatever there is of that name
+/// ```
+///
+/// In names, and in the keys of tables, `\` stands before `.` `,` `:` `(` `)` `#` and itself; `\xHH` is any byte. In the key of a raw family
+/// only `\` itself needs that: `files.src/main.rs` is the key `src/main.rs`.
+///
+/// ```
+/// use waxseal_registry::Target;
+/// use waxseal_registry::target::NoTables;
+///
+/// assert_eq!(Target::parse("files.src/main.rs", &NoTables)?, Target::key("files", "src/main.rs"));
+/// assert_eq!(Target::parse("my\\.files", &NoTables)?, Target::family("my.files"));
+/// assert_eq!(Target::key("users", *b"\xFF").to_string(), "users.\\xFF");
+/// # Ok::<(), waxseal_lsm::error::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
     /// Everything.

@@ -13,7 +13,7 @@
 //! keys and columns; else it is a raw family and everything behind its first dot is one key. The two share one name space, so
 //! no name is both. Without a schema a first name is a keyspace's, and families are written with `cf:`.
 //!
-//! `\` stands before `.` `,` `:` `\` (in tables also before `(` `)` `#`), and `\xHH` for a byte of no UTF-8 text or a control
+//! `\` stands before `.` `,` `:` `\` (in names and tables also before `(` `)` `#`), and `\xHH` for a byte of no UTF-8 text or a control
 //! character. In the key of a raw family and behind a prefix nothing but `\` means anything, so `files.src/main.rs` is read as
 //! it is meant. `Display` writes the short form, `{:#}` the long one, `Target::text` the shortest that a schema reads back.
 

@@ -352,7 +352,8 @@ impl Store {
         self.alive()?;
         assert_eq!(new, !known);
         let (_, row) = Registration { target: target.clone(), operation, options }.encode()?;
-        self.oracle.changed(&target, Operation::REGISTRY_ADD, Payload::new().with(Field::Options(row)), self.seqno());
+        let said = self.said_of(operation).with(Field::Options(row));
+        self.oracle.changed(&target, Operation::REGISTRY_ADD, said, self.seqno());
         self.oracle.registered.retain(|one| !is_pair(one));
         self.oracle.registered.push(Registration { target, operation, options });
         Ok(())
@@ -364,10 +365,17 @@ impl Store {
         assert_eq!(self.registrar.unregister(target, operation, None)?, known);
         self.alive()?;
         if known {
-            self.oracle.changed(target, Operation::REGISTRY_DELETE, Payload::new(), self.seqno());
+            let said = self.said_of(operation);
+            self.oracle.changed(target, Operation::REGISTRY_DELETE, said, self.seqno());
         }
         self.oracle.registered.retain(|one| !is_pair(one));
         Ok(())
+    }
+
+    /// What the event of a change of the registry says of the operation.
+    fn said_of(&self, operation: Option<Operation>) -> Payload {
+        let name = operation.map_or("*".to_owned(), |operation| self.registrar.operations().name(operation));
+        Payload::new().with(Field::Setting(("operation".to_owned(), name)))
     }
 
     /// Drops a family and makes it anew.

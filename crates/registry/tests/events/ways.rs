@@ -63,16 +63,25 @@ fn refused() {
         invalid(registrar.register(&target, update(), None, None));
     }
     let family = Target::family("default");
+    for own in ["system_metadata", "system_metadata.log", "cf:system_metadata\\.log"] {
+        let target = registrar.target(own).unwrap();
+        let refused = registrar.register(&target, update(), None, None).unwrap_err();
+        assert!(refused.to_string().contains("the store's own"), "{refused}");
+    }
     invalid(registrar.register(&family, Operation::from_number(0x9000), None, None));
     let late = Options { mode: Mode::Deferred, values: Values::OldNew, ..Options::default() };
     invalid(registrar.register(&family, update(), Some(late), None));
     invalid(registrar.log_add(&family, Operation::ROW_UPDATE, None, Payload::text("x"), None));
+    let app = registrar.define("app.refused", None).unwrap();
+    let refused = registrar.log_add(&family, app, None, Payload::text("x"), None).unwrap_err();
+    assert!(refused.to_string().contains("app.refused of default"), "{refused}");
     invalid(registrar.operation("No.Such"));
     invalid(registrar.target("node:"));
     invalid(registrar.note(Operation::ROW_UPDATE, Payload::new()));
     invalid(registrar.session(Identity::named("")));
     let elsewhere = Paging { after: Some(b"\x02nothing".to_vec()), limit: 1 };
     invalid(registrar.log_query(&Query::of(family.clone()), &elsewhere, At::Latest, None));
+    invalid(registrar.log_query(&Query::of(family.clone()), &Paging::first(0), At::Latest, None));
     assert!(registrar.registrations().is_empty());
     assert_eq!(store.db.rules(), 0, "nothing ever was registered");
     // A row that is not there may be registered; one with a key that has no name may not be written then.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
+mod registry;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -586,77 +588,4 @@ fn the_tour_respects_its_limit_and_tidies_up() {
     fs::create_dir(&store).unwrap();
     fs::write(store.join("mine"), "").unwrap();
     assert_eq!(run(&[]).status.code(), Some(1), "not into a directory with something in it");
-}
-
-#[test]
-fn who_did_what() {
-    let tool = Tool::new();
-    assert_eq!(tool.code(&["registrations"]), 2, "no store");
-    tool.ok(&["--cf", "users", "put", "before", "1"]);
-    assert!(
-        tool.text(&["--as", "alice", "register", "users", "Row.Update"]).starts_with("registered\tusers\tRow.Update")
-    );
-    assert!(tool.text(&["register", "users", "Row.Update"]).starts_with("changed\t"));
-    let new =
-        tool.json(&["register", "users.john", "Row.Delete", "--mode", "sync", "--values", "hash", "--retention", "60"]);
-    assert_eq!(new["new"], true);
-    assert_eq!(
-        tool.text(&["registrations"]),
-        "users\tRow.Update\tsubtree deferred\nusers.john\tRow.Delete\texact sync values=hash retention=60s\n"
-    );
-    tool.ok(&["--as", "alice", "--cf", "users", "put", "john", "33"]);
-    tool.ok(&["--as", "bob", "--cf", "users", "put", "jane", "7"]);
-    tool.ok(&["--cf", "users", "del", "john"]);
-
-    let log = tool.text(&["log", "users"]);
-    assert_eq!(log.lines().count(), 0, "nothing happened to the family itself: {log}");
-    let log = tool.text(&["log", "users", "--below"]);
-    let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split('\t').collect()).collect();
-    let told: Vec<[&str; 3]> = lines.iter().map(|fields| [fields[1], fields[2], fields[3]]).collect();
-    let expected =
-        [["bob", "Row.Update", "users.jane"], ["alice", "Row.Update", "users.john"], ["-", "Row.Delete", "users.john"]];
-    assert_eq!(told, expected);
-    assert_eq!(tool.text(&["log", "users", "Row.Update"]).lines().count(), 2, "it never happens to the family itself");
-    assert_eq!(tool.text(&["log", "users", "Row.Update", "--limit", "1"]).lines().count(), 1);
-    assert_eq!(tool.text(&["log", "users", "--below", "--client", "alice"]).lines().count(), 1);
-    assert_eq!(tool.text(&["log", "users", "--below", "--to", "2001-01-01"]), "");
-    let moment = lines[1][0];
-    assert_eq!(tool.text(&["log", "users", "--below", "--from", moment, "--to", moment]).lines().count(), 1);
-    let latest = tool.json(&["log", "users.john", "--latest"]);
-    assert_eq!((&latest["operation"], &latest["client"]), (&"Row.Delete".into(), &"-".into()));
-    assert_eq!(tool.code(&["log", "users.nobody", "--latest"]), 2);
-    let rows = tool.text(&["--json", "log"]);
-    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(rows.len() > 3, "what the engine did is told too");
-
-    tool.ok(&["--as", "alice", "--cf", "users", "put", "john", "34"]);
-    let known = tool.json(&["--cf", "users", "provenance", "john"]);
-    assert_eq!((known["watched_by"].as_array().unwrap().len(), known["events"].as_array().unwrap().len()), (2, 3));
-    tool.ok(&["--cf", "users", "compact"]);
-    let known = tool.json(&["--cf", "users", "explain", "john"]);
-    assert_eq!(known["value"], serde_json::json!({ "text": "34" }));
-    assert_eq!((&known["verdict"], &known["written"]["client"]), (&"validated".into(), &"alice".into()));
-    let file = known["lies"]["file"].as_str().unwrap();
-    assert!(tool.text(&["--cf", "users", "explain", "john"]).contains(file));
-    assert!(tool.text(&["lineage", file]).contains("Engine."), "{file}");
-    let uid = known["lies"]["uid"].as_str().unwrap();
-    assert_eq!(tool.text(&["lineage", uid]), tool.text(&["lineage", file]));
-    for missing in [&["lineage", "000999.tbl"][..], &["--cf", "users", "explain", "x"], &["provenance", "x"]] {
-        assert_eq!(tool.code(missing), 2, "{missing:?}");
-    }
-
-    for wrong in [
-        &["register", "nobody", "*"][..],
-        &["register", "users", "Row.Upset"],
-        &["register", "users"],
-        &["log", "what:", "*"],
-        &["log", "--from", "noon"],
-        &["--cf", "system_metadata.log", "put", "a", "b"],
-        &["register", "users", "*", "--values", "old-new", "--mode", "deferred"],
-    ] {
-        assert_eq!(tool.code(wrong), 1, "{wrong:?}");
-    }
-    assert!(!tool.text(&["--cf", "system_metadata.log", "scan", "--keys-only"]).is_empty());
-    tool.ok(&["unregister", "users", "Row.Update"]);
-    assert_eq!(tool.code(&["unregister", "users", "Row.Update"]), 2);
 }
