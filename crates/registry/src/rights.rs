@@ -10,6 +10,9 @@ use crate::sessions::Session;
 use crate::target::Target;
 
 /// Says what a session may do.
+///
+/// It is asked by the calls of registry and log. Whoever holds the store itself can read the rows of the system families as those of any other;
+/// a program that hands reads on to clients keeps the names that begin with `system_metadata.` from them.
 pub trait Authorizer: Send + Sync {
     /// May it register, or take back, an operation (none: any) on a target?
     fn can_register(&self, who: &Session, target: &Target, operation: Option<Operation>) -> bool;
