@@ -70,9 +70,9 @@ pub(crate) struct Hooks {
     pub(crate) again: AtomicU64,
 }
 
-/// Numbers for hooks.
+/// Numbers for hooks. None is 0.
 pub(crate) fn next_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
 }
 
