@@ -17,6 +17,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::companion;
 
 use crate::seal::{Attribute, AttributesHash};
+use crate::stamp::SHORT_BYTES;
 
 /// Bytes of a seal as a companion: its kind and its word.
 pub use waxseal_lsm::record::companion::WORD8_BYTES as SEAL_BYTES;
@@ -29,6 +30,9 @@ pub const STAMP: u8 = 0x3C;
 
 /// The mark of an adopted record, as a companion.
 pub const ADOPTED_BYTES: [u8; 3] = [MARKS, 1, ADOPTED as u8];
+
+/// Bytes of a seal and a stamp as short as nearly all.
+const STAMPED_BYTES: usize = SEAL_BYTES + SHORT_BYTES;
 
 /// Bytes of the CRC behind an entry that the seal does not cover.
 const CRC_BYTES: usize = 4;
@@ -69,6 +73,14 @@ pub fn word_and_stamp(companions: &[u8]) -> Option<(u64, &[u8])> {
         }
         _ => None,
     }
+}
+
+/// Word of companions that are a seal and behind it a stamp as short as nearly all, and these companions.
+#[inline]
+pub(crate) fn word_and_short_stamp(companions: &[u8]) -> Option<(u64, &[u8; STAMPED_BYTES])> {
+    let both: &[u8; STAMPED_BYTES] = companions.try_into().ok()?;
+    let (seal, stamp) = both.split_first_chunk::<SEAL_BYTES>()?;
+    if stamp.starts_with(&[STAMP, (SHORT_BYTES - 2) as u8]) { Some((only_word(seal)?, both)) } else { None }
 }
 
 /// The word of companions that are a seal and nothing else, or a stamp behind it.

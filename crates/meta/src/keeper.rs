@@ -29,7 +29,8 @@ use waxseal_lsm::seam::{
 };
 
 use crate::beside::{
-    ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_stamp,
+    ADOPTED_BYTES, Beside, may_have_entries, only_word, parts, put_list, seal_bytes, usual_word, word_and_short_stamp,
+    word_and_stamp,
 };
 use crate::builtin::Expiry;
 use crate::collect::Folding;
@@ -139,21 +140,59 @@ impl Sealer {
     /// providers refuse.
     pub fn push_sealed_given(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Seal) -> Result<()> {
         let mut companions = Vec::new();
-        self.accompany_sealed(draft, seal, &mut companions)?;
-        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)?;
-        self.tally.add(Count::Given);
+        self.accompany_sealed(draft, draft.hashed_key(), seal, &mut companions)?;
+        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)
+    }
+
+    /// Binds what is more than a seal and a stamp, or what may have been hit. Its term is for `term` to say.
+    #[cold]
+    #[inline(never)]
+    fn bind_slowly(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
+        bind_written(self, written, seqno, out);
+        None
+    }
+
+    /// The companions of an operation whose key has this hash.
+    #[inline(always)]
+    pub(crate) fn accompany(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
+        if !draft.entries.is_empty() || self.providers.wants().every_write {
+            return self.accompany_listed(draft, key_hash, out);
+        }
+        if self.point == SealPoint::Put {
+            let seal = Seal::of_hashed_key(draft.kind, key_hash, draft.value);
+            out.extend_from_slice(&seal_bytes(seal.number()));
+            self.tally.add(Count::Computed);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn accompany_listed(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
+        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
+        if self.point == SealPoint::Put {
+            let seal = seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))?;
+            out.extend_from_slice(&seal_bytes(seal.number()));
+            self.tally.add(Count::Computed);
+        }
+        put_list(&list, out);
         Ok(())
     }
 
     /// The companions of an operation with a seal that was given. Errors: `Invalid` if it is not the operation's.
-    pub(crate) fn accompany_sealed(&self, draft: &Draft<'_>, seal: Seal, out: &mut Vec<u8>) -> Result<()> {
-        let key_hash = draft.hashed_key();
+    pub(crate) fn accompany_sealed(
+        &self,
+        draft: &Draft<'_>,
+        key_hash: u64,
+        seal: Seal,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let list = written(&self.providers, &self.rooms, draft, key_hash)?;
         if seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))? != seal {
             return Err(Error::invalid("the seal given is not that of the key and value given"));
         }
         out.extend_from_slice(&seal_bytes(seal.number()));
         put_list(&list, out);
+        self.tally.add(Count::Given);
         Ok(())
     }
 
@@ -316,24 +355,7 @@ impl Sealer {
 
 impl Companions for Sealer {
     fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let sealed = self.point == SealPoint::Put;
-        if draft.entries.is_empty() && !self.providers.wants().every_write {
-            if sealed {
-                let seal = Seal::of_hashed_key(draft.kind, draft.hashed_key(), draft.value);
-                out.extend_from_slice(&seal_bytes(seal.number()));
-                self.tally.add(Count::Computed);
-            }
-            return Ok(());
-        }
-        let key_hash = draft.hashed_key();
-        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
-        if sealed {
-            let seal = seal_of(draft.kind, key_hash, draft.value, &Beside::of_list(&list))?;
-            out.extend_from_slice(&seal_bytes(seal.number()));
-            self.tally.add(Count::Computed);
-        }
-        put_list(&list, out);
-        Ok(())
+        self.accompany(draft, draft.hashed_key(), out)
     }
 
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
@@ -347,20 +369,26 @@ impl Companions for Sealer {
         }
     }
 
-    /// A seal and nothing else is its own term: `B`, as it was written.
+    /// A seal and nothing else, or a stamp as short as nearly all behind it, is its own term: `B`, as it was written.
     #[inline]
     fn bind_new(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
-        match only_word(written) {
-            Some(word) if self.hits.is_empty() => {
-                out.clear();
-                out.extend_from_slice(&seal_bytes(Seal::from_bytes(word.to_le_bytes()).at(seqno)));
-                Some(word)
-            }
-            _ => {
-                bind_written(self, written, seqno, out);
-                None
-            }
+        let bound = |word: u64| seal_bytes(Seal::from_bytes(word.to_le_bytes()).at(seqno));
+        if !self.hits.is_empty() {
+            return self.bind_slowly(written, seqno, out);
         }
+        if let Some(word) = only_word(written) {
+            out.clear();
+            out.extend_from_slice(&bound(word));
+            return Some(word);
+        }
+        if let Some((word, both)) = word_and_short_stamp(written) {
+            let mut both = *both;
+            both[..SEAL_BYTES].copy_from_slice(&bound(word));
+            out.clear();
+            out.extend_from_slice(&both);
+            return Some(word);
+        }
+        self.bind_slowly(written, seqno, out)
     }
 
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {
@@ -527,6 +555,7 @@ fn verdict_on(record: &Record<'_>, key_hash: u64, complete: bool) -> Verdict {
 mod tests {
     use super::*;
     use crate::beside::sum_of;
+    use crate::stamp::tests::drawn;
     use proptest::prelude::*;
     use waxseal_lsm::batch::Operations;
     use waxseal_lsm::error::ErrorKind;
@@ -687,11 +716,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_new_record_is_bound_and_counted_in_one_call_as_in_three(key: [u8; 3], value: Vec<u8>, seqno: u32, odd: Option<Vec<u8>>, hit: bool) {
+        fn a_new_record_is_bound_and_counted_in_one_call_as_in_three(key: [u8; 3], value: Vec<u8>, seqno: u32, odd: Option<Vec<u8>>, hit: bool, watched in proptest::option::of((drawn(), any::<bool>()))) {
             let (sealer, seqno) = (Sealer::new(), seqno.into());
             let draft = Draft { family: 0, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &[] };
             let mut written = Vec::new();
             sealer.on_write(&draft, &mut written).unwrap();
+            if let Some((stamp, is_short)) = watched {
+                let short = Stamp { session: stamp.session % 0x80, history: false, retention: None, ..stamp };
+                let stamp = if is_short { short } else { stamp };
+                stamp.put(draft.hashed_key(), &mut written);
+            }
+            let is_usual = [SEAL_BYTES, SEAL_BYTES + stamp::SHORT_BYTES].contains(&written.len()) && odd.is_none() && !hit;
             if hit {
                 // Some word was found to be hit: then each is looked at.
                 let mut damaged = born(&sealer, b"k", b"v", 7);
@@ -703,6 +738,7 @@ mod tests {
             bind_written(&sealer, &written, seqno, &mut bound);
             let term = sealer.bind_new(&written, seqno, &mut fused);
             prop_assert_eq!(&fused, &bound);
+            prop_assert!(term.is_some() || !is_usual);
             let known = sealer.term(&put(&key, &value, seqno, &bound));
             prop_assert_eq!(term.unwrap_or(known), known);
         }

@@ -7,6 +7,8 @@
 //!         belongs to this store alone and goes wherever its record goes within it.
 //! Crash:  it stands in the frame of its operation: both are there, or neither is.
 
+use std::num::NonZero;
+
 use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
@@ -18,6 +20,9 @@ pub(crate) const CHECK_BYTES: usize = 3;
 
 /// The shortest stamp, without kind and length: flags, time, session, check.
 const LEAST_BYTES: usize = 1 + 8 + 1 + CHECK_BYTES;
+
+/// The shortest stamp as a companion, which nearly all are.
+pub(crate) const SHORT_BYTES: usize = 2 + LEAST_BYTES;
 
 /// The longest stamp, without kind and length: two bytes of flags, and the numbers as long as they can be.
 const MOST_BYTES: usize = 2 + 8 + 10 + 10 + CHECK_BYTES;
@@ -91,6 +96,15 @@ pub struct Stamp {
     pub retention: Option<u64>,
 }
 
+/// What is known of a stamp before its record is written, so that whoever writes many makes it once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blank {
+    /// There is a verb among them.
+    flags: NonZero<u64>,
+    /// Means something if the flags say so.
+    retention: u64,
+}
+
 impl Stamp {
     /// A stamp whose row a flush emits, with the new value unsaid, by the key's own registration.
     pub fn new(verb: Verb, time: u64, session: u64) -> Stamp {
@@ -105,31 +119,12 @@ impl Stamp {
 
     /// Appends the stamp, as a companion, of a record whose key has this `checksum::hash`.
     pub fn put(&self, key_hash: u64, out: &mut Vec<u8>) {
-        let flags = self.flags();
-        if flags >= 0x80 || self.session >= 0x80 {
-            return self.put_long(key_hash, out);
-        }
-        // Nearly all are as short as can be: put together where nothing has to grow.
-        let mut room = [0; 2 + LEAST_BYTES];
-        [room[0], room[1], room[2], room[11]] = [STAMP, LEAST_BYTES as u8, flags as u8, self.session as u8];
-        room[3..11].copy_from_slice(&self.time.to_le_bytes());
-        let check = check_of(&room[2..12], key_hash);
-        room[12..].copy_from_slice(&check);
-        out.extend_from_slice(&room);
+        self.blank().put(self.time, self.session, key_hash, out);
     }
 
-    fn put_long(&self, key_hash: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[STAMP, 0]);
-        let start = out.len();
-        put_varint(out, self.flags());
-        out.extend_from_slice(&self.time.to_le_bytes());
-        put_varint(out, self.session);
-        if let Some(retention) = self.retention {
-            put_varint(out, retention);
-        }
-        let check = check_of(&out[start..], key_hash);
-        out.extend_from_slice(&check);
-        out[start - 1] = (out.len() - start) as u8; // at most MOST_BYTES
+    /// The stamp, but for when and by whom.
+    pub fn blank(&self) -> Blank {
+        Blank { flags: self.flags(), retention: self.retention.unwrap_or_default() }
     }
 
     /// The stamp among the companions of a record whose key has this hash; none if there is none. Errors: `Corruption` if the
@@ -178,10 +173,49 @@ impl Stamp {
         is_all.then_some(Stamp { verb, values, via, elsewhere, history, time, session, retention })
     }
 
-    fn flags(&self) -> u64 {
+    fn flags(&self) -> NonZero<u64> {
         let bit = |set: bool, bit: u64| if set { bit } else { 0 };
-        let words = self.verb as u64 | (self.values as u64) << 2 | (self.via as u64) << 4;
-        words | bit(self.elsewhere, ELSEWHERE) | bit(self.history, HISTORY) | bit(self.retention.is_some(), RETENTION)
+        let verb = NonZero::new(self.verb as u64).unwrap_or(NonZero::<u64>::MIN); // no verb is 0
+        let words = (self.values as u64) << 2 | (self.via as u64) << 4;
+        let bits = bit(self.elsewhere, ELSEWHERE) | bit(self.history, HISTORY);
+        verb | words | bits | bit(self.retention.is_some(), RETENTION)
+    }
+}
+
+impl Blank {
+    /// That of an insert of which nothing else is said.
+    pub const LEAST: Blank = Blank { flags: NonZero::<u64>::MIN, retention: 0 };
+
+    /// Appends the stamp of this time and session, as `Stamp::put` does.
+    #[inline]
+    pub fn put(self, time: u64, session: u64, key_hash: u64, out: &mut Vec<u8>) {
+        let flags = self.flags.get();
+        if flags >= 0x80 || session >= 0x80 {
+            return self.put_long(time, session, key_hash, out);
+        }
+        // Nearly all are as short as can be: put together in registers, where nothing has to grow.
+        let said = u128::from(flags) | u128::from(time) << 8 | u128::from(session) << 72;
+        let [a, b, c] = check_of(&said.to_le_bytes()[..LEAST_BYTES - CHECK_BYTES], key_hash);
+        let check = u32::from_le_bytes([a, b, c, 0]);
+        let head = u16::from_le_bytes([STAMP, LEAST_BYTES as u8]);
+        let stamp = u128::from(head) | said << 16 | u128::from(check) << 96;
+        out.extend_from_slice(&stamp.to_le_bytes()[..SHORT_BYTES]);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_long(self, time: u64, session: u64, key_hash: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[STAMP, 0]);
+        let start = out.len();
+        put_varint(out, self.flags.get());
+        out.extend_from_slice(&time.to_le_bytes());
+        put_varint(out, session);
+        if self.flags.get() & RETENTION != 0 {
+            put_varint(out, self.retention);
+        }
+        let check = check_of(&out[start..], key_hash);
+        out.extend_from_slice(&check);
+        out[start - 1] = (out.len() - start) as u8; // at most MOST_BYTES
     }
 }
 

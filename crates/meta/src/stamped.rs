@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! push_stamped   one operation with its stamp, its key hashed once
+//! push_filled    the same for whoever writes many: nothing of the stamp but time and session is told anew
 //! restamp        a batch that was built before anybody asked, again, with stamps where they are due
 //! emit           a flush meets a record: its stamp and itself are checked, then the `Emitter` says what row it has
 //! seal_row       a row that no caller wrote gets a seal like any other
@@ -24,7 +25,7 @@ use crate::Seal;
 use crate::beside::{Beside, SEAL_BYTES, put_without_stamp, seal_bytes, word_and_stamp};
 use crate::counts::Count;
 use crate::keeper::Sealer;
-use crate::stamp::{self, Stamp};
+use crate::stamp::{self, Blank, Stamp};
 
 /// Says which rows of other families a stamped record gives rise to. All calls come from flushes, any thread, and from recovery
 /// before the store is open.
@@ -58,23 +59,27 @@ impl Sealer {
     /// Adds an operation with its stamp, and with the seal that the caller was given, if it was. Errors: as those of `Batch::push_given`
     /// and of `push_sealed_given`; the batch is then as it was.
     pub fn push_stamped(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>, stamp: &Stamp) -> Result<()> {
-        if draft.key_hash.is_none() {
-            let draft = Draft { key_hash: Some(draft.hashed_key()), ..*draft };
-            return self.push_stamped(batch, &draft, seal, stamp);
-        }
+        self.push_filled(batch, draft, seal, (stamp.blank(), stamp.time, stamp.session))
+    }
+
+    /// The same with a stamp whose time and session are told beside it.
+    #[inline]
+    pub fn push_filled(
+        &self,
+        batch: &mut Batch,
+        draft: &Draft<'_>,
+        seal: Option<Seal>,
+        (blank, time, session): (Blank, u64, u64),
+    ) -> Result<()> {
         let key_hash = draft.hashed_key();
         batch.push_hashed(draft.family, draft.kind, (draft.key, key_hash), draft.value, |out| {
             match seal {
-                None => self.on_write(draft, out)?,
-                Some(seal) => self.accompany_sealed(draft, seal, out)?,
+                None => self.accompany(draft, key_hash, out)?,
+                Some(seal) => self.accompany_sealed(draft, key_hash, seal, out)?,
             }
-            stamp.put(key_hash, out);
+            blank.put(time, session, key_hash, out);
             Ok(())
-        })?;
-        if seal.is_some() {
-            self.tally.add(Count::Given);
-        }
-        Ok(())
+        })
     }
 
     /// Adds the operations of a batch to `out`, in order, each with the stamp that `stamps` gives it in the place of any that it has, or

@@ -184,6 +184,15 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the other way to ask")]
+    fn readings_are_the_systems_microseconds() {
+        let std = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64;
+        let ours = Clock::new(Arc::new(env::SystemClock::new())).next().micros();
+        let minute = 60_000_000; // far more than a test takes, and far less than a wrong unit makes
+        assert!(ours.abs_diff(std) < minute, "{ours} beside {std}");
+    }
+
+    #[test]
     fn a_broken_wall_clock_leaves_numbers_over() {
         let wall = Arc::new(Told::default());
         wall.0.store(u64::MAX, Relaxed);

@@ -70,9 +70,9 @@ pub(crate) struct Hooks {
     pub(crate) again: AtomicU64,
 }
 
-/// Numbers for hooks.
+/// Numbers for hooks. None is 0.
 pub(crate) fn next_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Relaxed)
 }
 
@@ -122,6 +122,8 @@ impl Room {
         let mut room = ROOM.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let outcome = run(&mut room);
         if room.out.encoded_bytes().max(room.row.capacity()) <= KEPT_BYTES {
+            room.found.clear();
+            room.out.clear();
             let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
         }
         outcome
@@ -151,19 +153,6 @@ impl Hooks {
 
     /// The same, in a thread's room.
     pub(crate) fn commit_in(
-        &self,
-        room: &mut Room,
-        batch: &mut Batch,
-        durability: Durability,
-        (who, verbs): (Option<&Session>, &[Verb]),
-    ) -> Result<Seqno> {
-        let outcome = self.commit_as_found(room, batch, durability, (who, verbs));
-        room.found.clear();
-        room.out.clear();
-        outcome
-    }
-
-    fn commit_as_found(
         &self,
         room: &mut Room,
         batch: &mut Batch,
@@ -550,4 +539,21 @@ impl Drop for Hooks {
 /// True in a child of the process that opened the store.
 pub(crate) fn is_forked(db: &Db) -> bool {
     db.snapshot().is_err_and(|error| *error.kind() == ErrorKind::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waxseal_lsm::seam::Plain;
+
+    #[test]
+    fn a_room_is_kept_empty_unless_it_grew_large() {
+        for (bytes, kept) in [(1, true), (KEPT_BYTES, false)] {
+            Room::lend(|room| {
+                room.row.reserve(8);
+                room.out.push(1, Kind::Put, b"k", &vec![0; bytes], &Plain).unwrap();
+            });
+            Room::lend(|room| assert_eq!((room.row.capacity() > 0, room.out.len()), (kept, 0)));
+        }
+    }
 }

@@ -40,7 +40,7 @@ use crate::registration::{Mode, Options, Registration, check_options};
 use crate::registry::{check_target, event_at, retention_of};
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
-use crate::single::push_unsealed;
+use crate::single::{Single, push_unsealed};
 use crate::target::{NoTables, Schema, Target};
 use crate::turns::Turns;
 use crate::witness::Witness;
@@ -230,8 +230,8 @@ impl Registrar {
                 return Ok(last);
             }
         }
-        let draft = *draft; // a copy, so that the way above needs none of it in memory
-        self.shared.hooks.commit_one(batch, &draft, seal, durability, (who, verb))
+        let single = Single { draft: *draft, seal, verb, who, durability }; // a copy, so that the way above needs none of it in memory
+        self.shared.hooks.commit_one(batch, &single, rules)
     }
 
     /// Creates a family; what was registered of one of that name holds for it.

@@ -11,7 +11,7 @@
 //! usual     what is watched alike whatever its key, mode deferred, by a thread that wrote such a thing last: no question, and no claim
 //! ```
 //!
-//! Costs beside a commit that nobody watches: the clock once, 14 bytes beside the record; mode sync a row of some 60
+//! Costs beside a commit that nobody watches: the clock once, 15 bytes beside the record; mode sync a row of some 60
 //! bytes and its place in memory, mode async the row's bytes copied to the ring. No lock is taken and nothing is allocated, and the value is copied
 //! once. Beside others who write watched things at the same moment it may be encoded more than once, or wait for its turn (`turns.rs`).
 //!
@@ -26,10 +26,10 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::planted::{self, Bug};
-use waxseal_lsm::record::Seqno;
+use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft};
 use waxseal_meta::Seal;
-use waxseal_meta::stamp::{Stamp, Verb};
+use waxseal_meta::stamp::{Blank, Stamp, Verb};
 
 use crate::clock::Time;
 use crate::emission::{Plan, expires, operation_of};
@@ -52,80 +52,106 @@ enum Answer<'a> {
 }
 
 /// What a thread was told last of operations that are watched alike whatever their key, mode deferred. It holds while the word of rules of its
-/// store is the same.
-#[derive(Clone, Copy)]
+/// store is the same. Each part is compared where it lies: nobody needs a copy of all.
 struct Usual {
-    /// `Hooks::number`.
-    store: u64,
-    rules: u64,
-    family: u32,
-    /// But for time and session.
-    stamp: Stamp,
+    /// `Hooks::number`; 0: the thread was told of nothing yet.
+    store: Cell<u64>,
+    rules: Cell<u64>,
+    family: Cell<u32>,
+    kind: Cell<Kind>,
+    /// As the caller says it.
+    verb: Cell<Verb>,
+    stamp: Cell<Blank>,
 }
 
 thread_local! {
-    static USUAL: Cell<Option<Usual>> = const { Cell::new(None) };
+    static USUAL: Usual = const {
+        Usual {
+            store: Cell::new(0),
+            rules: Cell::new(0),
+            family: Cell::new(0),
+            kind: Cell::new(Kind::Put),
+            verb: Cell::new(Verb::Update),
+            stamp: Cell::new(Blank::LEAST),
+        }
+    };
+}
+
+impl Usual {
+    /// The stamp of an operation of a store, under rules, if it is like the last one that the thread was told of.
+    #[inline]
+    fn stamp_of(&self, single: &Single<'_>, store: u64, rules: u64) -> Option<Blank> {
+        let Draft { family, kind, key, .. } = &single.draft;
+        let is_ruled = self.rules.get() == rules || planted::active(Bug::AnswerOutlivesItsRules);
+        let is_like = self.family.get() == *family && self.kind.get() == *kind && self.verb.get() == single.verb;
+        let holds = is_ruled && self.store.get() == store && is_like && key.len() <= SHORT_KEY;
+        if holds { Some(self.stamp.get()) } else { None }
+    }
+
+    /// The thread is told.
+    fn set(&self, single: &Single<'_>, (store, rules): (u64, u64), stamp: Blank) {
+        self.store.set(store);
+        self.rules.set(rules);
+        self.family.set(single.draft.family);
+        self.kind.set(single.draft.kind);
+        self.verb.set(single.verb);
+        self.stamp.set(stamp);
+    }
 }
 
 /// One operation, what is known of it, and who does it.
 #[derive(Clone, Copy)]
-struct Single<'a> {
-    draft: &'a Draft<'a>,
-    seal: Option<Seal>,
-    verb: Verb,
-    who: Option<&'a Session>,
-    durability: Durability,
+pub(crate) struct Single<'a> {
+    pub(crate) draft: Draft<'a>,
+    /// The one that the caller was given with it, if it was.
+    pub(crate) seal: Option<Seal>,
+    /// What the caller says that it is called.
+    pub(crate) verb: Verb,
+    pub(crate) who: Option<&'a Session>,
+    pub(crate) durability: Durability,
+}
+
+impl Single<'_> {
+    /// What the operation is called.
+    #[inline]
+    fn verb(&self) -> Verb {
+        verb_of(self.draft.kind, Some(self.verb))
+    }
 }
 
 impl Hooks {
-    /// Commits one operation, watched or not. `batch` is room to encode it in.
-    pub(crate) fn commit_one(
-        &self,
-        batch: &mut Batch,
-        draft: &Draft<'_>,
-        seal: Option<Seal>,
-        durability: Durability,
-        (who, verb): (Option<&Session>, Verb),
-    ) -> Result<Seqno> {
-        let single = Single { draft, seal, verb: verb_of(draft.kind, Some(verb)), who, durability };
-        match self.commit_usual(batch, &single)? {
-            Some(seqno) => Ok(seqno),
-            None => self.commit_asked(batch, &single),
+    /// Commits one operation, watched or not, by the word of rules that was read last. `batch` is room to encode it in.
+    pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, rules: u64) -> Result<Seqno> {
+        if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, rules))
+            && let Some(session) = Session::number_of(single.who)
+            && !self.turns.is_wanted()
+        {
+            let time = self.witness.clock.next().0; // first, since the processor ends all that it has begun before it reads a clock
+            batch.clear();
+            self.sealer.push_filled(batch, &single.draft, single.seal, (stamp, time, session))?;
+            if let Some(seqno) = self.db.commit_timed(batch, single.durability, rules, time)? {
+                return Ok(seqno);
+            }
         }
-    }
-
-    /// Commits one operation, if it is like the last one that the thread was told of; none if it is not, or was handed back, and then nothing was changed.
-    #[inline]
-    fn commit_usual(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Option<Seqno>> {
-        let Single { draft, seal, verb, who, durability } = *single;
-        let Some(usual) = USUAL.get() else { return Ok(None) };
-        let rules = self.db.rules();
-        let is_ruled = usual.rules == rules || planted::active(Bug::AnswerOutlivesItsRules);
-        let holds = is_ruled && usual.store == self.number && !self.turns.is_wanted();
-        let is_like = (usual.family, usual.stamp.verb) == (draft.family, verb) && draft.key.len() <= SHORT_KEY;
-        let (true, Some(session)) = (holds && is_like, Session::number_of(who)) else { return Ok(None) };
-        let time = self.witness.clock.next().0; // first, since the processor ends all that it has begun before it reads a clock
-        let draft = &Draft { key_hash: Some(draft.hashed_key()), ..*draft };
-        batch.clear();
-        self.sealer.push_stamped(batch, draft, seal, &Stamp { time, session, ..usual.stamp })?;
-        self.db.commit_timed(batch, durability, rules, time)
+        self.commit_asked(batch, single)
     }
 
     /// Commits one operation after it was asked who watches it.
     #[inline(never)]
     fn commit_asked(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
-        let draft = &Draft { key_hash: Some(single.draft.hashed_key()), ..*single.draft };
-        let outcome = Room::lend(|room| self.one_in(room, batch, Single { draft, ..*single }));
+        let draft = Draft { key_hash: Some(single.draft.hashed_key()), ..single.draft };
+        let outcome = Room::lend(|room| self.one_in(room, batch, &Single { draft, ..*single }));
         batch.clear(); // and with it what it was granted
         outcome
     }
 
-    fn one_in(&self, room: &mut Room, batch: &mut Batch, single: Single<'_>) -> Result<Seqno> {
-        let Single { draft, seal, verb, who, durability } = single;
+    fn one_in(&self, room: &mut Room, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
+        let Single { draft, seal, who, durability, .. } = single;
+        let (seal, who, durability, verb) = (*seal, *who, *durability, single.verb());
         let mut handed_back = 0;
         loop {
             let rules = self.db.rules();
-            let committed = match self.ask(&mut room.seen, rules, draft, verb) {
+            let committed = match self.ask(&mut room.seen, rules, single) {
                 Answer::Again => continue,
                 Answer::Plain => {
                     self.push_one(batch, draft, seal)?;
@@ -134,8 +160,8 @@ impl Hooks {
                 Answer::Watched(plan) => {
                     let (plan, under) = ((plan, self.number(who)?), (rules, handed_back));
                     let committed = match plan.0.mode {
-                        Mode::Deferred => self.commit_stamped(batch, &single, plan, under, None)?.0,
-                        _ => self.commit_told(batch, &single, plan, under, &mut room.row)?,
+                        Mode::Deferred => self.commit_stamped(batch, single, plan, under, None)?.0,
+                        _ => self.commit_told(batch, single, plan, under, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
@@ -164,7 +190,8 @@ impl Hooks {
 
     /// How one operation is written under these rules.
     #[inline]
-    fn ask<'a>(&self, seen: &'a mut Option<Seen>, rules: u64, draft: &Draft<'_>, verb: Verb) -> Answer<'a> {
+    fn ask<'a>(&self, seen: &'a mut Option<Seen>, rules: u64, single: &Single<'_>) -> Answer<'a> {
+        let (draft, verb) = (&single.draft, single.verb());
         if rules & 1 == 0 || system_number(draft.family).is_some() {
             return Answer::Plain; // to the store's own families nothing happens: the engine refuses
         }
@@ -182,8 +209,8 @@ impl Hooks {
             Some(_) if draft.key.len() > SHORT_KEY => Answer::Whole,
             Some(plan) => {
                 if plan.mode == Mode::Deferred && snapshot.is_alike(draft.family) {
-                    let stamp = Stamp { verb, ..plan.stamp };
-                    USUAL.set(Some(Usual { store: self.number, rules, family: draft.family, stamp }));
+                    let stamp = Stamp { verb, ..plan.stamp }.blank();
+                    USUAL.with(|usual| usual.set(single, (self.number, rules), stamp));
                 }
                 Answer::Watched(plan)
             }
@@ -236,17 +263,17 @@ impl Hooks {
         (rules, handed_back): (u64, u32),
         beside: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
-        let Single { draft, seal, verb, who, durability } = *single;
+        let Single { draft, seal, who, durability, .. } = single;
         let _turn = self.turns.enter(false, handed_back);
         batch.clear();
-        let stamp = Stamp { verb, time: self.witness.clock.next().0, session, ..plan.stamp };
-        self.sealer.push_stamped(batch, draft, seal, &stamp)?;
+        let stamp = Stamp { verb: single.verb(), time: self.witness.clock.next().0, session, ..plan.stamp };
+        self.sealer.push_stamped(batch, draft, *seal, &stamp)?;
         if let Some((family, row)) = beside {
-            let key_end = row_of_one(batch, (family, 0), &stamp, who, row)?;
+            let key_end = row_of_one(batch, (family, 0), &stamp, *who, row)?;
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());
         }
-        let last = self.db.commit_timed(batch, durability, rules, stamp.time)?;
+        let last = self.db.commit_timed(batch, *durability, rules, stamp.time)?;
         Ok((last.map(|last| last + 1 - batch.len() as u64), stamp))
     }
 }

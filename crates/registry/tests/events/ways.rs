@@ -32,6 +32,7 @@ pub(crate) fn all() {
     rights();
     notes();
     waiting();
+    each_kind_by_its_own_name();
 }
 
 fn store(config: Config) -> Store {
@@ -389,4 +390,22 @@ fn notes() {
     }
     let rows = store.registrar.query_all(&Target::Engine("flush".to_owned()), None, None).unwrap();
     assert!(rows.len() >= 80, "{} flushes", rows.len());
+}
+
+/// A delete is logged as one though the caller called it as the put before it, and a put behind a delete as a put.
+fn each_kind_by_its_own_name() {
+    let store = store(DEFERRED);
+    let options = Options { scope: Scope::Subtree, mode: Mode::Deferred, ..Options::default() };
+    store.registrar.register(&Target::family("default"), None, Some(options), None).unwrap();
+    let asked = [(Kind::Put, Verb::Update), (Kind::Put, Verb::Update), (Kind::Delete, Verb::Update)];
+    for (kind, verb) in asked.into_iter().chain([(Kind::Put, Verb::Insert), (Kind::Delete, Verb::Insert)]) {
+        let family = store.family("default").id();
+        let draft = Draft { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
+        store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, verb)).unwrap();
+    }
+    let mut events = store.registrar.query_all(&Target::key("default", *b"k"), None, None).unwrap();
+    events.sort_by_key(|event| event.key.time);
+    let told: Vec<Operation> = events.iter().map(|event| event.key.operation).collect();
+    let (update, delete) = (Operation::ROW_UPDATE, Operation::ROW_DELETE);
+    assert_eq!(told, [update, update, delete, Operation::ROW_INSERT, delete]);
 }
