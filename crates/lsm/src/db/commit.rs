@@ -421,11 +421,11 @@ impl Inner {
         &self,
         apply: &mut Apply,
         whole: &Whole<T>,
-        operations: Operations<'_>,
+        mut operations: Operations<'_>,
         encoded: &Encoded,
     ) -> Result<()> {
-        for (at, operation) in (0..).zip(operations) {
-            let operation = operation?;
+        let mut at = 0;
+        while let Some(operation) = operations.step()? {
             if !apply.target.as_ref().is_some_and(|target| target.is_that_of(operation.family)) {
                 apply.target = self.families().by_id.get(&operation.family).map(Family::target);
             }
@@ -452,6 +452,7 @@ impl Inner {
                     return Ok(()); // only the first operation takes effect
                 }
             }
+            at += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
         // Frozen at once: no memtable grows by more than one batch beyond its budget.
