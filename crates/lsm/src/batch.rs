@@ -208,7 +208,7 @@ impl Batch {
         encoded.key_hashes.push(key_hash);
         encoded.set_count(count);
         self.count = count;
-        if !self.families.iter().any(|known| *known == family) {
+        if !self.families.contains(&family) {
             self.families.push(family);
         }
         Ok(())
