@@ -1,7 +1,10 @@
 //! Batches: operations in order, encoded once on the caller's thread as they will stand in the log. docs/format.md, section 5.2.
 
+mod operations;
+
 use std::sync::Arc;
 
+pub use self::operations::{Operation, Operations};
 use crate::checksum::{hash, hash_key};
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
@@ -18,8 +21,12 @@ const COUNT_BYTES: usize = 10;
 /// Operations that commit together. Building one takes no lock; a refused operation leaves it as it was.
 #[derive(Debug)]
 pub struct Batch {
-    /// What is encoded so far. Whoever applies what was sealed holds it too, for a moment: then it is not touched, but made anew.
-    encoded: Arc<Encoded>,
+    /// What is encoded so far, unless it is lent.
+    encoded: Encoded,
+    /// Where it lies while it is lent: whoever applies what was sealed holds it too, for a moment, and then it is not touched, but made anew.
+    /// Else room for that.
+    lent: Option<Arc<Encoded>>,
+    is_lent: bool,
     count: u64,
     /// The families that the operations name, each once.
     families: Vec<u32>,
@@ -50,15 +57,16 @@ impl Default for Batch {
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
-        Batch { encoded: Arc::default(), count: 0, families: Vec::new(), granted: false, held: false }
+        let (encoded, families) = (Encoded::default(), Vec::new());
+        Batch { encoded, lent: None, is_lent: false, count: 0, families, granted: false, held: false }
     }
 
     /// Empties the batch and keeps its memory. What it was granted is gone.
     pub fn clear(&mut self) {
-        match Arc::get_mut(&mut self.encoded) {
-            Some(encoded) => encoded.clear(),
-            None => self.encoded = Arc::default(), // whoever applies the one before it has not let go yet
+        if self.is_lent {
+            self.take_back();
         }
+        self.encoded.clear();
         self.count = 0;
         self.families.clear();
         self.granted = false;
@@ -91,7 +99,7 @@ impl Batch {
 
     /// The operations put into it so far, in order.
     pub fn operations(&self) -> Operations<'_> {
-        Operations { reader: Reader::new(&self.encoded.bytes[COUNT_BYTES..]), left: self.count }
+        Operations::behind_count(&self.encoded().bytes[COUNT_BYTES..], self.count)
     }
 
     /// Number of operations.
@@ -106,7 +114,7 @@ impl Batch {
 
     /// Bytes of the operations, encoded.
     pub fn encoded_bytes(&self) -> usize {
-        self.encoded.bytes.len() - COUNT_BYTES
+        self.encoded().bytes.len() - COUNT_BYTES
     }
 
     /// The operations as they stand there, to be damaged.
@@ -114,7 +122,7 @@ impl Batch {
     #[doc(hidden)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.held = true; // to be damaged it must be kept
-        &mut Arc::make_mut(&mut self.encoded).bytes[COUNT_BYTES..]
+        &mut self.encoded_mut().bytes[COUNT_BYTES..]
     }
 
     /// Adds an operation; the keeper of companions adds its own. Errors: `Invalid` beyond the limits, or what the keeper refuses.
@@ -185,7 +193,8 @@ impl Batch {
         if self.encoded_bytes() + grown > MAX_BATCH_BYTES {
             return Err(Error::invalid(format!("the batch would exceed {MAX_BATCH_BYTES} bytes")));
         }
-        let encoded = Arc::make_mut(&mut self.encoded);
+        let count = self.count + 1;
+        let encoded = self.encoded_mut();
         let part = Part::begin(&mut encoded.bytes);
         put_head(part.bytes, family, kind, key.len(), value.len());
         part.bytes.extend_from_slice(key);
@@ -197,8 +206,8 @@ impl Batch {
         }
         part.end();
         encoded.key_hashes.push(key_hash);
-        self.count += 1;
-        encoded.set_count(self.count);
+        encoded.set_count(count);
+        self.count = count;
         if !self.families.contains(&family) {
             self.families.push(family);
         }
@@ -207,7 +216,7 @@ impl Batch {
 
     /// The hash of each operation's key, in order; 0 where it was not at hand.
     pub(crate) fn key_hashes(&self) -> &[u64] {
-        &self.encoded.key_hashes
+        &self.encoded().key_hashes
     }
 
     /// The ids of the families that the operations name.
@@ -219,24 +228,57 @@ impl Batch {
     /// a log and what is applied is what was summed, by whoever holds the batch meanwhile.
     #[inline]
     pub fn sum(&self) -> Sum<'_> {
-        let bytes: &[u8] = &self.encoded;
+        let bytes: &[u8] = self.encoded();
         Sum { bytes, hash: hash(bytes), count: self.count }
     }
 
     /// The same body, to be held by others too: no copy, and none is made later unless the batch changes while they still do.
-    pub fn seal(&self) -> Body {
-        self.share(self.sum().hash)
+    pub fn seal(&mut self) -> Body {
+        let hash = self.sum().hash;
+        self.share(hash)
     }
 
-    /// The body whose hash was taken already.
-    pub(crate) fn share(&self, hash: u64) -> Body {
-        Body { bytes: self.encoded.clone(), hash, count: self.count }
+    /// The body whose hash was taken already. Only here does anybody count who holds it: a batch that is written by whoever is alone is its
+    /// own.
+    pub(crate) fn share(&mut self, hash: u64) -> Body {
+        let lent = self.lent.get_or_insert_default();
+        if !std::mem::replace(&mut self.is_lent, true) {
+            std::mem::swap(Arc::make_mut(lent), &mut self.encoded);
+        }
+        Body { bytes: lent.clone(), hash, count: self.count }
     }
 
-    /// What stands beside the operations, for whoever applies them.
+    /// What is encoded so far, with what stands beside the operations for whoever applies them.
     #[inline]
     pub(crate) fn encoded(&self) -> &Encoded {
-        &self.encoded
+        match &self.lent {
+            Some(lent) if self.is_lent => lent,
+            _ => &self.encoded,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn encoded_mut(&mut self) -> &mut Encoded {
+        if self.is_lent
+            && let Some(held) = self.take_back()
+        {
+            self.encoded = (*held).clone();
+        }
+        &mut self.encoded
+    }
+
+    /// Takes what was lent back. If somebody holds it still it is answered, and there is other room for what comes.
+    #[cold]
+    fn take_back(&mut self) -> Option<Arc<Encoded>> {
+        self.is_lent = false;
+        match Arc::get_mut(self.lent.as_mut()?) {
+            Some(encoded) => {
+                std::mem::swap(encoded, &mut self.encoded);
+                None
+            }
+            None => self.lent.take(),
+        }
     }
 }
 
@@ -270,11 +312,16 @@ impl Drop for Part<'_> {
 }
 
 /// What stands in front of an operation's key.
-#[inline]
+#[inline(always)]
 fn put_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: usize) {
-    if family < 0x80 && key < 0x80 && value < 0x80 {
-        return out.extend_from_slice(&[kind as u8, family as u8, key as u8, value as u8]);
+    match family < 0x80 && key < 0x80 && value < 0x80 {
+        true => out.extend_from_slice(&[kind as u8, family as u8, key as u8, value as u8]),
+        false => put_long_head(out, family, kind, key, value),
     }
+}
+
+#[inline(never)]
+fn put_long_head(out: &mut Vec<u8>, family: u32, kind: Kind, key: usize, value: usize) {
     out.push(kind as u8);
     put_varint(out, u64::from(family));
     put_varint(out, key as u64);
@@ -381,21 +428,6 @@ impl std::fmt::Debug for Encoded {
     }
 }
 
-/// One operation of a body, borrowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation<'a> {
-    /// The family's id.
-    pub family: u32,
-    /// What it does.
-    pub kind: Kind,
-    /// The user key.
-    pub key: &'a [u8],
-    /// The value.
-    pub value: &'a [u8],
-    /// Companions, not bound to a seqno yet.
-    pub companion: &'a [u8],
-}
-
 /// Room for what changes of an operation when its seqno is known.
 #[derive(Debug, Default)]
 pub struct Binding {
@@ -431,15 +463,16 @@ impl Binding {
         let seqno = first + at;
         let back = if key_ends_in_seqno { distance(operation.key) } else { None };
         if let Some(back) = back {
-            return self.keyed(operation, (seqno, at), back, keeper).map(|record| (record, None));
+            return self.keyed(*operation, (seqno, at), back, keeper).map(|record| (record, None));
         }
         let term = keeper.bind_new(operation.companion, seqno, &mut self.companion);
         Ok((Record { key: operation.key, seqno, kind, value, companion: &self.companion }, term))
     }
 
+    #[inline(never)]
     fn keyed<'a>(
         &'a mut self,
-        operation: &Operation<'a>,
+        operation: Operation<'a>,
         (seqno, at): (Seqno, u64),
         back: u64,
         keeper: &dyn Companions,
@@ -448,7 +481,7 @@ impl Binding {
         if back > at {
             return Err(Error::structural("a key ends in the seqno of an operation in front of its batch"));
         }
-        let Operation { key, kind, value, companion, .. } = *operation;
+        let Operation { key, kind, value, companion, .. } = operation;
         self.key.clear();
         self.key.extend_from_slice(&key[..key.len() - 8]);
         self.key.extend_from_slice(&highest_first(seqno - back));
@@ -480,99 +513,6 @@ const OPEN: u64 = 0xFF;
 pub(crate) fn distance(key: &[u8]) -> Option<u64> {
     let word = u64::from_le_bytes(*key.last_chunk()?).swap_bytes();
     (word >> 56 == OPEN).then_some(word & MAX_SEQNO)
-}
-
-/// Walks the operations of a body; any bytes are walked or refused, never trusted.
-#[derive(Debug)]
-pub struct Operations<'a> {
-    reader: Reader<'a>,
-    left: u64,
-}
-
-impl<'a> Operations<'a> {
-    /// Starts at the count. A count that cannot fit is refused.
-    pub fn new(body: &'a [u8]) -> Result<Operations<'a>> {
-        let mut reader = Reader::new(body);
-        let left = reader.varint()?;
-        if left > reader.remaining() as u64 / 4 {
-            return Err(Error::structural("a batch claims more operations than it can hold"));
-        }
-        companion::take(&mut reader)?; // a header of skippable entries
-        Ok(Operations { reader, left })
-    }
-
-    /// Nothing comes behind an error.
-    #[cold]
-    fn end(&mut self, error: Error) -> Error {
-        self.left = 0;
-        self.reader = Reader::new(&[]);
-        error
-    }
-
-    /// Operations still to come.
-    pub fn remaining(&self) -> u64 {
-        self.left
-    }
-
-    #[inline(always)]
-    fn read(&mut self) -> Result<Operation<'a>> {
-        // Kind, family and both lengths are nearly always a byte each.
-        if let Some([kind, family, key, value]) = self.reader.rest().first_chunk()
-            && (family | key | value) & 0x80 == 0
-            && let Some(kind) = Kind::from_byte(*kind)
-        {
-            let key = 4 + usize::from(*key);
-            let bytes = self.reader.bytes(key + usize::from(*value))?;
-            let companion = companion::take(&mut self.reader)?;
-            return Ok(Operation {
-                family: u32::from(*family),
-                kind,
-                key: &bytes[4..key],
-                value: &bytes[key..],
-                companion,
-            });
-        }
-        self.read_slowly()
-    }
-
-    #[inline(never)]
-    fn read_slowly(&mut self) -> Result<Operation<'a>> {
-        let (kind, family, key_len, value_len) = self.read_long_head()?;
-        let key = self.reader.bytes(key_len)?;
-        let value = self.reader.bytes(value_len)?;
-        let companion = companion::take(&mut self.reader)?;
-        Ok(Operation { family, kind, key, value, companion })
-    }
-
-    /// Kind, family, length of key and of value.
-    fn read_long_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
-        let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
-        let family = u32::try_from(self.reader.varint()?).map_err(|_| Error::structural("family id above 32 bits"))?;
-        let key_len = self.reader.varint_len()?;
-        let value_len = self.reader.varint_len()?;
-        if key_len > MAX_KEY_BYTES {
-            return Err(Error::structural("key longer than the limit"));
-        }
-        Ok((kind, family, key_len, value_len))
-    }
-}
-
-#[cold]
-fn rest_behind() -> Error {
-    Error::structural("bytes behind the last operation")
-}
-
-impl<'a> Iterator for Operations<'a> {
-    type Item = Result<Operation<'a>>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return if self.reader.is_empty() { None } else { Some(Err(self.end(rest_behind()))) };
-        }
-        self.left -= 1;
-        Some(self.read().map_err(|error| self.end(error)))
-    }
 }
 
 #[cfg(test)]
@@ -650,7 +590,7 @@ mod tests {
         let key = |body: &Body| Operations::new(&body.bytes).unwrap().next().unwrap().unwrap().key.to_vec();
         batch.push(0, Kind::Put, b"a", b"1", &Plain).unwrap();
         let first = batch.seal();
-        assert_eq!(first.bytes.as_ptr(), batch.encoded[..].as_ptr(), "no copy");
+        assert_eq!(first.bytes.as_ptr(), batch.encoded()[..].as_ptr(), "no copy");
         batch.push(0, Kind::Put, b"a", b"2", &Plain).unwrap();
         let longer = batch.seal();
         assert_eq!([&first, &longer].map(|body| Operations::new(&body.bytes).unwrap().count()), [1, 2]);

@@ -8,8 +8,13 @@ use std::sync::Arc;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// One failure. Cheap to clone; `kind` says what can be done, `Display` tells the story.
+///
+/// One word: what nearly always succeeds answers in registers, and nobody makes room for a failure on its way up.
 #[derive(Clone)]
-pub struct Error {
+pub struct Error(Box<Story>);
+
+#[derive(Clone)]
+struct Story {
     kind: ErrorKind,
     message: Arc<str>,
     source: Option<Arc<io::Error>>,
@@ -116,7 +121,7 @@ impl Error {
     /// Corruption with everything that is known of it.
     #[cold]
     pub fn corruption(damage: Damage, message: impl Into<String>) -> Error {
-        Error { kind: ErrorKind::Corruption(Box::new(damage)), message: message.into().into(), source: None }
+        Error::of(ErrorKind::Corruption(Box::new(damage)), message)
     }
 
     /// Undecodable bytes, place not known yet: whoever knows the file adds it with `in_file`.
@@ -136,23 +141,20 @@ impl Error {
     /// A wrong call; nothing was changed.
     #[cold]
     pub fn invalid(message: impl Into<String>) -> Error {
-        Error { kind: ErrorKind::Invalid, message: message.into().into(), source: None }
+        Error::of(ErrorKind::Invalid, message)
     }
 
     /// An error of the operating system while doing `what`.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
-        Error {
-            kind: ErrorKind::Io(source.kind()),
-            message: format!("{what}: {source}").into(),
-            source: Some(Arc::new(source)),
-        }
+        let (kind, message) = (ErrorKind::Io(source.kind()), format!("{what}: {source}").into());
+        Error(Box::new(Story { kind, message, source: Some(Arc::new(source)) }))
     }
 
     /// An error of a plain kind.
     #[cold]
     pub fn of(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into().into(), source: None }
+        Error(Box::new(Story { kind, message: message.into().into(), source: None }))
     }
 
     /// The store was closed.
@@ -164,7 +166,7 @@ impl Error {
     /// Names the file and offset of a corruption that does not have one yet; other errors pass unchanged.
     #[cold]
     pub fn in_file(mut self, file: &str, offset: u64) -> Error {
-        if let ErrorKind::Corruption(damage) = &mut self.kind
+        if let ErrorKind::Corruption(damage) = &mut self.0.kind
             && damage.file.is_empty()
         {
             damage.file = file.to_owned();
@@ -176,7 +178,7 @@ impl Error {
     /// Adds the column family and the keys concerned to a corruption that does not have them yet.
     #[cold]
     pub fn in_family(mut self, cf: &str, keys: Option<(&[u8], &[u8])>) -> Error {
-        if let ErrorKind::Corruption(damage) = &mut self.kind {
+        if let ErrorKind::Corruption(damage) = &mut self.0.kind {
             damage.cf.get_or_insert_with(|| cf.to_owned());
             if let (None, Some((low, high))) = (&damage.key_range, keys) {
                 damage.key_range = Some((low.to_vec(), high.to_vec()));
@@ -188,7 +190,7 @@ impl Error {
     /// Adds the key concerned to a corruption that has none yet.
     #[cold]
     pub fn in_key(mut self, key: &[u8]) -> Error {
-        if let ErrorKind::Corruption(damage) = &mut self.kind {
+        if let ErrorKind::Corruption(damage) = &mut self.0.kind {
             damage.key_range.get_or_insert_with(|| (key.to_vec(), key.to_vec()));
         }
         self
@@ -196,12 +198,12 @@ impl Error {
 
     /// What can be done about it.
     pub fn kind(&self) -> &ErrorKind {
-        &self.kind
+        &self.0.kind
     }
 
     /// The damage, if this is corruption.
     pub fn damage(&self) -> Option<&Damage> {
-        match &self.kind {
+        match &self.0.kind {
             ErrorKind::Corruption(damage) => Some(damage),
             _ => None,
         }
@@ -215,7 +217,7 @@ impl Error {
     /// True if the device is full or the quota is used up: the same call may succeed once there is space.
     pub fn is_out_of_space(&self) -> bool {
         matches!(
-            self.kind,
+            self.0.kind,
             ErrorKind::Io(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
         )
     }
@@ -223,10 +225,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
+        match &self.0.kind {
             ErrorKind::Corruption(damage) => {
                 let file = if damage.file.is_empty() { "(in memory)" } else { &damage.file };
-                write!(f, "corruption in {file} at {}: {}", damage.offset, self.message)?;
+                write!(f, "corruption in {file} at {}: {}", damage.offset, self.0.message)?;
                 if let (Some(expected), Some(found)) = (damage.expected, damage.found) {
                     write!(f, " (expected {expected:x}, found {found:x})")?;
                 }
@@ -235,20 +237,20 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            _ => f.write_str(&self.message),
+            _ => f.write_str(&self.0.message),
         }
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {self}", self.kind)
+        write!(f, "{:?}: {self}", self.0.kind)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.0.source.as_deref().map(|source| source as _)
     }
 }
 

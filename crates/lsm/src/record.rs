@@ -138,19 +138,26 @@ pub mod companion {
     }
 
     /// Moves `reader` past all companions in front of it and returns their bytes, kind bytes included.
-    #[inline]
+    #[inline(always)]
     pub fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let rest = reader.rest();
         // Nearly all records have one word and nothing else, or nothing.
-        let length = match rest.first() {
-            Some(&WORD8) => WORD8_BYTES,
-            Some(byte) if begins(*byte) => return take_slowly(reader),
-            _ => return Ok(&rest[..0]),
-        };
-        // Some have one short skippable entry behind it.
-        let length = match rest.get(length..length + 2) {
-            Some([kind, short]) if SKIPPABLE.contains(kind) && *short < 0x80 => length + 2 + usize::from(*short),
-            _ => length,
+        match rest.first() {
+            Some(&WORD8) if rest.get(WORD8_BYTES).is_none_or(|byte| !begins(*byte)) => reader.bytes(WORD8_BYTES),
+            Some(byte) if begins(*byte) => take_more(reader),
+            _ => Ok(&rest[..0]),
+        }
+    }
+
+    /// Some have one short skippable entry behind the word.
+    #[inline(never)]
+    fn take_more<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+        let rest = reader.rest();
+        let length = match rest.get(WORD8_BYTES..WORD8_BYTES + 2) {
+            Some([kind, short]) if rest[0] == WORD8 && SKIPPABLE.contains(kind) && *short < 0x80 => {
+                WORD8_BYTES + 2 + usize::from(*short)
+            }
+            _ => return take_slowly(reader),
         };
         match rest.get(length) {
             Some(byte) if begins(*byte) => take_slowly(reader),

@@ -47,10 +47,13 @@ const SHARDS: usize = 16;
 /// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    shards: [Shard; SHARDS],
+    /// Of the first threads, one each, which therefore add without a locked instruction.
+    own: [Shard; SHARDS],
+    /// Of the threads that came later.
+    shared: [Shard; SHARDS],
 }
 
-/// Counts of some threads, on cache lines of their own.
+/// Counts of one thread, or of some, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard([AtomicU64; KINDS]);
@@ -58,11 +61,21 @@ struct Shard([AtomicU64; KINDS]);
 impl Tally {
     #[inline]
     pub(crate) fn add(&self, what: Count) {
-        self.shards[shard_of_thread()].0[what as usize].fetch_add(1, Relaxed);
+        let thread = number_of_thread();
+        match self.own.get(thread) {
+            Some(Shard(counts)) => {
+                let count = &counts[what as usize];
+                count.store(count.load(Relaxed) + 1, Relaxed);
+            }
+            None => {
+                self.shared[thread % SHARDS].0[what as usize].fetch_add(1, Relaxed);
+            }
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let sum = |what: Count| self.shards.iter().map(|shard| shard.0[what as usize].load(Relaxed)).sum();
+        let shards = || self.own.iter().chain(&self.shared);
+        let sum = |what: Count| shards().map(|shard| shard.0[what as usize].load(Relaxed)).sum();
         Counts {
             computed: sum(Count::Computed),
             given: sum(Count::Given),
@@ -77,19 +90,37 @@ impl Tally {
     }
 }
 
-/// The shard of this thread: threads take turns, so that as many as there are shards never meet.
+/// The number of this thread, which no other has. One that is ending has none any more: then it is as those that came late.
 #[inline]
-fn shard_of_thread() -> usize {
+fn number_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    // A thread that is ending has no cell any more.
-    let shard = SHARD.try_with(|shard| {
-        if shard.get() == usize::MAX {
-            shard.set(NEXT.fetch_add(1, Relaxed));
+    let number = NUMBER.try_with(|number| {
+        if number.get() == usize::MAX {
+            number.set(NEXT.fetch_add(1, Relaxed));
         }
-        shard.get()
+        number.get()
     });
-    shard.unwrap_or(0) % SHARDS
+    number.unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn early_threads_and_late_ones_lose_no_count() {
+        let tally = Tally::default();
+        let count = || (0..1000).for_each(|_| tally.add(Count::Computed));
+        std::thread::scope(|scope| {
+            for _ in 0..3 * SHARDS {
+                scope.spawn(count);
+            }
+        });
+        assert_eq!(tally.counts().computed, 3 * SHARDS as u64 * 1000);
+        let late: u64 = tally.shared.iter().map(|shard| shard.0[Count::Computed as usize].load(Relaxed)).sum();
+        assert!(late >= 2 * SHARDS as u64 * 1000, "not so many are early");
+    }
 }

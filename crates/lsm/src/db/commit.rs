@@ -16,7 +16,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::background::Lane;
 use super::family::{Family, Target};
@@ -252,16 +252,23 @@ impl Db {
         if batch.is_held() {
             inner.check_batch(batch, &sum)?;
         }
-        let (last, end) = match inner.append_alone(log, batch, &sum, under)? {
-            Some((mut apply, whole)) => {
+        let mut alone = log.apply.try_lock().ok();
+        if !alone.as_ref().is_some_and(|apply| apply.is_aimed_at(batch)) {
+            check_families(&inner.families(), batch)?;
+        }
+        // Whoever is alone has the apply lock until its batch is applied.
+        let whole = alone.as_ref().and_then(|_| log.wal.append_alone(&sum, under));
+        let (last, end) = match (&mut alone, whole) {
+            (Some(apply), Some(whole)) => {
                 let applied = || {
                     on_ordered(whole.seqno);
-                    inner.apply_alone(log, &mut apply, &whole, batch)
+                    inner.apply_alone(log, apply, &whole, batch)
                 };
                 or_undo(applied, || inner.halt_unwound("a commit was applied"))?;
                 (whole.seqno + whole.count - 1, whole.end)
             }
-            None => {
+            _ => {
+                drop(alone.take());
                 let body = batch.share(sum.hash);
                 let ordered = || log.wal.order_under(&body, body.clone(), under, on_ordered);
                 let ticket = or_undo(ordered, || inner.halt_unwound("a commit was ordered"));
@@ -271,6 +278,7 @@ impl Db {
                 (ticket.seqno + ticket.count - 1, ticket.end)
             }
         };
+        drop(alone);
         if durability == Durability::Sync {
             log.wal.sync(end).inspect_err(|error| inner.tell_halted(error))?;
             log.durable.fetch_max(last, Ordering::AcqRel);
@@ -333,26 +341,6 @@ impl Inner {
             }
         }
         Ok(())
-    }
-
-    /// Appends a batch whose families may be written to by the way of whoever is alone, if the caller is: then the apply lock is its own until
-    /// the batch is applied.
-    #[inline(always)]
-    fn append_alone<'a>(
-        &self,
-        log: &'a Log,
-        batch: &Batch,
-        sum: &Sum<'_>,
-        under: &Under,
-    ) -> Result<Option<(MutexGuard<'a, Apply>, Whole<()>)>> {
-        let Ok(apply) = log.apply.try_lock() else {
-            check_families(&self.families(), batch)?;
-            return Ok(None);
-        };
-        if !apply.is_aimed_at(batch) {
-            check_families(&self.families(), batch)?;
-        }
-        Ok(log.wal.append_alone(sum, under).map(|whole| (apply, whole)))
     }
 
     /// Applies what was appended alone, shows it, marks it. Nobody waits to hear of it: who waits has a frame behind it.
@@ -421,11 +409,11 @@ impl Inner {
         &self,
         apply: &mut Apply,
         whole: &Whole<T>,
-        operations: Operations<'_>,
+        mut operations: Operations<'_>,
         encoded: &Encoded,
     ) -> Result<()> {
-        for (at, operation) in (0..).zip(operations) {
-            let operation = operation?;
+        let mut at = 0;
+        while let Some(operation) = operations.step()? {
             if !apply.target.as_ref().is_some_and(|target| target.is_that_of(operation.family)) {
                 apply.target = self.families().by_id.get(&operation.family).map(Family::target);
             }
@@ -452,6 +440,7 @@ impl Inner {
                     return Ok(()); // only the first operation takes effect
                 }
             }
+            at += 1;
         }
         apply.last_seqno = whole.seqno + whole.count - 1;
         // Frozen at once: no memtable grows by more than one batch beyond its budget.

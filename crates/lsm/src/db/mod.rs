@@ -315,10 +315,7 @@ impl Db {
     #[inline]
     fn open_inner(&self) -> Result<&Arc<Inner>> {
         let inner = &self.handle.inner;
-        if inner.closed.load(Ordering::Relaxed) {
-            return Err(Error::closed());
-        }
-        self.here()
+        if inner.is_over() { Err(inner.why_over()) } else { Ok(inner) }
     }
 
     /// The store, open or closed, if this process is the one that opened it.
@@ -326,29 +323,53 @@ impl Db {
     fn here(&self) -> Result<&Arc<Inner>> {
         match self.handle.inner.origin.is_here() {
             true => Ok(&self.handle.inner),
-            false => Err(Error::invalid("forked: the store belongs to the parent process; open it anew")),
+            false => Err(forked()),
         }
     }
 
     /// The store and its log, if it can be written.
     #[inline]
     fn writable(&self) -> Result<(&Arc<Inner>, &commit::Log)> {
-        let inner = self.open_inner()?;
-        match (&inner.log, inner.access) {
-            (Some(_), _) if inner.refusing.load(Ordering::Relaxed) => Err(Error::of(
-                ErrorKind::ReadOnly,
-                "writes were refused after damage was met: look at the device, then open anew",
-            )),
-            (Some(log), _) => Ok((inner, log)),
-            (None, Access::NoSpace) => {
-                Err(Error::of(ErrorKind::ReadOnly, "opened read-only: there was no room on the device to recover"))
-            }
-            (None, _) => Err(Error::of(ErrorKind::ReadOnly, "the store was opened read-only")),
+        let inner = &self.handle.inner;
+        match &inner.log {
+            Some(log) if !inner.is_over() && !inner.refusing.load(Ordering::Relaxed) => Ok((inner, log)),
+            _ => Err(self.not_writable()),
         }
+    }
+
+    /// Why the store cannot be written.
+    #[cold]
+    fn not_writable(&self) -> Error {
+        let inner = match self.open_inner() {
+            Ok(inner) => inner,
+            Err(error) => return error,
+        };
+        let why = match (&inner.log, inner.access) {
+            (Some(_), _) => "writes were refused after damage was met: look at the device, then open anew",
+            (None, Access::NoSpace) => "opened read-only: there was no room on the device to recover",
+            (None, _) => "the store was opened read-only",
+        };
+        Error::of(ErrorKind::ReadOnly, why)
     }
 }
 
+#[cold]
+fn forked() -> Error {
+    Error::invalid("forked: the store belongs to the parent process; open it anew")
+}
+
 impl Inner {
+    /// True if the store is closed, or this process is not the one that opened it.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) || !self.origin.is_here()
+    }
+
+    #[cold]
+    fn why_over(&self) -> Error {
+        if self.closed.load(Ordering::Relaxed) { Error::closed() } else { forked() }
+    }
+
     #[inline]
     pub(crate) fn visible(&self) -> Seqno {
         self.visible.load(Ordering::Acquire)

@@ -143,7 +143,7 @@ impl Bell {
 }
 
 /// Does some work that calls what is not ours, a comparator say, and if that panics sees on the way out to what must not be left behind.
-#[inline]
+#[inline(always)]
 pub fn or_undo<T>(work: impl FnOnce() -> T, undo: impl FnOnce()) -> T {
     struct Undo<F: FnOnce()>(Option<F>);
     impl<F: FnOnce()> Drop for Undo<F> {

@@ -36,10 +36,18 @@ impl Filter {
     pub(super) fn add(&self, hash: u64) -> usize {
         let (page, word) = self.place(hash);
         let slot = &self.pages[page];
-        let bytes = if slot.get().is_some() { 0 } else { 8 << self.log2 };
-        let word = &slot.get_or_init(|| (0..1 << self.log2).map(|_| AtomicU64::new(0)).collect())[word];
+        let (page, bytes) = match slot.get() {
+            Some(page) => (page, 0),
+            None => (self.make(slot), 8 << self.log2),
+        };
+        let word = &page[word];
         word.store(word.load(Relaxed) | bits(hash), Relaxed);
         bytes
+    }
+
+    #[cold]
+    fn make<'a>(&self, slot: &'a OnceLock<Page>) -> &'a Page {
+        slot.get_or_init(|| (0..1 << self.log2).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// False if no such key was added.

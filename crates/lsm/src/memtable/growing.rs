@@ -54,16 +54,18 @@ pub(super) struct Pool<T> {
     chunks: Growing<Box<[T]>>,
     /// A chunk holds two to this power.
     log2: u32,
+    /// The bits of a number that tell the place in its chunk.
+    within: u32,
 }
 
 impl<T: Default> Pool<T> {
     pub(super) fn new(log2: u32) -> Pool<T> {
-        Pool { chunks: Growing::new(), log2 }
+        Pool { chunks: Growing::new(), log2, within: (1 << log2) - 1 }
     }
 
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<&T> {
-        self.chunks.get(id as usize >> self.log2)?.get(id as usize & ((1 << self.log2) - 1))
+        self.chunks.get(id as usize >> self.log2)?.get((id & self.within) as usize)
     }
 
     /// The node of a number; numbers are asked for in order.

@@ -61,9 +61,12 @@ impl Bounds {
 /// Four bytes of a key behind its first `skip`, as a number that orders as they do; padded with zeros.
 #[inline]
 pub(super) fn half(key: &[u8], skip: usize) -> u32 {
-    match key.get(skip..).and_then(|rest| rest.first_chunk::<4>()) {
-        Some(bytes) => u32::from_le_bytes(*bytes).swap_bytes(),
-        None => (head(key, skip) >> 32) as u32,
+    let rest = key.get(skip..).unwrap_or_default();
+    match (rest.first_chunk::<4>(), key.last_chunk::<4>()) {
+        (Some(bytes), _) => u32::from_le_bytes(*bytes).swap_bytes(),
+        // The last four bytes of the key, without those in front of the rest.
+        (None, Some(bytes)) if !rest.is_empty() => u32::from_le_bytes(*bytes).swap_bytes() << (8 * (4 - rest.len())),
+        _ => (head(key, skip) >> 32) as u32,
     }
 }
 

@@ -320,10 +320,11 @@ impl Tree {
         if root == EMPTY {
             return None;
         }
-        let mut id = root as u32;
-        for floor in (1..=root >> 32).rev() {
+        let (mut id, mut floor) = (root as u32, root >> 32);
+        while floor > 0 {
             let node = self.inners.get(id)?;
             id = of(node.word(self.child(node, floor, probe)));
+            floor -= 1;
         }
         Some((id, self.leaves.get(id)?))
     }
@@ -335,12 +336,13 @@ impl Tree {
     #[inline]
     fn way(&self, probe: &Probe<'_>, path: &mut Path) -> Option<(u32, &Leaf)> {
         let root = self.root.load(Relaxed);
-        let (mut id, mut floors) = (root as u32, 0);
-        for floor in (1..=root >> 32).rev() {
+        let (mut id, mut floors, mut floor) = (root as u32, 0, root >> 32);
+        while floor > 0 {
             let node = self.inners.get(id)?;
             let at = self.child(node, floor, probe);
             *path.steps.get_mut(floors)? = (id, at as u32);
             floors += 1;
+            floor -= 1;
             id = of(node.word(at));
         }
         path.floors = floors;

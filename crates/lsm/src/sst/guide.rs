@@ -87,6 +87,7 @@ impl Cut {
 
 impl Guide {
     /// Number of data blocks.
+    #[inline]
     pub(super) fn blocks(&self) -> usize {
         match self {
             Guide::Whole(part) => part.index.len(),
@@ -165,34 +166,44 @@ impl Table {
     fn part_for_in<'a>(&self, guide: &'a Guide, key: &[u8]) -> Result<&'a Part> {
         match guide {
             Guide::Whole(part) => Ok(part),
-            Guide::Cut(cut) => {
-                let mut at = cut.top.find(key, &self.order);
-                if planted::active(Bug::PartOfItsNeighbour) && cut.top.spans()[at].bound == key {
-                    at = (at + 1).min(cut.top.spans().len() - 1);
-                }
-                match cut.loaded(at) {
-                    Some(part) => Ok(part),
-                    None => self.load_part(cut, at),
-                }
-            }
+            Guide::Cut(cut) => self.part_of_cut_for(cut, key),
         }
     }
 
-    /// The part that names a block.
-    pub(super) fn part_of(&self, block: usize) -> Result<&Part> {
-        self.part_of_in(&self.guide, block)
+    #[inline(never)]
+    fn part_of_cut_for<'a>(&self, cut: &'a Cut, key: &[u8]) -> Result<&'a Part> {
+        let mut at = cut.top.find(key, &self.order);
+        if planted::active(Bug::PartOfItsNeighbour) && cut.top.spans()[at].bound == key {
+            at = (at + 1).min(cut.top.spans().len() - 1);
+        }
+        self.loaded_or_read(cut, at)
     }
 
-    fn part_of_in<'a>(&self, guide: &'a Guide, block: usize) -> Result<&'a Part> {
-        let cut = match guide {
-            Guide::Whole(part) => return Ok(part),
-            Guide::Cut(cut) => cut,
-        };
-        let at = cut.top.range_of(block).ok_or_else(unnamed)?;
+    #[inline]
+    fn loaded_or_read<'a>(&self, cut: &'a Cut, at: usize) -> Result<&'a Part> {
         match cut.loaded(at) {
             Some(part) => Ok(part),
             None => self.load_part(cut, at),
         }
+    }
+
+    /// The part that names a block.
+    #[inline]
+    pub(super) fn part_of(&self, block: usize) -> Result<&Part> {
+        self.part_of_in(&self.guide, block)
+    }
+
+    #[inline]
+    fn part_of_in<'a>(&self, guide: &'a Guide, block: usize) -> Result<&'a Part> {
+        match guide {
+            Guide::Whole(part) => Ok(part),
+            Guide::Cut(cut) => self.part_of_cut(cut, block),
+        }
+    }
+
+    #[inline(never)]
+    fn part_of_cut<'a>(&self, cut: &'a Cut, block: usize) -> Result<&'a Part> {
+        self.loaded_or_read(cut, cut.top.range_of(block).ok_or_else(unnamed)?)
     }
 
     /// The part that names a block, for a job that goes over the table once: one that is not in memory is not kept there.

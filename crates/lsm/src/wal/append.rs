@@ -227,7 +227,7 @@ impl<T> Wal<T> {
             || order.closed
             || under.is_ruled_out(order.rules, &self.last_time)
             || !order.is_all_taken(|sequence| self.is_copied(sequence))
-            || !order.is_easy(length, self.limits)
+            || !order.is_easy(length, &self.limits)
         {
             return None;
         }
@@ -294,6 +294,7 @@ impl<T> Wal<T> {
 
     /// Stores the acknowledged mark: commits up to `end` are applied and about to return. In plain mode two small writes.
     /// One thread at a time, as with `take_whole`.
+    #[inline]
     pub fn acknowledge(&self, end: u64) -> Result<()> {
         self.check()?;
         self.store_acknowledged(end).map_err(|error| self.halt(error))

@@ -19,7 +19,6 @@ use super::source::RingSource;
 
 /// What reading beside a writer came to.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one value an open")]
 pub enum Beside {
     /// The log up to the first mark.
     Read(LogEnd),

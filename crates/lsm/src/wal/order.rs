@@ -262,20 +262,20 @@ impl<T> Order<T> {
 
     /// True if a batch of `length` bytes, of whoever is alone, goes to the ring and nothing comes before it. Where much room is left a
     /// comparison tells.
-    #[inline]
-    pub(super) fn is_easy(&mut self, length: u64, limits: Limits) -> bool {
+    #[inline(always)]
+    pub(super) fn is_easy(&mut self, length: u64, limits: &Limits) -> bool {
         let end = self.end + extent(FrameKind::Batch, length);
         end <= self.easy_until && length <= limits.easy_bytes || self.is_placed(length, limits)
     }
 
     /// The same by all the rules. If it is, how long it stays so.
     #[inline(never)]
-    fn is_placed(&mut self, length: u64, limits: Limits) -> bool {
-        let is_placed = self.next_step(length, limits) == Step::Place(FrameKind::Batch);
+    fn is_placed(&mut self, length: u64, limits: &Limits) -> bool {
+        let is_placed = self.next_step(length, *limits) == Step::Place(FrameKind::Batch);
         // Another piece of the log may be begun by a frame that does not follow on the last one.
         let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
         if is_placed && follows && limits.ring_bytes > 0 {
-            self.easy_until = self.situation(limits).easy_until();
+            self.easy_until = self.situation(*limits).easy_until();
         }
         is_placed
     }

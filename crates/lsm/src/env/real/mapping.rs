@@ -61,6 +61,15 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
     Ok(words)
 }
 
+/// Asks that bytes which nobody has touched yet be backed by large pages. Refused, they are backed as ever.
+pub(crate) fn ask_for_large_pages(base: std::ptr::NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    // SAFETY: how memory is backed changes nothing of what is in it, whoever it belongs to; what is not mapped is refused.
+    let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (base, bytes);
+}
+
 #[derive(Debug)]
 struct Words {
     base: *mut AtomicU64,
@@ -110,6 +119,20 @@ fn put_word((slot, word): (&AtomicU64, &[u8; 8])) {
     slot.store(u64::from_le_bytes(*word).to_le(), Ordering::Relaxed);
 }
 
+/// The last bytes of a body, fewer than a word of them, with zeros behind.
+#[inline]
+fn padded(body: &[u8], rest: &[u8]) -> [u8; 8] {
+    match body.last_chunk::<8>() {
+        // A word that ends where they do, without those in front of them.
+        Some(word) if !rest.is_empty() => (u64::from_le_bytes(*word) >> (64 - 8 * rest.len())).to_le_bytes(),
+        _ => {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            word
+        }
+    }
+}
+
 impl Mapped for Words {
     fn store(&self, offset: usize, bytes: &[u8]) {
         let (words, _) = bytes.as_chunks::<8>();
@@ -124,9 +147,7 @@ impl Mapped for Words {
         put(head_slots, head.as_chunks::<8>().0);
         put(body_slots, words);
         if let [last] = last {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            put_word((last, &word));
+            put_word((last, &padded(body, rest)));
         }
     }
 
@@ -174,7 +195,8 @@ mod tests {
         assert_eq!(&seen, b"sixteen bytes..!");
         // However a frame is stored, the bytes are the same.
         for length in 0..150 {
-            let (head, body): ([u8; 24], Vec<u8>) = (std::array::from_fn(|at| at as u8 + 1), vec![7; length]);
+            let head: [u8; 24] = std::array::from_fn(|at| at as u8 + 1);
+            let body: Vec<u8> = (0..length).map(|at| at as u8 + 50).collect();
             let mut joined = [&head[..], &body].concat();
             joined.resize(joined.len().next_multiple_of(8), 0);
             mapped.store(4096, &[9; 200]);

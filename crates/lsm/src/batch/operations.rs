@@ -1,0 +1,118 @@
+//! The operations of a body, one after the other: out of a batch, a log, anywhere. Any bytes are walked or refused, never trusted (I10).
+
+use crate::codec::Reader;
+use crate::error::{Error, Result};
+use crate::record::{Kind, MAX_KEY_BYTES, companion};
+
+/// One operation of a body, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation<'a> {
+    /// The family's id.
+    pub family: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// The user key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// Companions, not bound to a seqno yet.
+    pub companion: &'a [u8],
+}
+
+/// Walks the operations of a body; any bytes are walked or refused, never trusted.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    reader: Reader<'a>,
+    left: u64,
+}
+
+impl<'a> Operations<'a> {
+    /// Starts at the count. A count that cannot fit is refused.
+    pub fn new(body: &'a [u8]) -> Result<Operations<'a>> {
+        let mut reader = Reader::new(body);
+        let left = reader.varint()?;
+        if left > reader.remaining() as u64 / 4 {
+            return Err(Error::structural("a batch claims more operations than it can hold"));
+        }
+        companion::take(&mut reader)?; // a header of skippable entries
+        Ok(Operations { reader, left })
+    }
+
+    /// The operations behind a count.
+    #[inline]
+    pub(super) fn behind_count(bytes: &'a [u8], left: u64) -> Operations<'a> {
+        Operations { reader: Reader::new(bytes), left }
+    }
+
+    /// Nothing comes behind an error.
+    #[cold]
+    fn end(&mut self, error: Error) -> Error {
+        self.left = 0;
+        self.reader = Reader::new(&[]);
+        error
+    }
+
+    /// Operations still to come.
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    /// The next operation; none at the end.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) -> Result<Option<Operation<'a>>> {
+        if self.left == 0 {
+            return if self.reader.is_empty() { Ok(None) } else { Err(self.end(rest_behind())) };
+        }
+        self.left -= 1;
+        self.read().map(Some).map_err(|error| self.end(error))
+    }
+
+    #[inline(always)]
+    fn read(&mut self) -> Result<Operation<'a>> {
+        let (kind, family, key, value) = match self.short_head() {
+            Some(head) => head,
+            None => self.read_long_head()?,
+        };
+        let bytes = self.reader.bytes(key + value)?;
+        let companion = companion::take(&mut self.reader)?;
+        let (key, value) = bytes.split_at(key);
+        Ok(Operation { family, kind, key, value, companion })
+    }
+
+    /// Moves past a head whose kind, family and both lengths are a byte each, as they nearly always are.
+    #[inline(always)]
+    fn short_head(&mut self) -> Option<(Kind, u32, usize, usize)> {
+        let mut ahead = self.reader.clone();
+        let [kind, family, key, value] = ahead.array().ok()?;
+        let kind = Kind::from_byte(kind).filter(|_| (family | key | value) & 0x80 == 0)?;
+        self.reader = ahead;
+        Some((kind, family.into(), key.into(), value.into()))
+    }
+
+    /// Kind, family, length of key and of value.
+    #[inline(never)]
+    fn read_long_head(&mut self) -> Result<(Kind, u32, usize, usize)> {
+        let kind = Kind::from_byte(self.reader.u8()?).ok_or_else(|| Error::structural("operation of no known kind"))?;
+        let family = u32::try_from(self.reader.varint()?).map_err(|_| Error::structural("family id above 32 bits"))?;
+        let key_len = self.reader.varint_len()?;
+        let value_len = self.reader.varint_len()?;
+        if key_len > MAX_KEY_BYTES {
+            return Err(Error::structural("key longer than the limit"));
+        }
+        Ok((kind, family, key_len, value_len))
+    }
+}
+
+#[cold]
+fn rest_behind() -> Error {
+    Error::structural("bytes behind the last operation")
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
