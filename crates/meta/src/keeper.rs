@@ -341,12 +341,6 @@ impl Sealer {
         Build::Set
     }
 
-    #[inline(never)]
-    fn bind_slowly(&self, written: &[u8], seqno: Seqno, out: &mut Vec<u8>) -> Option<u64> {
-        bind_written(self, written, seqno, out);
-        None
-    }
-
     #[cold]
     fn expired_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
         let Some((expiry, _)) = self.providers.find(EXPIRY) else { return false };
