@@ -21,7 +21,6 @@ pub mod work;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub(crate) use real::ask_for_large_pages;
 pub use real::{Origin, RealFs};
 pub use sim::SimFs;
 pub use traced::TracedFs;

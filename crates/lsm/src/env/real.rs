@@ -15,7 +15,6 @@ mod mapping;
 mod origin;
 mod space;
 
-pub(crate) use mapping::ask_for_large_pages;
 pub use origin::Origin;
 
 /// The operating system's file system.

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::growing::Growing;
-use crate::env::ask_for_large_pages;
 use crate::record::{Kind, Record, Seqno};
 
 /// Bytes of a record in front of its key.
@@ -29,9 +28,7 @@ const HEADER_BYTES: usize = 18;
 /// Places are counted in words of so many bytes.
 const WORD_BYTES: usize = 8;
 /// Chunks are at least as long, and at most.
-const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=21;
-/// A large page of the processor.
-const LARGE_PAGE: usize = 2 << 20;
+const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=20;
 
 /// Records that were appended.
 #[derive(Debug)]
@@ -65,18 +62,11 @@ unsafe impl Send for Chunk {}
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
-    /// A chunk of so many bytes. `is_first`: perhaps little of it will ever be used.
-    fn new(bytes: usize, is_first: bool) -> Option<Chunk> {
-        let is_large = bytes >= LARGE_PAGE && !is_first;
-        let align = if is_large { LARGE_PAGE } else { WORD_BYTES };
-        let layout = Layout::from_size_align(bytes.max(WORD_BYTES), align).ok()?;
+    fn new(bytes: usize) -> Option<Chunk> {
+        let layout = Layout::from_size_align(bytes.max(WORD_BYTES), WORD_BYTES).ok()?;
         // SAFETY: the layout is not empty.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        if is_large {
-            // The system hands memory out when it is first touched, which stops the writer: with large pages once in 11,000 puts, and not in 25.
-            ask_for_large_pages(base, bytes / LARGE_PAGE * LARGE_PAGE);
-        }
         Some(Chunk { base, layout, written: AtomicUsize::new(0) })
     }
 
@@ -102,7 +92,7 @@ impl Drop for Chunk {
 impl Arena {
     /// An empty arena for about so many bytes, and its appender.
     pub(super) fn new(budget: usize) -> (Arc<Arena>, Appender) {
-        let log2 = (budget / 32).max(1).ilog2().clamp(*CHUNK_LOG2.start(), *CHUNK_LOG2.end());
+        let log2 = (budget / 64).max(1).ilog2().clamp(*CHUNK_LOG2.start(), *CHUNK_LOG2.end());
         let arena = Arc::new(Arena { chunks: Growing::new(), log2 });
         (arena.clone(), Appender { arena, open: None, next: 0 })
     }
@@ -177,7 +167,7 @@ impl Appender {
         if next << self.arena.log2 > (u32::MAX as usize).saturating_mul(WORD_BYTES) {
             return None;
         }
-        let chunk = Chunk::new(if is_long { bytes } else { chunk_bytes }, number == 0)?;
+        let chunk = Chunk::new(if is_long { bytes } else { chunk_bytes })?;
         if !self.arena.chunks.set(number, chunk) {
             return None;
         }
@@ -276,19 +266,6 @@ mod tests {
         assert_eq!(c, a + 4, "behind the first one, in the same chunk");
         assert_eq!(arena.record(b).unwrap().value, long);
         assert_eq!(arena.record(c).unwrap().key, b"c");
-    }
-
-    #[test]
-    fn chunks_but_the_first_begin_at_large_pages_and_records_come_back_from_them() {
-        let (arena, mut appender) = Arena::new(64 << 20);
-        let value = |n: u64| vec![n as u8; 500_000];
-        let place = |n: u64| appender.append(&record(&n.to_le_bytes(), n, &value(n))).unwrap().0;
-        let places: Vec<u32> = (0..12).map(place).collect();
-        let bases: Vec<usize> = (0..3).map(|at| arena.chunks.get(at).unwrap().base.as_ptr() as usize).collect();
-        assert!(bases[1..].iter().all(|base| base.is_multiple_of(LARGE_PAGE)), "{bases:x?}");
-        for (n, place) in (0..).zip(places) {
-            assert_eq!(arena.record(place), Some(record(&u64::to_le_bytes(n), n, &value(n))));
-        }
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Memtable {
         Memtable::of_kind(MemtableKind::default(), order, 64 * MIB)
     }
 
-    /// An empty memtable for about so many bytes: what it takes from the allocator comes in pieces of a thirty-second of them, at most 2 MiB. It
+    /// An empty memtable for about so many bytes: what it takes from the allocator comes in pieces of a sixty-fourth of them, at most 1 MiB. It
     /// may grow beyond.
     pub fn of_kind(kind: MemtableKind, order: Order, budget: usize) -> Memtable {
         let filter = order.is_hashable().then(|| Filter::new(budget));

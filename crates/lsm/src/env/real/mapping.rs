@@ -61,15 +61,6 @@ fn map_words(file: &File, length: usize) -> io::Result<Words> {
     Ok(words)
 }
 
-/// Asks that bytes which nobody has touched yet be backed by large pages. Refused, they are backed as ever.
-pub(crate) fn ask_for_large_pages(base: std::ptr::NonNull<u8>, bytes: usize) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    // SAFETY: how memory is backed changes nothing of what is in it, whoever it belongs to; what is not mapped is refused.
-    let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = (base, bytes);
-}
-
 #[derive(Debug)]
 struct Words {
     base: *mut AtomicU64,
