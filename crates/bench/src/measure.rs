@@ -97,6 +97,11 @@ impl Laps {
         self.last = Instant::now();
     }
 
+    /// When the clock was read last.
+    pub fn read_at(&self) -> Instant {
+        self.last
+    }
+
     /// One operation ended.
     #[inline]
     pub fn lap(&mut self) {

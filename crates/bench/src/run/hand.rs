@@ -7,9 +7,13 @@ use crate::engine::{Op, Reader, Rows, Start};
 use crate::workload::{Keys, Random, Values, Zipf};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Rows that wait in the queue of `queue`.
 const QUEUE_DEPTH: u64 = 1000;
+
+/// What a queue may take: a store that passes the tombstones of all heads so far at each look would not end within hours.
+const QUEUE_AT_MOST: Duration = Duration::from_secs(20);
 
 /// What one thread works with.
 pub(super) struct Hand<'a> {
@@ -197,25 +201,29 @@ impl Hand<'_> {
     }
 
     /// The queue holds what the first of these operations put there. Each operation looks for its head, where the tombstones of all
-    /// heads before it lie.
+    /// heads before it lie. It ends early when its time is up: a report says of how many operations it is.
     fn queue(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
-        let store = self.drive.store;
-        let (threads, depth) = (self.drive.plan.threads, QUEUE_DEPTH);
-        let first = share.start;
-        self.each(share, |hand, i| {
-            store.put(hand.keys.ordered(i), hand.values.value(), false)?;
-            if i < first + depth {
-                return Ok(());
+        let (store, first) = (self.drive.store, share.start);
+        let end = Instant::now() + QUEUE_AT_MOST;
+        for i in share {
+            store.put(self.keys.ordered(i), self.values.value(), false)?;
+            if i >= first + QUEUE_DEPTH {
+                let mut rows = Rows::wanted(1);
+                // Each thread has a queue of its own in the one store; only the lowest one begins with the store's first row.
+                match self.drive.plan.threads {
+                    1 => reader.scan(Start::First, &mut rows)?,
+                    _ => reader.scan(Start::Seek(self.keys.ordered(first)), &mut rows)?,
+                }
+                self.tally.found += rows.seen();
+                self.tally.touched = self.tally.touched.wrapping_add(rows.touched());
+                store.delete(self.keys.ordered(i - QUEUE_DEPTH), false)?;
             }
-            let mut rows = Rows::wanted(1);
-            // Each thread has a queue of its own in the one store; only the lowest one begins with the store's first row.
-            match threads {
-                1 => reader.scan(Start::First, &mut rows)?,
-                _ => reader.scan(Start::Seek(hand.keys.ordered(first)), &mut rows)?,
+            self.tally.ops += 1;
+            self.tally.laps.lap();
+            if self.tally.laps.read_at() >= end {
+                break;
             }
-            hand.tally.found += rows.seen();
-            hand.tally.touched = hand.tally.touched.wrapping_add(rows.touched());
-            store.delete(hand.keys.ordered(i - depth), false)
-        })
+        }
+        Ok(())
     }
 }

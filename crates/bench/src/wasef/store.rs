@@ -129,9 +129,9 @@ impl Writer<'_> {
     ) -> Result<Seqno> {
         let family = self.store.family.id();
         if let Some(registrar) = &self.store.registrar {
-            let draft = Draft { family, kind, key, value, entries: &[], key_hash: None };
+            let mut draft = Draft { family, kind, key, value, entries: &[], key_hash: None };
             let verb = verbs.first().copied().unwrap_or(Verb::Update);
-            return registrar.commit_one(&mut self.batch, &draft, None, durability, (self.who.as_ref(), verb));
+            return registrar.commit_one(&mut self.batch, &mut draft, None, durability, (self.who.as_ref(), verb));
         }
         self.batch.clear();
         self.batch.push(family, kind, key, value, self.store.db.companions())?;
