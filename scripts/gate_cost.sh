@@ -45,7 +45,7 @@ function beside(with, more,   own, i) {
 }
 function gate(id, more) {
     bad += more > 4.005
-    printf "%s %s instructions_more %.3f instructions 4\n", more > 4.005 ? "FAIL" : "PASS", id, more
+    printf "%s %s instructions_more %.3f instructions 4\n", (more > 4.005 ? "FAIL" : "PASS"), id, more
 }
 BEGIN {
     split(f, fill); split(e, own)

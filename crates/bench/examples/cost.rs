@@ -164,8 +164,8 @@ impl Below {
 
     #[inline(never)]
     fn through_the_hooks(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
-        let draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        self.registrar.commit_one(&mut self.batch, &draft, None, Durability::Os, (None, Verb::Update)).map(drop)
+        let mut draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        self.registrar.commit_one(&mut self.batch, &mut draft, None, Durability::Os, (None, Verb::Update)).map(drop)
     }
 }
 

@@ -5,7 +5,7 @@ mod operations;
 use std::sync::Arc;
 
 pub use self::operations::{Operation, Operations};
-use crate::checksum::{hash, hash_key};
+use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
@@ -140,9 +140,16 @@ impl Batch {
         entries: &[(u16, &[u8])],
         keeper: &dyn Companions,
     ) -> Result<()> {
-        let key_hash = hash_key(key);
-        let draft = Draft { family, kind, key, value, key_hash: Some(key_hash), entries };
-        self.push_hashed(family, kind, (key, key_hash), value, |out| keeper.on_write(&draft, out))
+        self.push_draft(&mut Draft { family, kind, key, value, key_hash: None, entries }, keeper)
+    }
+
+    /// `push_given` of what a caller has put together; the hash of its key is put beside it if it was not at hand.
+    #[inline]
+    pub fn push_draft(&mut self, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
+        let key_hash = draft.hashed_key();
+        draft.key_hash = Some(key_hash);
+        let Draft { family, kind, key, value, .. } = *draft;
+        self.push_hashed(family, kind, (key, key_hash), value, |out| keeper.on_write(draft, out))
     }
 
     /// Adds an operation with companions that the caller made or was given, not bound to a seqno yet. No keeper sees them: whoever

@@ -213,12 +213,12 @@ impl Registrar {
 
     /// Commits one operation, as `commit` does, and encodes it here: `draft` is what is to be written, `seal` the one that the caller
     /// was given with it, if it was. `batch` is room to encode it in, for the caller to use again: what it holds before and after
-    /// means nothing. Errors: also what the keeper refuses.
+    /// means nothing. The hash of the key is put into `draft`, where it lies, if it was not at hand. Errors: also what the keeper refuses.
     #[inline]
     pub fn commit_one(
         &self,
         batch: &mut Batch,
-        draft: &Draft<'_>,
+        draft: &mut Draft<'_>,
         seal: Option<Seal>,
         durability: Durability,
         (who, verb): (Option<&Session>, Verb),

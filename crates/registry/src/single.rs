@@ -183,7 +183,7 @@ impl Hooks {
     /// The operation alone in a batch, encoded.
     #[inline]
     fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
-        let Some(seal) = seal else { return push_unsealed(batch, draft, self.db.companions()) };
+        let Some(seal) = seal else { return push_unsealed(batch, &mut { *draft }, self.db.companions()) };
         batch.clear();
         self.sealer.push_sealed_given(batch, draft, seal)
     }
@@ -280,10 +280,9 @@ impl Hooks {
 
 /// The operation alone in a batch, encoded, with the seal that the keeper gives it.
 #[inline]
-pub(crate) fn push_unsealed(batch: &mut Batch, draft: &Draft<'_>, keeper: &dyn Companions) -> Result<()> {
+pub(crate) fn push_unsealed(batch: &mut Batch, draft: &mut Draft<'_>, keeper: &dyn Companions) -> Result<()> {
     batch.clear();
-    let Draft { family, kind, key, value, entries, .. } = *draft;
-    batch.push_given(family, kind, key, value, entries, keeper)
+    batch.push_draft(draft, keeper)
 }
 
 /// The row of the first operation of a batch, in the place of what `out` held; answers where its key ends.

@@ -168,10 +168,10 @@ impl<'a> Write<'a> {
 
     /// Adds it to a batch; refused, it leaves the batch as it was.
     fn push(&self, inner: &Inner, family: u32, operations: &mut Operations) -> Result<()> {
-        let Write { kind, key, value, seal, entries } = *self;
-        match seal {
-            None => operations.push_given(family, kind, key, value, entries, inner.engine.companions()),
-            Some(seal) => inner.keeper()?.push_sealed_given(operations, &self.draft(family), seal),
+        let mut draft = self.draft(family);
+        match self.seal {
+            None => operations.push_draft(&mut draft, inner.engine.companions()),
+            Some(seal) => inner.keeper()?.push_sealed_given(operations, &draft, seal),
         }
     }
 
@@ -222,8 +222,8 @@ fn write_in(
     let rules = inner.engine.rules();
     if rules & 1 == 1 {
         // Something is registered. The registrar encodes the operation, with or without a stamp.
-        let (registrar, draft) = (inner.watching.registrar()?, write.draft(family.id()));
-        return registrar.commit_one(operations, &draft, write.seal, durability, (Some(who), verb)).map(drop);
+        let (registrar, mut draft) = (inner.watching.registrar()?, write.draft(family.id()));
+        return registrar.commit_one(operations, &mut draft, write.seal, durability, (Some(who), verb)).map(drop);
     }
     write.push(inner, family.id(), operations)?;
     inner.commit(operations, durability, rules, who, if verb == Verb::Insert { &[Verb::Insert] } else { &[] })

@@ -320,8 +320,8 @@ impl Store {
                 let (kind, value) =
                     (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
                 let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
-                let draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
-                self.registrar.commit_one(&mut batch, &draft, None, Durability::Os, (who, write.verb))?
+                let mut draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
+                self.registrar.commit_one(&mut batch, &mut draft, None, Durability::Os, (who, write.verb))?
             }
             (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
         };

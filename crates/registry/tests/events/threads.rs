@@ -52,8 +52,10 @@ fn write(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) 
     let family = db.family("users").unwrap().id();
     if alone {
         let kind = Kind::Put;
-        let draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
-        return registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update)).unwrap();
+        let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
+        return registrar
+            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update))
+            .unwrap();
     }
     let mut batch = Batch::new();
     batch.push(family, Kind::Put, key, value, db.companions()).unwrap();
@@ -279,9 +281,9 @@ pub(crate) fn overtaken() {
                     write(&db, &registrar, b"key", b"first", true); // what is asked once is known then
                 }
                 own.shut.store(true, SeqCst);
-                let draft =
+                let mut draft =
                     Draft { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
-                registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update))
+                registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update))
             });
             own.wait_until_held();
             let rules = db.rules();

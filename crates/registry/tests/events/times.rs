@@ -39,8 +39,8 @@ fn put(store: &Store, key: &[u8], value: &[u8], seconds: Option<u64>) {
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
     let (family, kind) = (store.family("default").id(), Kind::Put);
     if key.len() % 2 == 1 {
-        let draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
-        store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, Verb::Update)).unwrap();
+        let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
+        store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, Verb::Update)).unwrap();
     } else {
         let mut batch = Batch::new();
         batch.push_given(family, kind, key, value, &entries, store.db.companions()).unwrap();

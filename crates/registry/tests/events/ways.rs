@@ -277,11 +277,11 @@ fn waiting() {
             let family = store.family("default").id();
             let entries: [(u16, &[u8]); 1] = [(999, b"nobody's")];
             let (kind, key, value) = (Kind::Put, &b"refused"[..], &b""[..]);
-            let draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
+            let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
             let how = (None, Verb::Update);
-            invalid(store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, how));
-            let gone = Draft { family: family + 1000, entries: &[], ..draft };
-            invalid(store.registrar.commit_one(&mut Batch::new(), &gone, None, Durability::Os, how));
+            invalid(store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, how));
+            let mut gone = Draft { family: family + 1000, entries: &[], ..draft };
+            invalid(store.registrar.commit_one(&mut Batch::new(), &mut gone, None, Durability::Os, how));
         }
         assert_eq!(store.registrar.ring().waiting, waiting);
     }
@@ -400,8 +400,8 @@ fn each_kind_by_its_own_name() {
     let asked = [(Kind::Put, Verb::Update), (Kind::Put, Verb::Update), (Kind::Delete, Verb::Update)];
     for (kind, verb) in asked.into_iter().chain([(Kind::Put, Verb::Insert), (Kind::Delete, Verb::Insert)]) {
         let family = store.family("default").id();
-        let draft = Draft { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
-        store.registrar.commit_one(&mut Batch::new(), &draft, None, Durability::Os, (None, verb)).unwrap();
+        let mut draft = Draft { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
+        store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, verb)).unwrap();
     }
     let mut events = store.registrar.query_all(&Target::key("default", *b"k"), None, None).unwrap();
     events.sort_by_key(|event| event.key.time);
