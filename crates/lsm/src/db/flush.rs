@@ -69,10 +69,10 @@ impl Inner {
         Ok(through)
     }
 
-    /// The flush lane: everything frozen, of all families.
+    /// The flush lane: everything frozen, of all families; and, while nothing is, what the open left to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         if !self.flush_is_due() {
-            return Ok(false);
+            return Ok(self.leftovers.remove_one(&*self.env.fs, &self.dir));
         }
         let _job = self.job()?;
         self.flush_frozen(&|_| true, Seqno::MAX)

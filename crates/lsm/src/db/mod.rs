@@ -16,7 +16,7 @@
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars; quarantine.rs: a row of each
-//! trash.rs       replaced tables, kept for a while
+//! trash.rs       replaced tables, kept for a while; leftovers.rs: what nobody needs, removed in the background
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
@@ -40,6 +40,7 @@ mod flush;
 pub mod fuzzing;
 mod ingest;
 mod install;
+mod leftovers;
 mod lookup;
 mod memory;
 mod mend;
@@ -202,6 +203,7 @@ pub(crate) struct Inner {
     dead_files: Arc<DeadFiles>,
     /// How many tables are open, and may be.
     open_tables: Arc<OpenTables>,
+    leftovers: leftovers::Leftovers,
     trash: trash::Trash,
     book: chronicle::Book,
     next_file: Arc<AtomicU64>,
@@ -419,6 +421,7 @@ impl Handle {
         // lock goes, for whoever opens the store next gives the same numbers to new files.
         let _last_job = lock(&inner.jobs_lock);
         inner.compactions.end();
+        while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
         *lock(&inner.manifest) = None; // an edit that comes too late is refused
         *lock(&inner.store_lock) = None;

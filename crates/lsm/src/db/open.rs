@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use super::background::Background;
 use super::chronicle::Book;
 use super::ddl::check_name;
+use super::leftovers::Leftovers;
 use super::memory::Memory;
 use super::recover::{Opened, Opening};
 use super::running::Running;
@@ -221,6 +222,7 @@ fn start(
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
         open_tables: opened.open_tables,
+        leftovers: Leftovers::of(opened.leftovers),
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         book: Book::new(parts.chronicle, opened.lines),
         halt_told: AtomicBool::new(false),

@@ -2,10 +2,10 @@
 //!
 //! Writes: recovery trusts no page that it has not written and overwrites none that it still needs (I16). What was replayed
 //!         is flushed to tables and synced, a fresh segment and ring are made and synced, a fresh manifest that names them all
-//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed or acknowledged.
+//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed (`leftovers.rs`) or acknowledged.
 //! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +54,8 @@ pub(super) struct Opened {
     pub(super) barred: Vec<u64>,
     /// What was done, line by line.
     pub(super) lines: Lines,
+    /// Files that nobody names any more: the log as it was found, and what a crash left.
+    pub(super) leftovers: Vec<Name>,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
@@ -125,6 +127,7 @@ impl Opening<'_> {
             manifest: None,
             barred: barred_of(&found.state),
             lines: found.state.lines.clone(),
+            leftovers: Vec::new(),
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
             families: replay.families,
             cache: replay.cache,
@@ -222,13 +225,13 @@ impl Opening<'_> {
             chronicle::number(&mut edit, state);
         }
         let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
-        let live = live_files(manifest.state(), manifest.number());
-        let replaced = Name::Manifest(found.number); // gone already
+        let live: BTreeSet<Name> = live_files(manifest.state(), manifest.number()).into_iter().collect();
         let keeps_trash = self.settings.trash_bytes > 0;
-        self.sweep(&names, &|name| match name {
-            Name::Cut(_) | Name::Damaged(_) => true,
-            Name::Trash(_) => keeps_trash,
-            name => live.contains(&name) || name == replaced,
+        let leftovers = names.into_iter().filter(|name| match name {
+            Name::Cut(_) | Name::Damaged(_) => false,
+            Name::Trash(_) => !keeps_trash,
+            Name::Manifest(number) if *number == found.number => false, // gone already
+            name => !live.contains(name),
         });
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
         let families = self.families(manifest.state(), shared)?;
@@ -236,6 +239,7 @@ impl Opening<'_> {
             families,
             barred: barred_of(manifest.state()),
             lines: manifest.state().lines.clone(),
+            leftovers: leftovers.collect(),
             cache: replay.cache,
             dead_files: replay.dead_files,
             open_tables: replay.open_tables,

@@ -141,7 +141,7 @@ enum Stop {
 }
 
 impl<'a> Reading<'a> {
-    /// Takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
+    /// Beside a writer takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
     /// An error of the operating system is one; damage is kept to be judged.
     pub(super) fn begin(
         env: &Env,
@@ -150,10 +150,13 @@ impl<'a> Reading<'a> {
         facts: &'a Facts,
         stop: Option<u64>,
     ) -> Result<Reading<'a>> {
-        let ring = match RingSource::open(env, dir, from) {
+        let mut ring = match RingSource::open(env, dir, from) {
             Err(error) if !error.is_corruption() => return Err(error),
             opened => opened,
         };
+        if let (Some(_), Ok(ring)) = (stop, &mut ring) {
+            ring.take_picture();
+        }
         let mut reading = Reading {
             from: *from,
             facts,
@@ -215,9 +218,10 @@ impl<'a> Reading<'a> {
         if matches!(in_segment, Look::Whole(_)) {
             return (in_segment, false);
         }
+        let is_end = matches!(in_segment, Look::Nothing) && self.is_closed_here();
         let in_ring = match &mut self.ring {
-            Ok(ring) => ring.frame(offset, link, &mut self.body),
-            Err(_) => Look::Nothing,
+            Ok(ring) if !is_end => ring.frame(offset, link, &mut self.body),
+            _ => Look::Nothing,
         };
         match (in_segment, in_ring) {
             (_, Look::Whole(header)) => (Look::Whole(header), true),
@@ -323,6 +327,13 @@ impl<'a> Reading<'a> {
         let at = &self.place;
         let is_here = |seal: &&Place| (seal.segment, seal.nonce, seal.offset) == (at.segment, at.nonce, at.offset);
         self.facts.sealed.iter().find(is_here)
+    }
+
+    /// True if the store was closed here, and the ring says of nothing behind it: then what is in that need not be read.
+    fn is_closed_here(&self) -> bool {
+        let at = self.place.offset;
+        let is_last = self.facts.sealed.iter().all(|seal| seal.offset <= at);
+        is_last && self.seal().is_some() && self.ring.as_ref().is_ok_and(|ring| ring.marks.acknowledged <= at)
     }
 
     /// True if a file was not there, or was another one: beside a writer it may have been used again.

@@ -1,4 +1,4 @@
-//! Where recovery reads frames from: a segment through a window, the ring as a picture taken once.
+//! Where recovery reads frames from: a segment through a window, the ring as a picture taken once: beside a writer at once, else when it is needed.
 //!
 //! A page that cannot be read is damage of whatever frame needs it, never an end. Every length is checked against what the
 //! file holds before memory is taken for it (I10).
@@ -179,13 +179,18 @@ pub(super) struct RingSource {
     pub marks: Marks,
     pub file: Arc<dyn File>,
     name: String,
+    picture: Option<Picture>,
+}
+
+/// What stood in a ring when it was read.
+pub(super) struct Picture {
     bytes: Vec<u8>,
     /// Pages that could not be read, by number, and why.
     unreadable: Vec<(u64, io::ErrorKind)>,
 }
 
 impl RingSource {
-    /// Reads the whole ring that the manifest names: exactly that one, or damage.
+    /// Opens the ring that the manifest names: exactly that one, or damage. Its frames are read when they are asked for.
     pub(super) fn open(env: &Env, dir: &Path, from: &LogStart) -> Result<RingSource> {
         let name = Name::Ring(from.ring).to_string();
         let (file, length, page) = open(env, dir, &name)?;
@@ -197,16 +202,28 @@ impl RingSource {
         if header.capacity > length - PAGE {
             return Err(missing(&name, length, "the ring is shorter than it says"));
         }
-        let mut bytes = vec![0; header.capacity as usize];
+        Ok(RingSource { header, marks, file, name, picture: None })
+    }
+
+    /// Reads all of it, unless that was done.
+    pub(super) fn take_picture(&mut self) -> &Picture {
+        let (file, capacity) = (&*self.file, self.header.capacity);
+        self.picture.get_or_insert_with(|| Picture::of(file, capacity))
+    }
+}
+
+impl Picture {
+    fn of(file: &dyn File, capacity: u64) -> Picture {
+        let mut bytes = vec![0; capacity as usize];
         let mut unreadable = Vec::new();
-        if read_into(&*file, PAGE, &mut bytes).is_err() {
+        if read_into(file, PAGE, &mut bytes).is_err() {
             for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {
-                if let Err(error) = read_into(&*file, PAGE + number * PAGE, page) {
+                if let Err(error) = read_into(file, PAGE + number * PAGE, page) {
                     unreadable.push((number, error.kind()));
                 }
             }
         }
-        Ok(RingSource { header, marks, file, name, bytes, unreadable })
+        Picture { bytes, unreadable }
     }
 }
 
@@ -216,30 +233,31 @@ impl Source for RingSource {
     }
 
     fn position(&self, offset: u64) -> u64 {
-        PAGE + if self.bytes.is_empty() { 0 } else { offset % self.bytes.len() as u64 }
+        PAGE + if self.header.capacity == 0 { 0 } else { offset % self.header.capacity }
     }
 
     fn limit(&self, offset: u64) -> u64 {
-        offset.saturating_add(self.bytes.len() as u64)
+        offset.saturating_add(self.header.capacity)
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        let capacity = self.bytes.len() as u64;
+        let Picture { bytes, unreadable } = self.take_picture();
+        let capacity = bytes.len() as u64;
         let touches = |page: u64| {
             let behind = (page * PAGE + capacity - offset % capacity) % capacity;
             behind < out.len() as u64 || behind + PAGE > capacity
         };
-        if let Some((_, kind)) = self.unreadable.iter().find(|(page, _)| touches(*page)) {
+        if let Some((_, kind)) = unreadable.iter().find(|(page, _)| touches(*page)) {
             return Err((*kind).into());
         }
         let at = (offset % capacity) as usize;
-        let head = out.len().min(self.bytes.len() - at);
+        let head = out.len().min(bytes.len() - at);
         let (front, back) = out.split_at_mut(head);
-        front.copy_from_slice(&self.bytes[at..at + head]);
-        back.copy_from_slice(&self.bytes[..back.len()]);
+        front.copy_from_slice(&bytes[at..at + head]);
+        back.copy_from_slice(&bytes[..back.len()]);
         Ok(())
     }
 }
