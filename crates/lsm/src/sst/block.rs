@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::dictionary::Dictionary;
 use super::entry::Entry;
 use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
-use super::steps::{Keys, walk};
-use crate::error::{Error, Result};
-use crate::order::{Order, begins_with, common_prefix, head};
+use super::skim::Skim;
+use super::steps::{Keys, shares_too_much, walk};
+use crate::error::Result;
+use crate::order::{Order, begins_with, head};
 use crate::prefetch::prefetch;
 use crate::record::{Record, Seqno, companion};
 
@@ -120,38 +121,46 @@ impl Block {
     ) -> Result<Block> {
         buffer.truncate(handle.stored_len as usize);
         let mut scratch = Vec::new();
-        let mut offsets = Vec::new();
-        let mut keys = Keys::default();
         let stored = Stored::split(&buffer, codec)?;
         let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
-        let shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
-            if offsets.is_empty() {
-                offsets.reserve_exact(body.len() / 16 + 2);
-            }
-            offsets.push(at as u32);
-            Ok(())
-        })?;
-        offsets.push(shape.entries_end);
-        let has_versions = keys.repeats > 0;
-        let first = Entry::read(body, 0)?;
         let has_heads = searched && order.is_bytewise();
-        let first_key = &body[first.suffix_at..first.value_at];
-        let skip = if has_heads { common_prefix(first_key, &keys.last) } else { 0 };
-        let is_near = offsets.len() <= NEAR_ENTRIES + 1 && body.len() <= u16::MAX as usize;
+        let is_near = |count: u32| count as usize <= NEAR_ENTRIES && body.len() <= u16::MAX as usize;
         let (mut near_heads, mut near_offsets) = ([0; NEAR_ENTRIES], [0; NEAR_ENTRIES + 1]);
+        let mut near = |offsets: &mut dyn Iterator<Item = u32>| {
+            near_offsets.iter_mut().zip(offsets).for_each(|(to, from)| *to = from as u16);
+        };
         let mut far: Vec<u64> = Vec::new();
+        let (shape, skip, has_versions);
         if has_heads {
-            far.reserve_exact(if is_near { shape.count as usize } else { offsets.len() * 2 });
-            push_heads(&mut far, body, &offsets, shape.interval, skip)?;
-        }
-        if is_near {
-            near_heads.iter_mut().zip(far.drain(..)).for_each(|(to, from)| *to = from);
-            near_offsets.iter_mut().zip(&offsets).for_each(|(to, from)| *to = *from as u16);
-            far = Vec::new();
+            let skim = Skim::over(body, stored.column.map(<[u8]>::len), base)?;
+            (shape, skip) = (skim.shape(), skim.skip());
+            if is_near(shape.count) {
+                let mut heads = near_heads.iter_mut();
+                has_versions = skim.heads(skip, |own| heads.next().into_iter().for_each(|head| *head = own))?;
+                near(&mut skim.offsets());
+            } else {
+                far.reserve_exact(shape.count as usize + shape.count as usize / 2 + 1);
+                has_versions = skim.heads(skip, |head| far.push(head))?;
+                push_pairs(&mut far, skim.offsets());
+            }
         } else {
-            let two = |pair: &[u32]| pair[0] as u64 | (pair.get(1).copied().unwrap_or(0) as u64) << 32;
-            far.extend(offsets.chunks(2).map(two));
+            let (mut offsets, mut keys) = (Vec::new(), Keys::default());
+            shape = walk(body, stored.column, base, order, &mut keys, |at, _| {
+                if offsets.is_empty() {
+                    offsets.reserve_exact(body.len() / 16 + 2);
+                }
+                offsets.push(at as u32);
+                Ok(())
+            })?;
+            offsets.push(shape.entries_end);
+            (skip, has_versions) = (0, keys.repeats > 0);
+            match is_near(shape.count) {
+                true => near(&mut offsets.into_iter()),
+                false => push_pairs(&mut far, offsets.into_iter()),
+            }
         }
+        let is_near = is_near(shape.count);
+        let first = Entry::read(body, 0)?;
         let body_len = body.len();
         let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
         let mut bytes = if scratch.is_empty() { buffer } else { scratch };
@@ -551,40 +560,16 @@ impl Block {
     }
 }
 
-#[cold]
-fn shares_too_much() -> Error {
-    Error::structural("an entry shares more than its restart's key")
-}
-
 /// The first of the sorted heads that is not below `wanted`. Halves without a branch: whoever fears the misses asks for the lines before.
 #[inline]
 pub(super) fn first_not_below(heads: &[u64], wanted: u64) -> usize {
     heads.partition_point(|head| *head < wanted)
 }
 
-/// Appends the heads, after `skip` bytes, of all keys of a walked body.
-fn push_heads(out: &mut Vec<u64>, body: &[u8], offsets: &[u32], interval: u8, skip: usize) -> Result<()> {
-    let mut restart: &[u8] = &[];
-    for (at, offset) in offsets.iter().take(offsets.len() - 1).enumerate() {
-        let entry = Entry::read(body, *offset as usize)?;
-        let suffix = &body[entry.suffix_at..entry.value_at];
-        if at.is_multiple_of(interval as usize) {
-            restart = suffix;
-        }
-        out.push(joined_head(&restart[..entry.shared], suffix, skip));
-    }
-    Ok(())
-}
-
-/// `head` of a key in two pieces.
-fn joined_head(start: &[u8], rest: &[u8], skip: usize) -> u64 {
-    match start.get(skip..) {
-        None | Some([]) => head(rest, skip - start.len()),
-        Some(start) => {
-            let own = start.len().min(8);
-            let high = head(start, 0);
-            if own == 8 { high } else { high | head(rest, 0) >> (own * 8) }
-        }
+/// Appends offsets, two in a word.
+fn push_pairs(far: &mut Vec<u64>, mut offsets: impl Iterator<Item = u32>) {
+    while let Some(offset) = offsets.next() {
+        far.push(u64::from(offset) | u64::from(offsets.next().unwrap_or(0)) << 32);
     }
 }
 
@@ -594,13 +579,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn a_head_of_two_pieces_is_the_head_of_the_whole(start: Vec<u8>, rest: Vec<u8>, skip in 0usize..20) {
-            let whole = [&start[..], &rest].concat();
-            let skip = skip.min(whole.len());
-            prop_assert_eq!(joined_head(&start, &rest, skip), head(&whole, skip));
-        }
-
         #[test]
         fn halving_finds_what_a_walk_finds(mut heads: Vec<u64>, wanted: u64, far in 0usize..200) {
             heads.extend((0..far as u64).map(|n| n << 55));

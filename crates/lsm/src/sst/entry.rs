@@ -3,7 +3,7 @@
 //! `Builder` makes a body, `steps` reads one front to back and holds every byte of it against the format, `Entry` reads one
 //! entry of a body that was walked before.
 
-use super::format::{COMPANION_BYTES, word_of};
+use super::format::{COMPANION_BYTES, WORD_BYTES, word_of};
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::order::common_prefix;
@@ -142,6 +142,22 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Reads the end of a body, beside which stands a column of companions of that length, if there is one.
+    pub(super) fn of(body: &[u8], column: Option<usize>) -> Result<Shape> {
+        let shape = Shape::read(body)?;
+        match column.is_some_and(|length| length != shape.count as usize * WORD_BYTES) {
+            true => Err(Error::structural("a companion column has another length than its block")),
+            false => Ok(shape),
+        }
+    }
+
+    /// Where the restart by which an entry goes begins, as the body says.
+    #[inline]
+    pub(super) fn restart(&self, body: &[u8], index: usize) -> Option<u32> {
+        let place = self.entries_end as usize + index / self.interval as usize * 4;
+        body.get(place..).and_then(<[u8]>::first_chunk::<4>).map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// Reads the end of a body.
     pub(super) fn read(body: &[u8]) -> Result<Shape> {
         let short = || Error::structural("a data block ends too early");

@@ -35,7 +35,7 @@ pub(super) const ZSTD: u8 = 2;
 const COLUMN: u8 = 0x80;
 
 /// Bytes of one companion in a column on disk.
-const WORD_BYTES: usize = 8;
+pub(super) const WORD_BYTES: usize = 8;
 
 /// Bytes of one companion of a column in memory: its kind, then its word, as it would stand behind its record.
 pub(super) const COMPANION_BYTES: usize = 1 + WORD_BYTES;

@@ -41,6 +41,7 @@ mod remains;
 mod resident;
 #[cfg(test)]
 mod scripts;
+mod skim;
 mod steps;
 mod stream;
 mod table;

@@ -58,10 +58,7 @@ pub(super) struct Steps {
 impl Steps {
     /// A walk in front of the first entry. `column` is the length of the column of companions, if there is one.
     pub(super) fn new(body: &[u8], column: Option<usize>, keys: &mut Keys) -> Result<Steps> {
-        let shape = Shape::read(body)?;
-        if column.is_some_and(|length| length != shape.count as usize * 8) {
-            return Err(Error::structural("a companion column has another length than its block"));
-        }
+        let shape = Shape::of(body, column)?;
         keys.repeats = 0;
         let (index, at, until_restart, seqno) = (0, 0, 0, MAX_SEQNO);
         Ok(Steps { shape, has_column: column.is_some(), index, at, until_restart, restart_key: 0..0, seqno })
@@ -105,10 +102,8 @@ impl Steps {
     /// The entry stands at a restart point: it shares nothing, and the body says where it is.
     #[inline]
     fn restart(&mut self, body: &[u8], entry: &Entry) -> Result<()> {
-        let place = self.shape.entries_end as usize + self.index / self.shape.interval as usize * 4;
-        let named = body.get(place..).and_then(<[u8]>::first_chunk::<4>).map(|bytes| u32::from_le_bytes(*bytes));
-        if entry.shared != 0 || named != Some(self.at as u32) {
-            return Err(Error::structural("a restart point is not where the block says"));
+        if entry.shared != 0 || self.shape.restart(body, self.index) != Some(self.at as u32) {
+            return Err(misplaced_restart());
         }
         self.until_restart = self.shape.interval;
         self.restart_key = entry.suffix_at..entry.value_at;
@@ -135,7 +130,7 @@ impl Steps {
             return if keys.last.len() <= MAX_KEY_BYTES { Ok(compared) } else { Err(long_key()) };
         }
         let shared = entries[self.restart_key.clone()].get(..entry.shared);
-        let shared = shared.ok_or_else(|| Error::structural("an entry shares more than its restart's key"))?;
+        let shared = shared.ok_or_else(shares_too_much)?;
         std::mem::swap(&mut keys.last, &mut keys.before);
         keys.last.clear();
         keys.last.extend_from_slice(shared);
@@ -182,7 +177,7 @@ pub(super) fn walk(
 
 /// Where the companions that begin at `from` end. Nearly always there is one word or nothing, and a record that is put or deleted behind.
 #[inline(always)]
-fn companions_end(entries: &[u8], from: usize) -> Result<usize> {
+pub(super) fn companions_end(entries: &[u8], from: usize) -> Result<usize> {
     const PUT: u8 = Kind::Put as u8;
     const DELETE: u8 = Kind::Delete as u8;
     match (entries.get(from), entries.get(from + companion::WORD8_BYTES)) {
@@ -197,16 +192,26 @@ fn companions_end(entries: &[u8], from: usize) -> Result<usize> {
 }
 
 #[cold]
-fn disordered() -> Error {
+pub(super) fn misplaced_restart() -> Error {
+    Error::structural("a restart point is not where the block says")
+}
+
+#[cold]
+pub(super) fn shares_too_much() -> Error {
+    Error::structural("an entry shares more than its restart's key")
+}
+
+#[cold]
+pub(super) fn disordered() -> Error {
     Error::structural("the records of a block are out of order")
 }
 
 #[cold]
-fn long_key() -> Error {
+pub(super) fn long_key() -> Error {
     Error::structural("a key longer than the limit")
 }
 
 #[cold]
-fn too_long() -> Error {
+pub(super) fn too_long() -> Error {
     Error::structural("bytes behind the last entry of a block")
 }
