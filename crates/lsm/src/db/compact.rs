@@ -36,7 +36,7 @@ use crate::version::{Edit, LEVELS, TableMeta};
 const FROZEN_MEMTABLES: usize = 2;
 
 impl Db {
-    /// Flushes, then compacts until no compaction is due.
+    /// Flushes, then compacts until no compaction is due; then gives back what the log holds of the disk, unless somebody writes meanwhile.
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
@@ -47,8 +47,13 @@ impl Db {
                     let seen = inner.compactions.finished();
                     inner.wait_until(Lane::Compact, || inner.compactions.finished() != seen)?;
                 }
-                false => return Ok(()),
+                false => break,
             }
+        }
+        let _job = inner.job()?;
+        match inner.trim_log() {
+            Err(error) if inner.check_halted().is_err() => Err(error),
+            _ => Ok(()), // where there is no room for it the log stays as it is
         }
     }
 
