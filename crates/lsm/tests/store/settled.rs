@@ -35,6 +35,31 @@ fn step_all(db: &Db) {
 }
 
 #[test]
+fn a_settled_store_holds_little_besides_one_version_of_each_record() {
+    for rounds in 1..6 {
+        let (sim, dir) = sim(rounds as u64);
+        let db = open(&sim, &dir);
+        for round in 0..=rounds {
+            // Each round less than what makes level 0 due.
+            fill(&db, 0..600, round);
+            db.flush().unwrap();
+            step_all(&db);
+        }
+        let before = bytes(&sim, &dir, ".tbl");
+        db.settle().unwrap();
+        let settled = bytes(&sim, &dir, ".tbl");
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..600, rounds));
+        db.compact(&default(&db), &ALL).unwrap();
+        let least = bytes(&sim, &dir, ".tbl");
+        assert!(
+            settled <= least + least / 8,
+            "{settled} bytes of tables are settled, {least} would do; {before} before"
+        );
+        assert_eq!(bytes(&sim, &dir, ".log"), SHORT, "{:?}", sim.files(&dir));
+    }
+}
+
+#[test]
 fn the_log_of_a_settled_store_is_short_until_it_is_written() {
     for (mapped, durability) in [(true, Durability::Os), (true, Durability::Sync), (false, Durability::Sync)] {
         let (sim, dir) = sim(7);
