@@ -251,7 +251,7 @@ class DB(Family, Asker):
         self._handles.call("waxseal_flush", self._handles.db)
 
     def settle(self) -> None:
-        """Flushes, then waits until no compaction is due."""
+        """Flushes, compacts until little can be garbage, and shrinks the log; see the guide."""
         self._handles.call("waxseal_settle", self._handles.db)
 
     def refresh(self) -> None:

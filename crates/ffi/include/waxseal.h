@@ -2521,7 +2521,8 @@ int32_t waxseal_sync(waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Flushes, then waits until no compaction is due.
+ * Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most; then removes the
+ * log's spare segments. The last two it leaves out as soon as others write on.
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */

@@ -139,7 +139,8 @@ pub unsafe extern "C" fn waxseal_flush(db: *mut waxseal_db_t, error: *mut *mut w
     answer(error, || with(db.cast_const(), |db| Ok(db.flush()?)))
 }
 
-/// Flushes, then waits until no compaction is due.
+/// Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most; then removes the
+/// log's spare segments. The last two it leaves out as soon as others write on.
 ///
 /// Thread-safe. Errors: as of `waxseal_flush`.
 #[unsafe(no_mangle)]

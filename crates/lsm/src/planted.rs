@@ -126,11 +126,13 @@ pub enum Bug {
     PanickedPlanKept,
     PanickedCommitForgotten,
     PanickedOperationStays,
+    LogTrimmedWhileNeeded,
+    LogGoneBeforeEdit,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 88] = [
+    pub const ALL: [Bug; 90] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -219,6 +221,8 @@ impl Bug {
         Bug::PartOfItsNeighbour,
         Bug::FilterOfAnotherRange,
         Bug::DamagedPartDenies,
+        Bug::LogTrimmedWhileNeeded,
+        Bug::LogGoneBeforeEdit,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.

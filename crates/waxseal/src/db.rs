@@ -414,7 +414,9 @@ impl Db {
         self.inner.engine.flush()
     }
 
-    /// Flushes, then waits until no compaction is due.
+    /// Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
+    /// all that stands there may be newer versions; then removes the log's spare segments. For the end of a load: what it does beyond a
+    /// compaction that is due it leaves out as soon as others write on.
     pub fn settle(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.settle()

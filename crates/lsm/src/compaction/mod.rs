@@ -8,11 +8,12 @@
 //! pace    how fast they may be written            parts   one pass over several threads
 //! packing with which codec a level is packed
 //! output  records in, tables out                  collect which value files are mostly garbage
-//! values  values out of their records, into value files
+//! values  values out of their records, into value files                 lean    what more is done for a store that is to be small
 //! ```
 
 pub mod collect;
 pub mod debt;
+pub mod lean;
 #[cfg(test)]
 mod life;
 pub mod output;

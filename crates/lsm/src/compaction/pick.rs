@@ -142,6 +142,8 @@ pub enum Reason {
     Range,
     /// It points into value files that are mostly garbage, and there is nothing better to do.
     Values,
+    /// The levels above the lowest hold more than they should in a store that is to settle.
+    Space,
 }
 
 impl Reason {
@@ -153,6 +155,7 @@ impl Reason {
             Reason::Tombstones => "tombstones",
             Reason::Range => "range",
             Reason::Values => "values",
+            Reason::Space => "space",
         }
     }
 }
@@ -296,7 +299,7 @@ pub fn pick(picture: &Picture<'_>) -> Option<Plan> {
     due.into_iter().find_map(|level| {
         let plan = match level {
             0 => pick_level0(picture, base, Reason::Level0),
-            _ => pick_level(picture, level),
+            _ => pick_level(picture, level, Reason::Size),
         };
         plan.map(|plan| Plan { score: urgency(level), ..plan })
     })
@@ -374,12 +377,12 @@ pub fn plan_range(picture: &Picture<'_>, level: usize, low: Option<&[u8]>, high:
 }
 
 /// Level 0: from the oldest table on, the first group that can go.
-fn pick_level0(picture: &Picture<'_>, base: usize, reason: Reason) -> Option<Plan> {
+pub(super) fn pick_level0(picture: &Picture<'_>, base: usize, reason: Reason) -> Option<Plan> {
     (0..picture.levels[0].len()).rev().find_map(|at| plan_level0(picture, at, base, reason))
 }
 
 /// A level from 1 to 5: the table whose merge rewrites least for what it takes away.
-fn pick_level(picture: &Picture<'_>, level: usize) -> Option<Plan> {
+pub(super) fn pick_level(picture: &Picture<'_>, level: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[level];
     let cost = |at: usize| {
         let table = &tables[at];
@@ -389,7 +392,7 @@ fn pick_level(picture: &Picture<'_>, level: usize) -> Option<Plan> {
     };
     let mut order: Vec<(u64, usize)> = (0..tables.len()).map(|at| (cost(at), at)).collect();
     order.sort();
-    order.into_iter().find_map(|(_, at)| plan_level(picture, level, at, Reason::Size))
+    order.into_iter().find_map(|(_, at)| plan_level(picture, level, at, reason))
 }
 
 /// Size of a table, each tombstone counted as two more records: it frees what it hides.

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::compaction::lean::{is_lean, pick_lean};
 use crate::compaction::rules::{Decision, Rules};
 use crate::compaction::split::Splitter;
 use crate::record::Kind;
@@ -25,7 +26,7 @@ const SHAPE: Shape =
     Shape { level0_tables: 4, level_base_bytes: 100, fanout: 10, table_bytes: 10, compressed_from: LEVELS };
 
 /// `shape level0=4 base=100 fanout=10 table=10 compressed=7 snapshot=50`, tables (`L1 7 a..c size=10 entries=1 tombstones=0
-/// seqno=1 busy`, level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `scores`, `range L0 a..c`.
+/// seqno=1 busy`, level 0 newest first), `running L2 a..c`; then a question: `pick`, `idle`, `lean`, `scores`, `range L0 a..c`.
 #[test]
 fn scripts_tell_what_is_picked() {
     scripts::run(
@@ -54,7 +55,7 @@ fn scripts_tell_what_is_picked() {
                         let (low, high) = words[2].split_once("..").unwrap();
                         running.push(Span { level: level(words[1]), smallest: low.into(), largest: high.into() });
                     }
-                    "pick" | "idle" | "scores" | "range" => questions.push(words),
+                    "pick" | "idle" | "lean" | "scores" | "range" => questions.push(words),
                     _ => {
                         let (low, high) = words[2].split_once("..").unwrap();
                         levels[level(words[0])].push(TableFacts {
@@ -77,6 +78,7 @@ fn scripts_tell_what_is_picked() {
             let answers = questions.iter().map(|words| match words[0] {
                 "pick" => told(pick(&picture)),
                 "idle" => told(pick_idle(&picture)),
+                "lean" => told(pick_lean(&picture)),
                 "scores" => format!("{:?}, {:?}", picture.scores(), picture.targets()),
                 _ => {
                     let (low, high) = words[2].split_once("..").unwrap();
@@ -260,6 +262,7 @@ enum Act {
     Flush(Vec<(u8, bool)>),
     Pick,
     Idle,
+    Lean,
     Range(usize, u8, u8),
     Finish(usize),
 }
@@ -271,6 +274,7 @@ fn acts() -> impl Strategy<Value = Act> {
         2 => (0u8..36).prop_map(|from| Act::Flush((from..from + 4).map(|key| (key, false)).collect())),
         5 => Just(Act::Pick),
         1 => Just(Act::Idle),
+        1 => Just(Act::Lean),
         1 => (0usize..7, key.clone(), key).prop_map(|(level, a, b)| Act::Range(level, a.min(b), a.max(b))),
         3 => (0usize..4).prop_map(Act::Finish),
     ]
@@ -291,6 +295,7 @@ proptest! {
                 }
                 Act::Pick => tree.ask(pick),
                 Act::Idle => tree.ask(pick_idle),
+                Act::Lean => tree.ask(pick_lean),
                 Act::Range(level, low, high) => match tree.ask(|picture| plan_range(picture, *level, Some(&[*low]), Some(&[*high]), u64::MAX)) {
                     Step::Run(plan) => Some(plan),
                     _ => None,
@@ -313,6 +318,8 @@ proptest! {
         tree.run_all(pick);
         prop_assert!(tree.levels[0].len() < level0_tables);
         prop_assert!(tree.ask(|picture| picture.scores().iter().all(|score| *score < 1000)));
+        tree.run_all(|picture| pick(picture).or_else(|| pick_lean(picture)));
+        prop_assert!(tree.ask(is_lean) && tree.ask(pick).is_none());
         tree.run_all(pick_idle);
         for level in 0..LEVELS {
             tree.run_all(|picture| match plan_range(picture, level, None, None, u64::MAX) {

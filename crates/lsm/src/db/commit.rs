@@ -34,12 +34,12 @@ use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::version::{Change, Edit};
-use crate::wal::{LogStart, Numbers, Retirable, Then, Under, Wal, Whole};
+use crate::wal::{LogStart, Numbers, Then, Under, Wal, Whole};
 
 /// The log and the one place where its frames become visible.
 pub(crate) struct Log {
     wal: Wal<Body>,
-    apply: Mutex<Apply>,
+    pub(super) apply: Mutex<Apply>,
     /// Offset up to which frames are applied, for those whose frame another thread applies.
     applied: Signal<u64>,
     /// The greatest seqno known to be durable.
@@ -47,13 +47,13 @@ pub(crate) struct Log {
     start: LogStart,
 }
 
-struct Apply {
+pub(super) struct Apply {
     group: Vec<Whole<Body>>,
     binding: Binding,
     /// Where the last record went.
-    target: Option<Target>,
-    last_seqno: Seqno,
-    offset: u64,
+    pub(super) target: Option<Target>,
+    pub(super) last_seqno: Seqno,
+    pub(super) offset: u64,
     /// A memtable grew beyond its budget.
     full: bool,
 }
@@ -497,57 +497,6 @@ impl Inner {
         }
     }
 
-    /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
-    /// the memtables of `flushed` up to its seqno are tables. Returns what may be recycled after the edit is durable.
-    pub(super) fn log_changes(
-        &self,
-        edit: &mut Edit,
-        moment: Moment,
-        flushed: Option<(&Family, Seqno)>,
-    ) -> Option<Retirable> {
-        let log = self.log.as_ref()?;
-        edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
-        edit.changes.push(Change::LogWitness { offset: log.wal.synced().offset });
-        let retirable = log.wal.retirable(self.needed_from(log, flushed))?;
-        edit.changes.push(Change::LogStart {
-            place: retirable.start.place,
-            ring: retirable.start.ring,
-            ring_nonce: retirable.start.ring_nonce,
-        });
-        edit.changes.extend(retirable.segments.iter().map(|segment| Change::SegmentRetired { segment: *segment }));
-        if planted::active(Bug::SegmentRecycledEarly) {
-            log.wal.recycle(&retirable.segments);
-            let _ = log.wal.prepare();
-        }
-        Some(retirable)
-    }
-
-    /// The logical offset from which on frames hold records that are in no table.
-    fn needed_from(&self, log: &Log, flushed: Option<(&Family, Seqno)>) -> u64 {
-        let apply = lock(&log.apply); // nothing is between the log and the memtables
-        let mut needed = apply.offset;
-        for family in self.families().by_id.values() {
-            let view = family.view();
-            for generation in [&view.active].into_iter().chain(&view.frozen) {
-                let is_flushed = flushed.is_some_and(|(flushed, through)| {
-                    family == flushed && (1..=through).contains(&generation.through())
-                });
-                if !is_flushed {
-                    needed = needed.min(generation.first_offset());
-                }
-            }
-        }
-        needed
-    }
-
-    /// Lets segments go that no edit names any more.
-    pub(super) fn retire_log(&self, retirable: Option<Retirable>) {
-        if let (Some(log), Some(retirable)) = (&self.log, retirable) {
-            log.wal.recycle(&retirable.segments);
-            self.background.kick(Lane::Log);
-        }
-    }
-
     /// The log lane: drain, prepare, seal, and flushes for a log that grew too long.
     pub(crate) fn log_step(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
@@ -574,48 +523,20 @@ impl Inner {
         self.shorten_log(log)
     }
 
-    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened. If none does (what
-    /// held it was dropped), no flush will come by, and the log is shortened at once.
-    fn shorten_log(&self, log: &Log) -> Result<bool> {
-        let budget = 2 * self.settings.memtable_bytes as u64;
-        if log.wal.live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
-            return Ok(false);
-        }
-        let mut apply = lock(&log.apply);
-        apply.target = None;
-        let holds_old =
-            |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
-        let families = self.families();
-        let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
-        holders.iter().for_each(|family| family.freeze(apply.last_seqno));
-        drop(apply);
-        if holders.is_empty() {
-            return self.forget_log();
-        }
-        self.background.kick(Lane::Flush);
-        Ok(true)
-    }
-
-    /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
-    fn forget_log(&self) -> Result<bool> {
-        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it
-        let moment = self.sync_log()?;
-        let mut edit = Edit::default();
-        let Some(retirable) = self.log_changes(&mut edit, moment, None) else { return Ok(false) };
-        self.install(edit, None)?;
-        self.retire_log(Some(retirable));
-        Ok(true)
-    }
-
     /// Ends the log: everything durable, the last segment sealed, the manifest's witness synced.
     pub(super) fn close_log(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         self.check_halted()?;
+        let is_written = log.wal.taken_up_to() > log.start.place.offset;
+        if is_written && self.trim_log().is_err() {
+            self.check_halted()?; // else there was no room for it, and the log is closed as long as it is
+        }
         let place = log.wal.close()?;
         let mut edit = Edit::default();
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });
         self.install(edit, None)?;
+        log.wal.give_back();
         match lock(&self.manifest).as_mut() {
             Some(manifest) => manifest.close(),
             None => Ok(()),

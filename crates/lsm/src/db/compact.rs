@@ -19,7 +19,7 @@ use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::packing::{self, HOT_LEVELS};
 use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
-use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, split};
+use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, lean, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
 use crate::ledger::Ledger;
@@ -36,19 +36,26 @@ use crate::version::{Edit, LEVELS, TableMeta};
 const FROZEN_MEMTABLES: usize = 2;
 
 impl Db {
-    /// Flushes, then compacts until no compaction is due.
+    /// Flushes, then compacts until no compaction is due and the levels above the lowest hold no more than they should; then gives back
+    /// what the log holds of the disk, unless somebody writes meanwhile.
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
+        let newest = inner.next_file.load(Ordering::Relaxed);
         loop {
-            match inner.compact_step()? {
+            match inner.compact_once(Some(newest))? {
                 true => {}
                 false if inner.compactions.is_running() => {
                     let seen = inner.compactions.finished();
                     inner.wait_until(Lane::Compact, || inner.compactions.finished() != seen)?;
                 }
-                false => return Ok(()),
+                false => break,
             }
+        }
+        let _job = inner.job()?;
+        match inner.trim_log() {
+            Err(error) if inner.check_halted().is_err() => Err(error),
+            _ => Ok(()), // where there is no room for it the log stays as it is
         }
     }
 
@@ -63,13 +70,18 @@ impl Db {
 impl Inner {
     /// Compacts once, if something is due, or else where tombstones are dense.
     pub(crate) fn compact_step(&self) -> Result<bool> {
+        self.compact_once(None)
+    }
+
+    /// The same; or else, if a store is to settle whose tables were below this number, where too much stands above the lowest level.
+    fn compact_once(&self, settles: Option<u64>) -> Result<bool> {
         if self.check_halted().is_err() {
             return Ok(false);
         }
         if self.background.is_stopping() {
             return Err(Error::closed());
         }
-        match self.compactions.pick(|taken| self.most_urgent(taken)) {
+        match self.compactions.pick(|taken| self.most_urgent(taken, settles)) {
             Some(picked) => {
                 self.background.kick(Lane::Compact); // another thread may find something beside this
                 self.carry_out(picked).map(|()| true)
@@ -87,7 +99,7 @@ impl Inner {
     }
 
     /// The plan of the family whose fullest level is fullest.
-    fn most_urgent(&self, taken: &Taken<'_>) -> Option<(Family, Plan)> {
+    fn most_urgent(&self, taken: &Taken<'_>, settles: Option<u64>) -> Option<(Family, Plan)> {
         let oldest = self.snapshots.boundaries().first().copied();
         let plan = |family: &Family, pick: fn(&Picture<'_>) -> Option<Plan>| {
             let (view, spans) = (family.view(), taken.spans(family.id()));
@@ -97,7 +109,16 @@ impl Inner {
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
         let stale = || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken));
-        due.or_else(stale).or_else(|| families.by_id.values().find_map(|family| plan(family, pick::pick_idle)))
+        let idle = || families.by_id.values().find_map(|family| plan(family, pick::pick_idle));
+        let lean = || {
+            let newest = settles?;
+            // A family that was flushed since is written to: it would not settle.
+            let rests = |family: &&Family| {
+                family.view().levels.level(0).tables().iter().all(|table| table.meta().number < newest)
+            };
+            families.by_id.values().filter(rests).find_map(|family| plan(family, lean::pick_lean))
+        };
+        due.or_else(stale).or_else(idle).or_else(lean)
     }
 
     /// The table of a family that is written anew to be rid of value files that are mostly garbage.

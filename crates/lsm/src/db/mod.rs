@@ -54,6 +54,7 @@ mod redo;
 mod replace;
 mod replay;
 mod resident;
+mod retire;
 mod rows;
 mod running;
 mod snapshot;

@@ -353,7 +353,7 @@ impl<T> Wal<T> {
     }
 
     /// Waits for what a step asks for, by doing it unless another thread is at it.
-    fn await_step(&self, step: Step, first_time: bool) -> Result<()> {
+    pub(super) fn await_step(&self, step: Step, first_time: bool) -> Result<()> {
         let count = |counter: &AtomicU64| counter.fetch_add(first_time as u64, Ordering::Relaxed);
         match step {
             Step::Place(_) | Step::Pad(_) | Step::Turn(_) => Ok(()),

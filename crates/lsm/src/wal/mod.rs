@@ -8,6 +8,7 @@
 //! drain    ring -> segment, whole pages                                           drain.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
 //! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
+//! trim     a short segment, and nothing kept beside it, where nobody writes      trim.rs
 //! recover  segments and ring -> bodies of batches, in order; where the log ends   recover.rs, scan.rs
 //! ```
 //!
@@ -46,6 +47,7 @@ mod scripts;
 mod segment;
 mod source;
 mod sync;
+mod trim;
 
 pub use append::{Then, Ticket, Under, Whole};
 pub use beside::{Beside, read_marks, recover_beside};
@@ -164,6 +166,14 @@ pub(super) struct Limits {
     pub drain_bytes: u64,
     /// A batch up to this long is a short one, whatever segment and ring are.
     pub easy_bytes: u64,
+}
+
+impl Limits {
+    /// Length of the segment that an idle log stands in: an eighth of the usual one, which whoever begins to write does not use up before the
+    /// next is there.
+    pub(super) fn short_bytes(&self) -> u64 {
+        (self.segment_bytes / 8 / PAGE * PAGE).max(4 * PAGE)
+    }
 }
 
 impl<T> std::fmt::Debug for Wal<T> {

@@ -280,6 +280,28 @@ impl<T> Order<T> {
         is_placed
     }
 
+    /// What comes next for whoever wants to turn to the next segment, whatever room is left in this one.
+    pub(super) fn turn_step(&self, limits: Limits) -> Step {
+        match self.has_room() {
+            true => self.situation(limits).turn(0),
+            false => Step::AwaitDrain(self.end),
+        }
+    }
+
+    /// Takes the next segment back, which no frame has entered.
+    pub(super) fn take_next(&mut self) -> Option<Arc<Segment>> {
+        let next = self.next.take()?;
+        self.live.pop_back();
+        self.easy_until = 0;
+        Some(next)
+    }
+
+    /// Where the first batch begins that waits to be taken; where the next will, if there is none.
+    pub(super) fn taken_up_to(&self) -> u64 {
+        let waiting = self.queue.iter().find(|entry| entry.payload.is_some());
+        waiting.map_or(self.end, |entry| entry.offset)
+    }
+
     /// True if the queue takes one more filler.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() + 2 < DEPTH && self.pieces.len() + 2 < PIECES

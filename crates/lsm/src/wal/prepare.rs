@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::work::lock;
 use crate::error::Result;
-use crate::names::Name;
 
 use super::segment::{Made, Making, PAGE, Place, Refusal, Segment, ZERO_BYTES};
-use super::{LogStart, Wal};
+use super::{LogStart, Wal, written_first};
 
 /// Retired segments that are kept to be used again.
 const POOL: usize = 3;
@@ -30,7 +29,7 @@ pub(super) struct Retired {
     /// Segments that are retired, and not used again yet.
     segments: Vec<Arc<Segment>>,
     /// A new one, as far as it is made.
-    making: Option<Making>,
+    pub(super) making: Option<Making>,
 }
 
 /// How far the log is on its way to its next segment: bytes of the current one.
@@ -106,6 +105,9 @@ impl<T> Wal<T> {
 
     pub(super) fn is_due(&self, way: &Way) -> bool {
         let length = self.limits.segment_bytes;
+        if way.room + PAGE < length {
+            return way.used > 0; // a short one lasts until the next is there
+        }
         let (made, crowd) = (self.made.load(Ordering::Relaxed), self.crowd.load(Ordering::Relaxed));
         way.due(length, crowd) >= length.min(made + ZERO_BYTES as u64)
     }
@@ -124,7 +126,7 @@ impl<T> Wal<T> {
                 Some(making) => making,
                 None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
             };
-            if self.maker.has_to_fill(&making) && self.expects_syncs.load(Ordering::Relaxed) {
+            if self.maker.has_to_fill(&making) && self.expects_syncs.load(Ordering::Relaxed) && !self.is_short() {
                 self.made.store(0, Ordering::Relaxed);
                 let (making, bytes) = match self.maker.fill_some(&self.env, &self.dir, making) {
                     Ok(filled) => filled,
@@ -188,7 +190,7 @@ impl<T> Wal<T> {
 
     fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Made<Arc<Segment>> {
         let length = length.max(self.limits.segment_bytes);
-        self.shed(retired);
+        self.shed(retired, POOL);
         let segment = match self.fitting(retired, length) {
             Some(at) => {
                 let old = retired.segments.swap_remove(at);
@@ -204,7 +206,11 @@ impl<T> Wal<T> {
                 };
                 // One that is a frame's own is hardly used again.
                 let is_filled = length == self.limits.segment_bytes && self.expects_syncs.load(Ordering::Relaxed);
-                let filled = if is_filled { length } else { 0 };
+                let filled = match is_filled {
+                    true if self.is_short() => written_first(length),
+                    true => length,
+                    false => 0,
+                };
                 if self.maker.has_to_fill(&making) {
                     let zeros = filled.saturating_sub(making.filled);
                     self.metrics.zeroed_bytes.fetch_add(zeros, Ordering::Relaxed);
@@ -218,20 +224,20 @@ impl<T> Wal<T> {
     /// Which retired segment may be used again for one of this length.
     fn fitting(&self, retired: &Retired, length: u64) -> Option<usize> {
         let at = retired.segments.iter().position(|segment| segment.length() == length)?;
-        (self.pins.load(Ordering::Acquire) == 0).then_some(at)
+        (!self.is_pinned()).then_some(at)
     }
 
-    /// Removes retired segments beyond those worth keeping. One that cannot be removed is swept at the next open.
-    fn shed(&self, retired: &mut Retired) {
-        if self.pins.load(Ordering::Acquire) > 0 {
+    /// Removes retired segments but for so many that are worth keeping.
+    pub(super) fn shed(&self, retired: &mut Retired, most: usize) {
+        if self.is_pinned() {
             return;
         }
         let mut kept = 0;
         retired.segments.retain(|segment| {
-            let keep = segment.length() == self.limits.segment_bytes && kept < POOL;
+            let keep = segment.length() == self.limits.segment_bytes && kept < most;
             kept += keep as usize;
             if !keep {
-                let _ = self.env.fs.remove(&self.dir.join(Name::Segment(segment.number).to_string()));
+                self.remove(segment.number);
             }
             keep
         });
@@ -256,7 +262,7 @@ impl<T> Wal<T> {
             order.live.pop_front();
         }
         drop(order);
-        self.shed(&mut retired);
+        self.shed(&mut retired, POOL);
     }
 
     /// Keeps every segment as it is until the pin is dropped.
@@ -384,6 +390,39 @@ mod tests {
             });
             // Full segments are synced, by nobody's wish.
             assert!(made >= 3 && synced >= 2 && (zeroed > 0) == is_zeroed, "{made} {synced} {zeroed}");
+        }
+    }
+
+    /// Whoever writes on after a trim never waits for a segment, and writes no more zeros for the first one than a fresh log does.
+    #[test]
+    fn behind_a_trim_the_next_segment_is_there_before_the_short_one_is_used_up() {
+        for (crowd, synced_from) in [(0, 0), (CROWD, 0), (0, u64::MAX)] {
+            let (mut n, mut lengths) = (0, Vec::new());
+            live(crowd, (6000, synced_from), |wal, _| {
+                n += 1;
+                let length = wal.order.lock().current.length();
+                if lengths.last() != Some(&length) {
+                    lengths.push(length);
+                }
+                if n % 3000 == 0 {
+                    let zeroed = wal.metrics().zeroed_bytes.load(Ordering::Relaxed);
+                    assert!(wal.turn_short().unwrap() && !wal.turn_short().unwrap());
+                    wal.sync_full().unwrap();
+                    let below = wal.synced().offset.min(wal.taken_up_to());
+                    wal.recycle(&wal.retirable(below).unwrap().segments);
+                    wal.give_back();
+                    let order = wal.order.lock();
+                    assert!(order.live.len() == 1 && order.next.is_none() && below == order.end);
+                    drop(order);
+                    assert!(lock(&wal.retired).segments.is_empty());
+                    assert_eq!(wal.metrics().zeroed_bytes.load(Ordering::Relaxed), zeroed);
+                    assert!(!wal.prepare_due(), "a store that is not written keeps none");
+                }
+                assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
+            });
+            let (usual, short) = (4 * MIB as u64, MIB as u64 / 2);
+            assert_eq!(lengths, [usual, short, usual, short][..lengths.len()]);
+            assert!(lengths.len() >= 3);
         }
     }
 

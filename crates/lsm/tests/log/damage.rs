@@ -259,6 +259,7 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
                     }
                     if bodies.len() % 8 == 7 {
                         writer.step(Retire).unwrap();
+                        writer.step(Recycle).unwrap();
                     }
                     Ok(())
                 })

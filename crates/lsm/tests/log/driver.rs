@@ -36,8 +36,14 @@ pub(crate) enum Do {
     Prepare,
     /// Seal what is due.
     Seal,
-    /// Make all that was taken permanent, and retire and recycle the segments below.
+    /// Make all that was taken permanent, and retire the segments below.
     Retire,
+    /// Let go of those that were retired.
+    Recycle,
+    /// Turn to a short segment, durably.
+    TurnShort,
+    /// Remove what is kept to be used again.
+    GiveBack,
     Close,
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Driver {
     /// Bodies in the order of the log, and the offset behind each.
     pub(crate) bodies: Vec<(Vec<u8>, u64)>,
     pending: Vec<(Ticket, Body)>,
+    /// Segments that the manifest does without.
+    retired: Vec<u64>,
     pub(crate) taken: usize,
     /// Commits that were acknowledged, and those below a sync that returned.
     pub(crate) acknowledged: usize,
@@ -98,6 +106,7 @@ impl Driver {
             manifest: Manifest { start: log_start, ..Manifest::default() },
             bodies: Vec::new(),
             pending: Vec::new(),
+            retired: Vec::new(),
             taken: 0,
             acknowledged: 0,
             synced: 0,
@@ -204,10 +213,21 @@ impl Driver {
                     self.manifest.start = retirable.start;
                     let start = retirable.start.place.offset;
                     self.manifest.retired = self.bodies.iter().take_while(|(_, end)| *end <= start).count();
-                    let numbers = &retirable.segments;
-                    self.manifest.facts.sealed.retain(|seal| !numbers.contains(&seal.segment));
-                    self.wal.recycle(numbers);
+                    self.retired = retirable.segments;
+                    self.manifest.facts.sealed.retain(|seal| !self.retired.contains(&seal.segment));
                 }
+                Ok(())
+            }
+            Do::Recycle => {
+                self.wal.recycle(&std::mem::take(&mut self.retired));
+                Ok(())
+            }
+            Do::TurnShort => {
+                self.wal.turn_short()?;
+                self.wal.sync_full().map(drop)
+            }
+            Do::GiveBack => {
+                self.wal.give_back();
                 Ok(())
             }
             Do::Close => {
@@ -312,6 +332,7 @@ pub(crate) fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Res
 pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
     use Do::*;
     let repeat = |step: &[Do], times: usize| step.repeat(times);
+    let trimmed = vec![Prepare, TurnShort, Retire, Recycle, GiveBack];
     vec![
         ("commits", repeat(&[Commit(100), Commit(3000), Drain], 4)),
         ("synced commits", vec![CommitSync(100), Commit(50), CommitSync(900), CommitSync(10), Commit(1)]),
@@ -359,6 +380,21 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
             ],
         ),
         ("alone to the next segment", [vec![Prepare], repeat(&[Alone(3000), Alone(700)], 18), vec![Sync]].concat()),
+        (
+            "trimmed, and written on",
+            [
+                repeat(&[Commit(3000), Commit(900)], 6),
+                trimmed.clone(),
+                vec![TurnShort, CommitSync(100), Commit(3000), Prepare, Alone(700), CommitSync(2500)],
+                repeat(&[Commit(3500), SyncFull], 5),
+                vec![Order(80), Order(90), Copy(1), Copy(0), Take],
+                trimmed.clone(),
+                vec![Alone(9), Commit(9000)],
+                trimmed,
+                vec![CommitSync(40000), Close],
+            ]
+            .concat(),
+        ),
         ("ring full, drain behind", repeat(&[Commit(3500)], 12)),
         (
             "above a quarter ring",
@@ -393,7 +429,17 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
             "recycling",
             [
                 repeat(
-                    &[Commit(3000), Commit(3000), Commit(500), Prepare, CommitSync(900), Commit(2000), Seal, Retire],
+                    &[
+                        Commit(3000),
+                        Commit(3000),
+                        Commit(500),
+                        Prepare,
+                        CommitSync(900),
+                        Commit(2000),
+                        Seal,
+                        Retire,
+                        Recycle,
+                    ],
                     12,
                 ),
                 vec![Commit(700), Drain, Commit(70)],

@@ -121,7 +121,7 @@ fn transcript(mapped: bool) -> String {
         ("# a large one, synced", &[Do::CommitSync(5000)]),
         ("# prepare", &[Do::Prepare]),
         ("# turnover, then sync", &[Do::Commit(7500), Do::Commit(3000), Do::Commit(3000), Do::CommitSync(3000)]),
-        ("# retire, prepare from the pool", &[Do::Retire, Do::Prepare]),
+        ("# retire, prepare from the pool", &[Do::Retire, Do::Recycle, Do::Prepare]),
         ("# close", &[Do::Commit(10), Do::Close]),
     ] {
         traced.note(note);

@@ -12,7 +12,7 @@ use waxseal_lsm::record::Kind;
 
 use crate::flips::{Outcomes, subject};
 use crate::model::Run;
-use crate::sweep::{SCENARIOS, sweep, torn_tails};
+use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
 use crate::{care, forged, hurt, kept, memory, panics, rules, values};
 
@@ -47,7 +47,7 @@ fn is_found() -> bool {
     {
         return true;
     }
-    if found(&torn_tails) || found(&a_swallowed_seal) {
+    if found(&torn_tails) || found(&trims) || found(&a_swallowed_seal) {
         return true;
     }
     for (name, scenario) in SCENARIOS {

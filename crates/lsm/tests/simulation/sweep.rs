@@ -21,7 +21,7 @@ use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// What is done to the store; an error is the crash.
-pub const SCENARIOS: [(&str, Scenario); 28] = [
+pub const SCENARIOS: [(&str, Scenario); 29] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -34,6 +34,7 @@ pub const SCENARIOS: [(&str, Scenario); 28] = [
     ("flush", flush),
     ("flush with later commits", flush_and_go_on),
     ("compaction", compaction),
+    ("settled, and written on", settled),
     ("deletes down to the bottom", deletes),
     ("snapshot kept over compaction", snapshot),
     ("families created and dropped", families),
@@ -187,6 +188,29 @@ fn compaction(world: &mut World) -> Result<()> {
     world.db().settle()?;
     world.oracle.sync();
     Ok(())
+}
+
+/// The log is trimmed each time, and by the close; what is written next makes its segments anew.
+fn settled(world: &mut World) -> Result<()> {
+    for durability in [Durability::Os, Durability::Sync] {
+        many_puts(world, 20)?;
+        world.db().settle()?;
+        world.oracle.sync();
+        for _ in 0..8 {
+            let change = Change::Put("default".into(), world.key(), vec![7; 2_500]);
+            world.commit(vec![change], durability)?;
+        }
+        step_all(world)?;
+    }
+    put(world, Durability::Os)?;
+    world.db().close()?;
+    world.oracle.sync();
+    alive(world)?;
+    world.db = None;
+    world.open()?;
+    world.db().settle()?;
+    world.oracle.sync();
+    put(world, Durability::Os)
 }
 
 fn deletes(world: &mut World) -> Result<()> {
@@ -552,6 +576,30 @@ fn a_store_copied_while_open_opens_anywhere() {
             );
         }
     }
+}
+
+/// A log is trimmed by a settle, and by a close.
+fn trimmed(world: &mut World) -> Result<()> {
+    many_puts(world, 4)?;
+    world.db().settle()?;
+    world.oracle.sync();
+    many_puts(world, 2)?;
+    world.db().flush()?;
+    world.oracle.sync();
+    world.db().close()?;
+    alive(world)?;
+    world.db = None;
+    world.open()
+}
+
+#[test]
+fn a_log_is_trimmed_without_a_moment_at_which_it_is_missing() {
+    trims();
+}
+
+/// At every step, since few of them lie between the edit and the files that it does without.
+pub fn trims() {
+    sweep("trimmed", trimmed, CONFIGS[0], usize::MAX);
 }
 
 /// What is cut is said: by the report, by the event, and the bytes are set aside.

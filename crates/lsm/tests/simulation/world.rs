@@ -247,6 +247,7 @@ impl Listener for Tally {
                     Reason::Tombstones => "event: compacted for tombstones",
                     Reason::Range => "event: compacted a range",
                     Reason::Values => "event: compacted for values",
+                    Reason::Space => "event: compacted for space",
                 },
                 1,
             ),

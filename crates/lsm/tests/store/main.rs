@@ -17,6 +17,7 @@ mod rules;
 #[path = "../simulation/watched.rs"]
 mod scribe;
 mod scripts;
+mod settled;
 mod space;
 mod support;
 mod sync;

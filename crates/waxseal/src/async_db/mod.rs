@@ -271,7 +271,7 @@ impl AsyncDb {
         self.run(Db::flush).await
     }
 
-    /// Flushes, then waits until no compaction is due: see [`Db::settle`].
+    /// Flushes, compacts, and gives back what space it can: see [`Db::settle`].
     pub async fn settle(&self) -> Result<()> {
         self.run(Db::settle).await
     }

@@ -1,0 +1,145 @@
+//! Retire: which segments of the log nobody needs any more, and how they go.
+//!
+//! In:    families, what of the log their memtables hold. Out: an edit that names a later start of the log, and then segments that are used
+//!        again or removed; a store that has settled, or is closed, keeps hardly more than what is in it.
+//! Holds: a segment goes only after the edit that does without it is durable, and no memtable holds a record of it (I12).
+//! Crash: before the edit, the log as it was; after it, files that nobody names, which the next open sweeps.
+
+use super::Inner;
+use super::background::Lane;
+use super::commit::{Log, Moment};
+use super::family::Family;
+use crate::env::work::lock;
+use crate::error::Result;
+use crate::planted::{self, Bug};
+use crate::record::Seqno;
+use crate::version::{Change, Edit};
+use crate::wal::Retirable;
+
+impl Inner {
+    /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
+    /// the memtables of `flushed` up to its seqno are tables. Returns what may be recycled after the edit is durable.
+    pub(super) fn log_changes(
+        &self,
+        edit: &mut Edit,
+        moment: Moment,
+        flushed: Option<(&Family, Seqno)>,
+    ) -> Option<Retirable> {
+        let log = self.log.as_ref()?;
+        let needed = self.needed_from(log, flushed);
+        self.log_changes_below(log, edit, moment, needed)
+    }
+
+    /// The same where nothing in front of an offset is needed.
+    fn log_changes_below(&self, log: &Log, edit: &mut Edit, moment: Moment, needed: u64) -> Option<Retirable> {
+        edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
+        edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
+        let retirable = log.wal().retirable(needed)?;
+        edit.changes.push(Change::LogStart {
+            place: retirable.start.place,
+            ring: retirable.start.ring,
+            ring_nonce: retirable.start.ring_nonce,
+        });
+        edit.changes.extend(retirable.segments.iter().map(|segment| Change::SegmentRetired { segment: *segment }));
+        if planted::active(Bug::SegmentRecycledEarly) {
+            log.wal().recycle(&retirable.segments);
+            let _ = log.wal().prepare();
+        }
+        Some(retirable)
+    }
+
+    /// The logical offset from which on frames hold records that are in no table.
+    fn needed_from(&self, log: &Log, flushed: Option<(&Family, Seqno)>) -> u64 {
+        let apply = lock(&log.apply); // nothing is between the log and the memtables
+        apply.offset.min(self.held_from(flushed))
+    }
+
+    /// The offset of the oldest frame of which a memtable holds records; above all offsets if none does.
+    fn held_from(&self, flushed: Option<(&Family, Seqno)>) -> u64 {
+        let mut held = u64::MAX;
+        for family in self.families().by_id.values() {
+            let view = family.view();
+            for generation in [&view.active].into_iter().chain(&view.frozen) {
+                let is_flushed = flushed.is_some_and(|(flushed, through)| {
+                    family == flushed && (1..=through).contains(&generation.through())
+                });
+                if !is_flushed {
+                    held = held.min(generation.first_offset());
+                }
+            }
+        }
+        held
+    }
+
+    /// Lets segments go that no edit names any more.
+    pub(super) fn retire_log(&self, retirable: Option<Retirable>) {
+        if let (Some(log), Some(retirable)) = (&self.log, retirable) {
+            log.wal().recycle(&retirable.segments);
+            self.background.kick(Lane::Log);
+        }
+    }
+
+    /// Freezes the families that keep a log of more than twice the memtable budget from being shortened. If none does (what
+    /// held it was dropped), no flush will come by, and the log is shortened at once.
+    pub(super) fn shorten_log(&self, log: &Log) -> Result<bool> {
+        let budget = 2 * self.settings.memtable_bytes as u64;
+        if log.wal().live_bytes() <= budget.max(2 * self.settings.segment_bytes) || self.flush_is_due() {
+            return Ok(false);
+        }
+        let mut apply = lock(&log.apply);
+        apply.target = None;
+        let holds_old =
+            |family: &&Family| family.view().active.first_offset() < apply.offset.saturating_sub(budget / 2);
+        let families = self.families();
+        let holders: Vec<&Family> = families.by_id.values().filter(holds_old).collect();
+        holders.iter().for_each(|family| family.freeze(apply.last_seqno));
+        drop(apply);
+        if holders.is_empty() {
+            return self.forget_log();
+        }
+        self.background.kick(Lane::Flush);
+        Ok(true)
+    }
+
+    /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
+    fn forget_log(&self) -> Result<bool> {
+        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it
+        let moment = self.sync_log()?;
+        let mut edit = Edit::default();
+        let Some(retirable) = self.log_changes(&mut edit, moment, None) else { return Ok(false) };
+        self.install(edit, None)?;
+        self.retire_log(Some(retirable));
+        Ok(true)
+    }
+
+    /// Gives back what the log holds of the disk, if no memtable holds anything: for a store that has settled, or is closed. It goes on in a
+    /// short segment, and nothing is kept beside it. The caller has the jobs' turn.
+    pub(super) fn trim_log(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        if self.unneeded_below(log).is_none() {
+            return Ok(()); // somebody goes on writing
+        }
+        log.wal().turn_short()?;
+        log.wal().sync_full()?;
+        let moment = self.sync_log()?;
+        let Some(below) = self.unneeded_below(log) else { return Ok(()) };
+        let mut edit = Edit::default();
+        if let Some(retirable) = self.log_changes_below(log, &mut edit, moment, below) {
+            if planted::active(Bug::LogGoneBeforeEdit) {
+                log.wal().recycle(&retirable.segments);
+                log.wal().give_back();
+            }
+            self.install(edit, None)?;
+            self.retire_log(Some(retirable));
+        }
+        log.wal().give_back();
+        Ok(())
+    }
+
+    /// An offset below which nothing of the log is needed and all of it is durable, if no memtable holds anything.
+    fn unneeded_below(&self, log: &Log) -> Option<u64> {
+        let _nothing_is_taken = lock(&log.apply);
+        let is_held = self.held_from(None) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
+        (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
+    }
+}
