@@ -6,8 +6,11 @@
 //! Costs:  a seek waits for the slot of its block, the block, and the entry, one after the other. Those of several tables
 //!         wait together if each step is made for all of them before the next: `aim`, `ask_for_block`, `take_block`, then the seek.
 
+use arc_swap::Guard;
+
 use super::block::Aim;
 use super::cursor::TableCursor;
+use crate::prefetch::prefetch_counters;
 
 /// Where the next seek of a key begins.
 #[derive(Clone, Copy)]
@@ -35,17 +38,26 @@ impl TableCursor {
     }
 
     /// Asks memory for the block that was aimed at.
-    pub(crate) fn ask_for_block(&self) {
-        if let Some(aimed) = &self.aimed {
-            self.table.prefetch_block(aimed.number);
+    pub(crate) fn ask_for_block(&mut self) {
+        let Some(aimed) = &self.aimed else { return };
+        if !self.holds(aimed.number) && self.may_take(aimed.number) {
+            let slot = self.table.slots.slot(aimed.number).load();
+            if let Some(block) = &*slot {
+                block.prefetch();
+                prefetch_counters(block);
+                self.asked_for = Some(slot);
+            }
         }
     }
 
     /// Takes that block, if it is in memory, and asks for the entry where the key belongs.
     pub(crate) fn take_block(&mut self, key: &[u8]) {
+        let asked_for = self.asked_for.take().and_then(Guard::into_inner);
         let Some(mut aimed) = self.aimed else { return };
-        if !self.holds(aimed.number) && !self.takes_cached(aimed.number) {
-            return;
+        match asked_for {
+            Some(block) => self.takes(aimed.number, block),
+            None if self.holds(aimed.number) => {}
+            None => return,
         }
         if let Some(block) = &self.block {
             aimed.within = block.aim(key);

@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
+
 use super::approach::Aimed;
 use super::block::{Aim, Block};
 use super::entry::Entry;
@@ -57,6 +59,8 @@ pub struct TableCursor {
     pub(super) wreck: Option<Wreck>,
     /// Where the seek that comes next begins, if that is known.
     pub(super) aimed: Option<Aimed>,
+    /// The block that it begins in, asked for and not held yet.
+    pub(super) asked_for: Option<Guard<Option<Arc<Block>>>>,
     /// Blocks read from the file in a row: upwards counted up from 0, downwards down.
     pub(super) streak: i32,
     /// How far the operating system was told to read in this direction.
@@ -117,6 +121,7 @@ impl TableCursor {
             distrusts: false,
             wreck: None,
             aimed: None,
+            asked_for: None,
             streak: 0,
             advised: 0,
             chunk: Vec::new(),
