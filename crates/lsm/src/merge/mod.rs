@@ -89,7 +89,8 @@ impl MergeCursor {
             _ if self.forward != forward => return None,
             1 => (self.heap[0].source, None),
             // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
-            _ if !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
+            // Backwards it saves a copy even of one record.
+            _ if forward && !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
             _ => {
                 let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
                 (self.heap[0].source, Some(self.heap[rival].source))
