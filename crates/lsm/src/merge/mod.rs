@@ -106,6 +106,7 @@ impl MergeCursor {
         if forward && reach == table.place_in_block() {
             return None;
         }
+        table.ask_ahead(forward, reach);
         self.lent = source;
         Some((self.sources[source].lend()?, reach))
     }
@@ -167,7 +168,7 @@ impl MergeCursor {
         for tables in self.sources.iter_mut().filter_map(Walk::tables) {
             tables.aim(place, forward, stays)?;
         }
-        self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.ask_for_block());
+        self.sources.iter_mut().filter_map(Walk::tables).for_each(ConcatCursor::ask_for_block);
         self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.take_block(place.0));
         Ok(())
     }
