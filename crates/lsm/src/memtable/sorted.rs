@@ -45,6 +45,8 @@ fn sort_behind_halves(tree: &Tree, same: &mut [u64], skip: usize) {
 fn sort_by_next_bytes(tree: &Tree, same: &mut [u64], skip: usize) {
     let mut keyed = [(0, 0); ROOM];
     let keyed = &mut keyed[..same.len()];
+    // Bytes that all begin with say nothing: a leaf that was never divided knows of none.
+    let skip = skip.max(tree.common_start(same.iter().map(|word| of(*word))));
     for (to, word) in keyed.iter_mut().zip(&*same) {
         *to = (tree.head_at(of(*word), skip), *word);
     }

@@ -66,6 +66,14 @@ proptest! {
     }
 
     #[test]
+    fn keys_that_begin_alike_are_walked_in_order(start in 0usize..30, records in records(30), moves in moves(30)) {
+        let behind = |record: Owned| Owned { key: [&vec![b'k'; start][..], &record.key].concat(), ..record };
+        let records: Vec<Owned> = records.into_iter().map(behind).collect();
+        let mut cursor = filled(MemtableKind::Arena, &Order::bytewise(), &records).cursor();
+        check_moves(&Order::bytewise(), &records, &mut cursor, &moves);
+    }
+
+    #[test]
     fn totals_are_those_of_the_records(kind in kinds(), records in records(60)) {
         let table = filled(kind, &Order::bytewise(), &records);
         let mut ledger = Ledger::default();

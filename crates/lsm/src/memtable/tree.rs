@@ -260,6 +260,13 @@ impl Tree {
         if self.order.is_bytewise() { head(self.key(place), skip) } else { 0 }
     }
 
+    /// How many bytes the keys at some places all begin with; 0 in an order that has no heads.
+    pub(super) fn common_start(&self, mut places: impl Iterator<Item = u32>) -> usize {
+        let Some(first) = places.next().filter(|_| self.order.is_bytewise()) else { return 0 };
+        let first = self.key(first);
+        places.map(|place| common_prefix(first, self.key(place))).min().unwrap_or(first.len())
+    }
+
     fn key(&self, place: u32) -> &[u8] {
         self.arena.placed(place).map_or(&[], |(key, _)| key)
     }

@@ -159,8 +159,8 @@ impl ConcatCursor {
     }
 
     /// Asks memory for the block that was aimed at.
-    pub(super) fn ask_for_block(&self) {
-        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &self.open) {
+    pub(super) fn ask_for_block(&mut self) {
+        if let (Sought::In(Some(_)), Some((_, Opened::Table(table)))) = (self.sought, &mut self.open) {
             table.ask_for_block();
         }
     }

@@ -89,7 +89,8 @@ impl MergeCursor {
             _ if self.forward != forward => return None,
             1 => (self.heap[0].source, None),
             // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
-            _ if !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
+            // Backwards it saves a copy even of one record.
+            _ if forward && !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
             _ => {
                 let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
                 (self.heap[0].source, Some(self.heap[rival].source))
@@ -105,6 +106,7 @@ impl MergeCursor {
         if forward && reach == table.place_in_block() {
             return None;
         }
+        table.ask_ahead(forward, reach);
         self.lent = source;
         Some((self.sources[source].lend()?, reach))
     }
@@ -166,7 +168,7 @@ impl MergeCursor {
         for tables in self.sources.iter_mut().filter_map(Walk::tables) {
             tables.aim(place, forward, stays)?;
         }
-        self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.ask_for_block());
+        self.sources.iter_mut().filter_map(Walk::tables).for_each(ConcatCursor::ask_for_block);
         self.sources.iter_mut().filter_map(Walk::tables).for_each(|tables| tables.take_block(place.0));
         Ok(())
     }

@@ -399,7 +399,7 @@ impl UserCursor {
 
     fn walk_backward(&mut self) -> Result<()> {
         let mut passed = 0;
-        while self.inner.valid() {
+        while self.inner.valid() && !self.begin_run(false) {
             let record = self.inner.record();
             if self.is_below(record.key) {
                 break;
@@ -409,10 +409,6 @@ impl UserCursor {
                 self.inner.prev()?;
                 continue;
             }
-            if self.begin_run(false) {
-                break;
-            }
-            let record = self.inner.record();
             if record.seqno > self.seqno {
                 if passed >= LONG_RUN && record.seqno < MAX_SEQNO {
                     // Newer versions of this key are above the seqno too: to what precedes them.

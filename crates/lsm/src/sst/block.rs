@@ -29,6 +29,9 @@ const NEAR_ENTRIES: usize = 44;
 /// How far behind the start of an entry its value is read beside it.
 const LINE: usize = 64;
 
+/// How far ahead of a walk its bytes are asked for when it begins: from there on the processor sees by itself where it goes.
+const AHEAD: usize = 8 * LINE;
+
 /// One block, ready to be searched. 512 bytes that hold all that leads to an entry.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -385,6 +388,22 @@ impl Block {
             self.bytes.get(offset).into_iter().for_each(prefetch);
             self.prefetch_behind(offset);
         }
+    }
+
+    /// Asks for the first bytes of the entries from a place on, as far as another.
+    #[inline]
+    pub(super) fn prefetch_up(&self, from: usize, to: usize) {
+        let from = self.offset(from);
+        let end = self.offset(to + 1).min(from + AHEAD);
+        self.bytes.get(from..end).unwrap_or_default().iter().step_by(LINE).for_each(prefetch);
+    }
+
+    /// Asks for the last bytes of the entries before a place, as far as another.
+    #[inline]
+    pub(super) fn prefetch_down(&self, before: usize, to: usize) {
+        let end = self.offset(before);
+        let from = self.offset(to).max(end.saturating_sub(AHEAD));
+        self.bytes.get(from..end).unwrap_or_default().iter().rev().step_by(LINE).for_each(prefetch);
     }
 
     /// Asks for what stands behind the first line of the entry at an offset.

@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
+
 use super::approach::Aimed;
 use super::block::{Aim, Block};
 use super::entry::Entry;
@@ -57,6 +59,10 @@ pub struct TableCursor {
     pub(super) wreck: Option<Wreck>,
     /// Where the seek that comes next begins, if that is known.
     pub(super) aimed: Option<Aimed>,
+    /// The block that it begins in, asked for and not held yet.
+    pub(super) asked_for: Option<Guard<Option<Arc<Block>>>>,
+    /// The farthest block that memory was asked for on a walk.
+    pub(super) asked_beyond: usize,
     /// Blocks read from the file in a row: upwards counted up from 0, downwards down.
     pub(super) streak: i32,
     /// How far the operating system was told to read in this direction.
@@ -117,6 +123,8 @@ impl TableCursor {
             distrusts: false,
             wreck: None,
             aimed: None,
+            asked_for: None,
+            asked_beyond: 0,
             streak: 0,
             advised: 0,
             chunk: Vec::new(),
@@ -146,7 +154,7 @@ impl TableCursor {
             (self.left, self.every) = (every, every);
             (self.block, self.wreck, self.entry, self.aimed) = (None, None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
-            (self.streak, self.advised) = (0, 0);
+            (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);
             (self.chunk, self.chunk_at) = (Vec::new(), 0);
         }
         self
@@ -271,6 +279,7 @@ impl TableCursor {
         if self.wreck.is_some() {
             return self.stand_among(0, true, None);
         }
+        self.ask_beyond(true);
         self.stand(0, Arrival::First)
     }
 
@@ -282,6 +291,7 @@ impl TableCursor {
         if self.wreck.is_some() {
             return self.stand_among(usize::MAX, false, None);
         }
+        self.ask_beyond(false);
         self.stand(self.block_len().saturating_sub(1), Arrival::Last)
     }
 

@@ -61,7 +61,7 @@ impl TableCursor {
     /// Makes a block the current one if it is in the cache, and a user is to see it.
     #[inline]
     pub(super) fn takes_cached(&mut self, number: usize) -> bool {
-        if !self.fill_cache || number >= self.table.blocks() {
+        if !self.may_take(number) {
             return false;
         }
         let slot = self.table.slots.slot(number).load();
@@ -70,10 +70,22 @@ impl TableCursor {
             block.prefetch();
         }
         let Some(block) = Guard::into_inner(slot) else { return false };
+        self.takes(number, block);
+        true
+    }
+
+    /// True if there is such a block, and one in the cache is taken as it is.
+    #[inline]
+    pub(super) fn may_take(&self, number: usize) -> bool {
+        self.fill_cache && number < self.table.blocks()
+    }
+
+    /// Makes a block of the cache the current one.
+    #[inline]
+    pub(super) fn takes(&mut self, number: usize, block: Arc<Block>) {
         block.touch();
         self.hold(block);
         (self.number, self.wreck) = (number, None);
-        true
     }
 
     /// The streak with another block read.

@@ -384,6 +384,16 @@ impl Table {
         }
     }
 
+    /// Asks memory for the entries that a walk comes to first in a block, if it is in the cache.
+    pub(super) fn prefetch_entries(&self, number: usize, forward: bool) {
+        if number < self.slots.count()
+            && let Some(block) = &*self.slots.slot(number).load()
+        {
+            let last = block.len() - 1;
+            if forward { block.prefetch_up(0, last) } else { block.prefetch_down(last + 1, 0) }
+        }
+    }
+
     pub(super) fn read_parts(&self) -> Result<Parts> {
         let policy = self.policed.as_ref().map(Policed::policy);
         read_parts(&self.name, &*self.file, self.expected, &self.order, policy)

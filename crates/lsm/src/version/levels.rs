@@ -299,10 +299,9 @@ impl<T> Level<T> {
     fn seek(&self, order: &Order, key: &[u8]) -> usize {
         let ends_before = |handle: &Arc<Handle<T>>| order.compare(&handle.meta().largest, key).is_lt();
         let Some(heads) = &self.heads else { return self.tables.partition_point(ends_before) };
-        if !key.starts_with(&heads.prefix) {
+        let Some(wanted) = heads.of(key) else {
             return if key < &heads.prefix[..] { 0 } else { self.tables.len() };
-        }
-        let wanted = head(key, heads.prefix.len());
+        };
         let first = heads.largest.partition_point(|largest| *largest < wanted);
         let equal = heads.largest[first..].iter().take_while(|largest| **largest == wanted).count();
         first + self.tables[first..first + equal].partition_point(ends_before)

@@ -211,6 +211,34 @@ fn steps_of_runs(cursor: &mut UserCursor, forward: bool) -> (usize, usize) {
     (own, all)
 }
 
+/// Of three levels, ten times as much in each, from above: every eleventh key and every hundred-and-twenty-first lies in an upper one.
+fn three_levels() -> [Vec<Owned>; 3] {
+    [
+        numbered((0..10_000).filter(|n| n % 121 == 0), 40_000),
+        numbered((0..10_000).filter(|n| n % 11 == 0 && n % 121 != 0), 20_000),
+        numbered((0..10_000).filter(|n| n % 11 != 0), 1),
+    ]
+}
+
+/// Backwards a record that no run shows is copied.
+#[test]
+fn hardly_a_record_is_copied_on_the_way_back() {
+    let order = Order::bytewise();
+    let shape = Shape { block_bytes: 4000, restart_interval: 16, seal_column: false, verify: Verify::Sampled(64) };
+    let levels = three_levels().map(|records| level(&order, &records, &shape, 1));
+    let merge = MergeCursor::of(order.clone(), levels.into());
+    let mut cursor = UserCursor::over(order, merge, MAX_SEQNO, (Bound::Unbounded, Bound::Unbounded));
+    let (mut copied, mut all) = (0, 0);
+    cursor.last().unwrap();
+    while cursor.valid() {
+        copied += usize::from(cursor.run.is_none());
+        all += 1;
+        cursor.prev().unwrap();
+    }
+    assert_eq!(all, 10_000);
+    assert!(copied < 400, "{copied} of {all}");
+}
+
 /// If runs were never begun, or ended early, every other test would still pass.
 #[test]
 fn nearly_all_steps_are_steps_of_runs() {
@@ -222,19 +250,13 @@ fn nearly_all_steps_are_steps_of_runs() {
         UserCursor::over(order.clone(), MergeCursor::of(order.clone(), sources), MAX_SEQNO, bounds)
     };
     let many = numbered(0..10_000, 1);
-    // Three levels, ten times as much in each: every eleventh key and every hundred-and-twenty-first lies in an upper one.
-    let [low, middle, high] = [
-        numbered((0..10_000).filter(|n| n % 11 != 0), 1),
-        numbered((0..10_000).filter(|n| n % 11 == 0 && n % 121 != 0), 20_000),
-        numbered((0..10_000).filter(|n| n % 121 == 0), 40_000),
-    ];
     for forward in [true, false] {
         for bounds in [everything(), within()] {
             let (own, all) = steps_of_runs(&mut over(vec![level(&order, &many, &shape, 2)], bounds), forward);
             assert_eq!(all, 10_000);
             assert!(own > 9_700, "{own} of one level, forward {forward}");
         }
-        let levels = [&high, &middle, &low].map(|records| level(&order, records, &shape, 1));
+        let levels = three_levels().map(|records| level(&order, &records, &shape, 1));
         let (own, all) = steps_of_runs(&mut over(levels.into(), everything()), forward);
         assert_eq!(all, 10_000);
         assert!(own > 6_000, "{own} of three levels, forward {forward}");
