@@ -2526,7 +2526,8 @@ int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */
-int32_t waxseal_settle(waxseal_db_t *db, waxseal_error_t **error);
+int32_t waxseal_settle(waxseal_db_t *db,
+                       waxseal_error_t **error);
 
 /**
  * A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by hard links
