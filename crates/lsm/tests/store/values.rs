@@ -250,6 +250,7 @@ fn orphans_go_when_the_store_is_opened_and_files_go_with_their_family() {
     orphan.sync_data().unwrap();
     kill(&sim, db);
     let db = open_with_values(&sim, &dir);
+    while db.step().unwrap() {}
     assert_eq!(named(&sim, &dir, ".val").len(), own);
     check_files(&sim, &dir, &db);
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(20, |_| 1));
