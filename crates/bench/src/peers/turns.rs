@@ -107,6 +107,8 @@ impl Bench {
             let mut order = self.engines.clone();
             order.rotate_left((number as usize + place) % self.engines.len());
             order.retain(|name| !group.is_of_trees || name.is_tree());
+            // No time is taken net of the driver's there: an hour of it would tell nothing.
+            order.retain(|name| *name != Name::Null || !group.steps.contains(&Step::Mixed));
             let steps: Vec<String> = group.steps.iter().map(|step| group.label(*step)).collect();
             for name in order {
                 eprintln!("{suite:?} round {} {} {}", number + 1, name.text(), steps.join(","));
