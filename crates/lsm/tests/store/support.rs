@@ -144,17 +144,20 @@ pub(crate) fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
 }
 
-/// Every file of a real directory. A store that works meanwhile may remove one after it was listed: then all are read again.
+/// Every file of a real directory, read until two readings are the same: a store that works meanwhile may make or remove one after it was listed.
 pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |name: String| {
         let file = RealFs.open(&dir.join(&name), Open::Read).ok()?;
         Some((name, read_exact(&*file, 0, file.len().ok()? as usize).ok()?))
     };
-    for _ in 0..100 {
-        let names = RealFs.list(dir).unwrap().into_iter();
-        if let Some(files) = names.map(read).collect() {
-            return files;
+    let all = || RealFs.list(dir).unwrap().into_iter().map(read).collect::<Option<BTreeMap<_, _>>>();
+    let mut before = None;
+    for _ in 0..1000 {
+        let now = all();
+        if now.is_some() && now == before {
+            return now.unwrap_or_default();
         }
+        before = now;
     }
     panic!("the files of {dir:?} never stay as they are");
 }
