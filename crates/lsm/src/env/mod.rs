@@ -1,4 +1,4 @@
-//! The outside world: files, the machine's identity, time, randomness, threads. The only door to them (a lint holds it shut elsewhere).
+//! The outside world: files, the machine's identity, pages of memory, time, randomness, threads. The only door to them (a lint holds it shut elsewhere).
 //!
 //! Four file systems stand behind `Fs`: `real` (the operating system), `memory` (in-memory stores), `sim` (crashes, faults,
 //! torn and reordered sectors, from a seed) and `traced` (a transcript of every operation of another one).
@@ -21,7 +21,7 @@ pub mod work;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::{Origin, RealFs};
+pub use real::{Origin, Pages, RealFs};
 pub use sim::SimFs;
 pub use traced::TracedFs;
 

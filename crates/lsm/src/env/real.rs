@@ -13,9 +13,11 @@ use super::{File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
 mod origin;
+mod pages;
 mod space;
 
 pub use origin::Origin;
+pub use pages::Pages;
 
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]

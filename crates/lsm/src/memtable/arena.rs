@@ -14,13 +14,12 @@
 //!         touched by the appender alone. `written` is stored with Release behind the bytes, and read with Acquire before them.
 //! Proof:  the tests of this directory, under Miri too (`scripts/miri.sh`).
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::growing::Growing;
+use crate::env::Pages;
 use crate::record::{Kind, Record, Seqno};
 
 /// Bytes of a record in front of its key.
@@ -50,24 +49,13 @@ pub(super) struct Appender {
 
 #[derive(Debug)]
 struct Chunk {
-    base: NonNull<u8>,
-    layout: Layout,
+    pages: Pages,
     written: AtomicUsize,
 }
 
-// SAFETY: the bytes are plain memory that the chunk owns. Those below `written` are only read; those above are reached by the one
-// appender alone.
-unsafe impl Send for Chunk {}
-// SAFETY: as above.
-unsafe impl Sync for Chunk {}
-
 impl Chunk {
     fn new(bytes: usize) -> Option<Chunk> {
-        let layout = Layout::from_size_align(bytes.max(WORD_BYTES), WORD_BYTES).ok()?;
-        // SAFETY: the layout is not empty.
-        let base = unsafe { alloc(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        Some(Chunk { base, layout, written: AtomicUsize::new(0) })
+        Some(Chunk { pages: Pages::new(bytes)?, written: AtomicUsize::new(0) })
     }
 
     /// What is written from `from` on; empty beyond it.
@@ -77,15 +65,8 @@ impl Chunk {
         if from >= written {
             return &[];
         }
-        // SAFETY: `from < written <= layout.size()`, these bytes are initialised, and nobody writes them while `self` lives.
-        unsafe { slice::from_raw_parts(self.base.as_ptr().add(from), written - from) }
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and whoever was lent bytes of it has given them back.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        // SAFETY: `from < written <= pages.bytes()`, these bytes are initialised, and nobody writes them while `self` lives.
+        unsafe { slice::from_raw_parts(self.pages.base().as_ptr().add(from), written - from) }
     }
 }
 
@@ -136,15 +117,15 @@ impl Appender {
         let place = u32::try_from(place).ok()?;
         let chunk = self.arena.chunks.get(number)?;
         debug_assert_eq!(chunk.written.load(Ordering::Relaxed).next_multiple_of(WORD_BYTES), from);
-        assert!(from + bytes <= chunk.layout.size(), "room was found");
+        assert!(from + bytes <= chunk.pages.bytes(), "room was found");
         // What the parts leave of the last word is read by whoever comes to a place that is none.
         // SAFETY: as below, of the last word of the room, which is not empty; room begins and ends at whole words.
-        unsafe { chunk.base.as_ptr().add(from + bytes - WORD_BYTES).cast::<u64>().write(0) };
+        unsafe { chunk.pages.base().as_ptr().add(from + bytes - WORD_BYTES).cast::<u64>().write(0) };
         let mut to = from;
         for part in parts {
-            // SAFETY: `to + part.len() <= from + bytes <= layout.size()`. Nobody else touches what is above `written`, which is not above
+            // SAFETY: `to + part.len() <= from + bytes <= pages.bytes()`. Nobody else touches what is above `written`, which is not above
             // `from`: this appender is the arena's only one, and is borrowed alone. The part is no memory of the chunk above `written`.
-            unsafe { part.as_ptr().copy_to_nonoverlapping(chunk.base.as_ptr().add(to), part.len()) };
+            unsafe { part.as_ptr().copy_to_nonoverlapping(chunk.pages.base().as_ptr().add(to), part.len()) };
             to += part.len();
         }
         chunk.written.store(to, Ordering::Release);

@@ -9,6 +9,7 @@
 //! Memory may be hit after a block was loaded: nothing here believes its bytes more than that a read of them stays within them.
 
 use std::cmp::Ordering;
+use std::mem;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -37,7 +38,7 @@ const AHEAD: usize = 8 * LINE;
 #[repr(align(64))]
 pub(super) struct Block {
     /// The body, then the column's companions (kind and word each) if there is a column.
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     /// For blocks of more entries or bytes: one head per entry, if there are heads; then the offsets of the entries and of
     /// their end, two in a word.
     far: Box<[u64]>,
@@ -113,9 +114,9 @@ pub(super) struct Place {
 
 impl Block {
     /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
-    /// `searched`: heads are worth their price.
+    /// `scratch`: room for the body of a packed one. `searched`: heads are worth their price.
     pub(super) fn load(
-        mut buffer: Vec<u8>,
+        (mut buffer, mut scratch): (Vec<u8>, Vec<u8>),
         codec: u8,
         handle: &Handle,
         (base, dictionary): (Seqno, Option<&Dictionary>),
@@ -123,7 +124,6 @@ impl Block {
         searched: bool,
     ) -> Result<Block> {
         buffer.truncate(handle.stored_len as usize);
-        let mut scratch = Vec::new();
         let stored = Stored::split(&buffer, codec)?;
         let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let has_heads = searched && order.is_bytewise();
@@ -166,11 +166,11 @@ impl Block {
         let first = Entry::read(body, 0)?;
         let body_len = body.len();
         let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
-        let mut bytes = if scratch.is_empty() { buffer } else { scratch };
+        let mut bytes = if stored.is_packed() { scratch } else { buffer };
         bytes.truncate(body_len);
         bytes.extend_from_slice(column.as_deref().unwrap_or_default());
         Ok(Block {
-            bytes: bytes.into_boxed_slice(),
+            bytes,
             far: far.into_boxed_slice(),
             base,
             count: shape.count,
@@ -189,7 +189,13 @@ impl Block {
 
     /// Bytes that the block takes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.bytes.len() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
+        self.bytes.capacity() + self.far.len() * 8 + 2 * align_of::<Block>() + size_of::<Block>()
+    }
+
+    /// The bytes, of a block that nobody is to read any longer.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        self.count = 0;
+        mem::take(&mut self.bytes)
     }
 
     /// Asks for the lines that a search reads first.

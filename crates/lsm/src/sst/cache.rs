@@ -18,6 +18,7 @@ use arc_swap::ArcSwapOption;
 
 use super::block::Block;
 use super::large::Large;
+use super::spare::Spares;
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
 
@@ -44,6 +45,8 @@ pub struct Cache {
     clock: AtomicU32,
     /// Large values, while somebody reads any.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
+    /// What blocks that went have left behind.
+    pub(super) spares: Spares,
 }
 
 /// What a slot holds.
@@ -53,6 +56,9 @@ pub(super) trait Kept: Send + Sync + 'static {
 
     /// Takes back the note that it was read; answers whether there was one.
     fn cool(&self) -> bool;
+
+    /// Its bytes, when nobody is to have it any longer.
+    fn into_spare(&mut self) -> Vec<u8>;
 }
 
 impl Kept for Block {
@@ -62,6 +68,10 @@ impl Kept for Block {
 
     fn cool(&self) -> bool {
         Block::cool(self)
+    }
+
+    fn into_spare(&mut self) -> Vec<u8> {
+        self.take_bytes()
     }
 }
 
@@ -183,6 +193,7 @@ impl Cache {
             refused: AtomicU64::new(0),
             clock: AtomicU32::new(1),
             large: Mutex::default(),
+            spares: Spares::within(bytes.min(total)),
         }
     }
 
@@ -226,16 +237,20 @@ impl Cache {
     }
 
     /// Puts one in the place of another, if that is still there and there is room: it goes when the other would have gone.
-    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: &Arc<T>, block: Arc<T>) -> Arc<T> {
+    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, mut before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let bytes = block.memory();
         let Some(slot) = slots.blocks.get(number).filter(|_| self.reserve(bytes, number % SHARDS)) else {
             self.refused.fetch_add(1, Relaxed);
             return block;
         };
-        let found = slot.compare_and_swap(before, Some(block.clone()));
-        let took = found.as_ref().is_some_and(|found| Arc::ptr_eq(found, before));
+        let found = slot.compare_and_swap(&before, Some(block.clone()));
+        let took = found.as_ref().is_some_and(|found| Arc::ptr_eq(found, &before));
         self.used.fetch_sub(if took { before.memory() } else { bytes }, Relaxed);
+        drop(found);
+        if took {
+            self.leave(&mut before);
+        }
         if took { &self.evictions } else { &self.refused }.fetch_add(1, Relaxed);
         block
     }
@@ -264,7 +279,15 @@ impl Cache {
 
     /// What blocks may take now.
     fn room(&self) -> usize {
-        self.budget.min(self.total.saturating_sub(self.charged.load(Relaxed)))
+        let room = self.budget.min(self.total.saturating_sub(self.charged.load(Relaxed)));
+        room.saturating_sub(self.spares.most())
+    }
+
+    /// Keeps the bytes of a block that went, unless somebody holds it.
+    fn leave<T: Kept + ?Sized>(&self, block: &mut Arc<T>) {
+        if let Some(block) = Arc::get_mut(block) {
+            self.spares.give(block.into_spare());
+        }
     }
 
     /// Evicts what is too much since more was charged.
@@ -278,8 +301,9 @@ impl Cache {
             let shard = &self.shards[(home + step) % SHARDS];
             let victim = lock(shard).evict(self.room() / 10 / SHARDS, &self.clock);
             // The block itself is freed here, outside of the lock.
-            if let Some(victim) = victim {
-                self.used.fetch_sub(victim.bytes, Relaxed);
+            if let Some(Victim { bytes, mut block, _slots }) = victim {
+                self.used.fetch_sub(bytes, Relaxed);
+                self.leave(&mut block);
                 self.blocks.fetch_sub(1, Relaxed);
                 self.evictions.fetch_add(1, Relaxed);
                 return true;
@@ -292,7 +316,7 @@ impl Cache {
 /// What an eviction took out; freed when dropped.
 struct Victim {
     bytes: usize,
-    _block: Arc<dyn Kept>,
+    block: Arc<dyn Kept>,
     _slots: Arc<dyn Row>,
 }
 
@@ -338,7 +362,7 @@ impl Shard {
             }
             // None if the block was taken out for another, whose own entry comes.
             let Some(block) = slots.evict(number, clock) else { continue };
-            return Some(Victim { bytes: block.memory(), _block: block, _slots: slots });
+            return Some(Victim { bytes: block.memory(), block, _slots: slots });
         }
     }
 }
@@ -399,6 +423,11 @@ impl<T: Kept> Slots<T> {
         }
     }
 
+    /// A buffer for what is to be kept, of whatever bytes.
+    pub(super) fn buffer(&self, length: usize) -> Vec<u8> {
+        self.cache.spares.take(length)
+    }
+
     /// Keeps a loaded block if there is room; answers the block to use.
     pub(super) fn keep(self: &Arc<Self>, number: usize, block: T) -> Arc<T> {
         self.put(number, Arc::new(block))
@@ -410,7 +439,7 @@ impl<T: Kept> Slots<T> {
     }
 
     /// Keeps one in the place of another, if that is still there and there is room.
-    pub(super) fn put_instead(&self, number: usize, before: &Arc<T>, block: Arc<T>) -> Arc<T> {
+    pub(super) fn put_instead(&self, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.cache.exchange(self, number, before, block)
     }
 

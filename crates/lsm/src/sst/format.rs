@@ -59,6 +59,11 @@ impl Handle {
         self.stored_len as usize + TRAILER_BYTES
     }
 
+    /// True if the block is shorter than its body, which is packed then. A column of companions may hide that.
+    pub(super) fn is_packed(&self) -> bool {
+        self.stored_len < self.raw_len
+    }
+
     /// The first byte behind the block.
     pub(super) fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes() as u64)
@@ -208,6 +213,11 @@ impl<'a> Stored<'a> {
         Ok(Stored { packed, column: Some(column), codec })
     }
 
+    /// True if the body is not as it lies here.
+    pub(super) fn is_packed(&self) -> bool {
+        self.codec != PLAIN
+    }
+
     /// The body, unpacked into `scratch` if it is packed. `raw_len` was checked by `Handle::check_within`, `dictionary` is that of
     /// the table.
     pub(super) fn body<'b>(
@@ -223,7 +233,6 @@ impl<'a> Stored<'a> {
             PLAIN if self.packed.len() == raw_len as usize => Ok(self.packed),
             PLAIN => Err(Error::structural("an unpacked block has another length than its handle says")),
             LZ4 => {
-                scratch.clear();
                 scratch.resize(raw_len as usize, 0);
                 unpack_lz4(self.packed, scratch)?;
                 Ok(scratch)

@@ -26,7 +26,7 @@ pub fn fuzz_block(bytes: &[u8]) {
     let handle = Handle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
     let order = Order::bytewise();
     let loaded =
-        [false, true].map(|searched| Block::load(stored.to_vec(), *codec, &handle, (7, None), &order, searched));
+        [false, true].map(|searched| Block::load((stored.to_vec(), Vec::new()), *codec, &handle, (7, None), &order, searched));
     assert_eq!(loaded[0].is_ok(), loaded[1].is_ok(), "a walk and a skim differ");
     for block in loaded.into_iter().flatten() {
         let mut key = Vec::new();

@@ -10,6 +10,7 @@
 //! Limit: a value above a 256th of the budget is not kept; small budgets keep those up to 64 KiB that are no more than a quarter.
 
 use std::fmt;
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -63,6 +64,11 @@ impl Kept for Large {
     fn cool(&self) -> bool {
         self.is_hot.swap(false, Relaxed)
     }
+
+    fn into_spare(&mut self) -> Vec<u8> {
+        self.length = 0;
+        mem::take(&mut self.bytes)
+    }
 }
 
 impl fmt::Debug for Large {
@@ -103,6 +109,11 @@ impl LargeValues {
         traces.get(place_of(name, traces.len())).is_some_and(|last| last.swap(trace, Relaxed) == trace)
     }
 
+    /// A buffer for a value that is to be kept, of whatever bytes.
+    pub fn buffer(&self, length: usize) -> Vec<u8> {
+        self.cache.spares.take(length)
+    }
+
     /// The value of a pointer, if it is in memory.
     #[inline]
     pub fn find(&self, pointer: &Pointer) -> Option<Arc<Large>> {
@@ -138,7 +149,7 @@ impl LargeValues {
             }
         }
         match cold.or(first) {
-            Some((at, other)) => slots.put_instead(at, &other, Arc::new(large)),
+            Some((at, other)) => slots.put_instead(at, other, Arc::new(large)),
             None => Arc::new(large),
         }
     }

@@ -42,6 +42,7 @@ mod resident;
 #[cfg(test)]
 mod scripts;
 mod skim;
+mod spare;
 mod steps;
 mod stream;
 mod table;

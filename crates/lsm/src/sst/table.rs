@@ -16,7 +16,7 @@ use super::block::Block;
 use super::cache::{Cache, Slots};
 use super::cursor::TableCursor;
 use super::dictionary::{self, Dictionary};
-use super::ends::{Parts, Tail, read_ends, read_error, read_framed, read_parts};
+use super::ends::{Parts, Tail, read_ends, read_error, read_parts};
 use super::filter::{self, Filter};
 use super::format::{Handle, check};
 use super::guide::{Guide, Part};
@@ -28,7 +28,7 @@ use super::prove::{Checks, Wanted};
 use super::stream::TableStream;
 use super::walked::Walked;
 use crate::checksum::{Role, Uid, hash_key};
-use crate::env::File;
+use crate::env::{File, read_into};
 use crate::error::{Error, Remedy, Result};
 use crate::ledger::Ledger;
 use crate::options::Reading;
@@ -560,7 +560,13 @@ impl Table {
     /// Reads a block from the file, past the cache.
     pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
         let handle = self.handle(number)?;
-        let buffer = read_framed(&self.name, &*self.file, &handle)?;
+        // What is to be searched stays in memory: its bytes, or those that it is unpacked to.
+        let mut buffer = match searched && !handle.is_packed() {
+            true => self.slots.buffer(handle.bytes()),
+            false => vec![0; handle.bytes()],
+        };
+        read_into(&*self.file, handle.offset, &mut buffer)
+            .map_err(|error| read_error(&self.name, handle.offset, error))?;
         self.load(buffer, &handle, searched)
     }
 
@@ -570,7 +576,11 @@ impl Table {
         codec
             .and_then(|codec| {
                 let base = (self.base, self.dictionary.as_deref());
-                Block::load(buffer, codec, handle, base, &self.order, searched)
+                let scratch = match searched && handle.is_packed() {
+                    true => self.slots.buffer(handle.raw_len as usize),
+                    false => Vec::new(),
+                };
+                Block::load((buffer, scratch), codec, handle, base, &self.order, searched)
             })
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }

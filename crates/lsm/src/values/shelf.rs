@@ -148,7 +148,7 @@ impl ValueShelf {
             match &self.cached {
                 Some((values, watch)) => {
                     if how.keep && values.invites(&pointer) {
-                        let mut own = Room::default();
+                        let mut own = Room::within(values, &pointer);
                         from_file(&mut own)?;
                         room.cached = Some(values.keep(own.into_value(pointer)));
                     } else {
@@ -228,6 +228,15 @@ pub struct Room {
 }
 
 impl Room {
+    /// Room for a value that is to be kept.
+    fn within(values: &LargeValues, pointer: &Pointer) -> Room {
+        let framed = pointer.stored_len as usize + FRAME_BYTES;
+        match pointer.codec {
+            0 => Room { framed: values.buffer(framed), ..Room::default() },
+            _ => Room { unpacked: values.buffer(pointer.raw_len as usize), ..Room::default() },
+        }
+    }
+
     /// The value read last.
     pub fn value(&self) -> &[u8] {
         match &self.cached {

@@ -1,0 +1,124 @@
+//! Buffers of blocks that went, for blocks that come.
+//!
+//! Why:   an allocator keeps what a thread gives back for threads of the same part of it. A cache whose blocks one thread loads and
+//!        another one evicts so comes to twice its budget, with as many threads as there are parts to more. In a full cache a block is
+//!        read into the buffer of one that made way, which also costs neither a call of the allocator nor zeros.
+//! In:    the bytes of what nobody holds any longer. Out: a buffer of a length that is asked for, of any content: whoever asks fills it.
+//! Holds: few buffers, within a small part of the budget that is theirs alone.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::env::work::lock;
+
+/// Buffers at most.
+const COUNT: usize = 32;
+
+/// The part of a budget that they may take.
+const SHARE: usize = 128;
+
+/// A buffer fits if no more than this part of it stays empty.
+const SLACK: usize = 8;
+
+/// What a cache holds for the blocks that come next.
+#[derive(Debug)]
+pub(super) struct Spares {
+    most: usize,
+    bytes: AtomicUsize,
+    each: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Spares {
+    /// Those of a budget.
+    pub(super) fn within(budget: usize) -> Spares {
+        Spares { most: budget / SHARE, bytes: AtomicUsize::new(0), each: Mutex::default() }
+    }
+
+    /// Bytes that they may take.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Bytes that they take.
+    fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Keeps a buffer if there is room; before that, the shortest one goes.
+    pub(super) fn give(&self, buffer: Vec<u8>) {
+        let mut each = lock(&self.each);
+        if buffer.capacity() == 0 || self.bytes() + buffer.capacity() > self.most {
+            return;
+        }
+        self.bytes.fetch_add(buffer.capacity(), Relaxed);
+        each.push(buffer);
+        if each.len() > COUNT
+            && let Some((shortest, _)) = each.iter().enumerate().min_by_key(|(_, buffer)| buffer.capacity())
+        {
+            self.bytes.fetch_sub(each.swap_remove(shortest).capacity(), Relaxed);
+        }
+    }
+
+    /// A buffer of so many bytes, whatever they are: the shortest one that has room, or the longest that has nearly, made longer where
+    /// it lies; a new one if none is of about this length.
+    pub(super) fn take(&self, length: usize) -> Vec<u8> {
+        let mut each = lock(&self.each);
+        let about = length / 2..=length.saturating_mul(2);
+        let fitting = each.iter().enumerate().filter(|(_, buffer)| about.contains(&buffer.capacity()));
+        let best = fitting.min_by_key(|(_, buffer)| (buffer.capacity() < length, buffer.capacity().abs_diff(length)));
+        let Some((at, _)) = best else { return vec![0; length] };
+        let mut buffer = each.swap_remove(at);
+        self.bytes.fetch_sub(buffer.capacity(), Relaxed);
+        drop(each);
+        if buffer.capacity() > length + length / SLACK {
+            buffer.truncate(length);
+            buffer.shrink_to(length);
+        }
+        buffer.reserve_exact(length.saturating_sub(buffer.len()));
+        buffer.resize(length, 0);
+        buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_in_about_its_length_and_counts_while_it_is_here() {
+        let spares = Spares::within(SHARE * 10_000);
+        assert_eq!((spares.take(100), spares.bytes()), (vec![0; 100], 0));
+        for length in [4000, 1000, 3000, 2001] {
+            spares.give(vec![7; length]);
+        }
+        assert_eq!(spares.bytes(), 8000, "the last one had no room");
+        assert_eq!((spares.take(8002).len(), spares.take(499).len(), spares.bytes()), (8002, 499, 8000), "none is like it");
+        let shortest = spares.take(2800);
+        assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 5000));
+        let longer = spares.take(7000);
+        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, 7000, 1000));
+        let shorter = spares.take(500);
+        assert_eq!((shorter.len(), spares.bytes()), (500, 0));
+        assert!(shorter.capacity() <= 500 + 500 / SLACK);
+    }
+
+    #[test]
+    fn where_there_are_too_many_the_shortest_goes() {
+        let spares = Spares::within(SHARE * 10_000);
+        spares.give(Vec::new());
+        (1..=COUNT).for_each(|length| spares.give(vec![1; length]));
+        let all = COUNT * (COUNT + 1) / 2;
+        assert_eq!(spares.bytes(), all);
+        spares.give(vec![1; 100]);
+        assert_eq!(spares.bytes(), all + 99);
+        spares.give(vec![1; 1]);
+        assert_eq!(spares.bytes(), all + 99, "it is the shortest itself");
+    }
+
+    #[test]
+    fn a_small_budget_keeps_none() {
+        let spares = Spares::within(SHARE * 8 - 1);
+        spares.give(vec![1; 8]);
+        assert_eq!(spares.bytes(), 0);
+    }
+}
