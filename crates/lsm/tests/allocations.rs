@@ -23,19 +23,24 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Those of a block's length and more.
+    static BLOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-fn count() {
+fn count(bytes: usize) {
     // A thread that is ending has no counter any more.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+    let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + u64::from(bytes >= BLOCK_BYTES)));
 }
+
+const BLOCK_BYTES: usize = 4096;
 
 #[expect(unsafe_code, reason = "the only way to count allocations")]
 // SAFETY: every call is handed to the system's allocator as it came; counting touches a thread-local cell that needs no
 // allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
@@ -44,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
@@ -83,16 +88,25 @@ impl Companions for Keeper {
 }
 
 fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
+    let (dir, table, _) = table_packed(records, 64 << 20, Compression::None);
+    (dir, table)
+}
+
+fn table_packed(
+    records: u32,
+    cache_bytes: usize,
+    compression: Compression,
+) -> (tempfile::TempDir, Arc<Table>, Arc<Cache>) {
     let dir = tempfile::tempdir().unwrap();
     let file = RealFs.open(&dir.path().join("000001.tbl"), Open::Create).unwrap();
     let settings = WriterSettings {
         order: Order::bytewise(),
         family: 0,
-        block_bytes: 4096,
+        block_bytes: BLOCK_BYTES,
         restart_interval: 16,
         filter_bits: 10,
         filter_policy: None,
-        compression: Compression::None,
+        compression,
         base_seqno: 1,
         seal_column: false,
         created_micros: 0,
@@ -109,8 +123,9 @@ fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
-    let cache = Arc::new(Cache::new(64 << 20));
-    (dir, Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache, keeper).unwrap())
+    let cache = Arc::new(Cache::new(cache_bytes));
+    let table = Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache.clone(), keeper).unwrap();
+    (dir, table, cache)
 }
 
 #[test]
@@ -133,6 +148,28 @@ fn a_cached_get_allocates_nothing() {
     read_all();
     assert_eq!(allocations(read_all), 0);
     assert_eq!(bytes, 2 * 10_000 * 100);
+}
+
+/// What is read comes into the bytes of what it makes go, whoever allocated them: memory does not move from one part of an allocator to
+/// another.
+#[test]
+fn a_full_cache_reads_blocks_into_those_that_made_way() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let (_dir, table, cache) = table_packed(40_000, 2 << 20, compression);
+        let key = |n: u64| format!("{:016}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & 0x7FFF).into_bytes();
+        let keys: Vec<Vec<u8>> = (0..20_000).map(key).collect();
+        let loads = || cache.metrics().loads;
+        let read_all = || {
+            for key in &keys {
+                table.get(key, hash(key), MAX_SEQNO, Checks::EACH, &mut |_| ()).unwrap();
+            }
+        };
+        read_all();
+        let before = (BLOCKS.get(), loads());
+        read_all();
+        let (allocated, loaded) = (BLOCKS.get() - before.0, loads() - before.1);
+        assert!(loaded > 5_000 && allocated <= loaded / 100, "{allocated} for {loaded} blocks, {compression:?}");
+    }
 }
 
 #[test]

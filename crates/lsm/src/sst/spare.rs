@@ -92,7 +92,11 @@ mod tests {
             spares.give(vec![7; length]);
         }
         assert_eq!(spares.bytes(), 8000, "the last one had no room");
-        assert_eq!((spares.take(8002).len(), spares.take(499).len(), spares.bytes()), (8002, 499, 8000), "none is like it");
+        assert_eq!(
+            (spares.take(8002).len(), spares.take(499).len(), spares.bytes()),
+            (8002, 499, 8000),
+            "none is like it"
+        );
         let shortest = spares.take(2800);
         assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 5000));
         let longer = spares.take(7000);
