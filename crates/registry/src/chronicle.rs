@@ -4,6 +4,9 @@
 //! of the part of the engine that did it, and one of each table file that was read or written: so the log of a file says where it
 //! came from and where it went. Lines that the manifest has no room for become just these rows.
 
+use std::collections::HashMap;
+
+use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::fence::Fence;
@@ -22,6 +25,13 @@ const LEVEL: u8 = 1;
 
 /// Table files that a line names on either side; of more it says how many there were.
 const MOST_FILES: usize = 4096;
+
+/// Table files that a line may name so that the event of each of them names all. Where there are more, the event of the part alone does, and that
+/// of a file names itself and says how many there were: a line of a thousand files becomes a thousand short rows.
+const FEW_FILES: usize = 16;
+
+/// The settings that say how many files there were.
+const FILES: [&str; 2] = ["files read", "files written"];
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,8 +52,8 @@ impl Line {
         let (operation, mut payload) = deed(&work.deed);
         for touched in &work.touched {
             payload.push(Field::Setting(("family".to_owned(), touched.name.to_owned())));
-            files(&mut payload, &touched.read, Field::Input, "read");
-            files(&mut payload, &touched.written, Field::Output, "written");
+            files(&mut payload, &touched.read, Field::Input, FILES[0]);
+            files(&mut payload, &touched.written, Field::Output, FILES[1]);
         }
         if let Some(range) = work.log {
             payload.push(Field::LogRange(range));
@@ -84,29 +94,87 @@ impl Line {
         Ok(Line { operation, time, seqno, payload: Payload::decode(&mut reader)? })
     }
 
-    /// The events that it is shown as. `number` is the line's, which ends their keys: no line has another's.
+    /// The events that it is shown as: of the part of the engine, and of each file that it names. `number` is the line's, which ends
+    /// their keys: no line has another's.
     pub fn events(&self, number: u64) -> Vec<Event> {
-        let mut targets = vec![Target::Engine(part(self.operation).to_owned())];
-        for field in self.payload.fields() {
-            if let Field::Input(file) | Field::Output(file) = field {
-                let target = Target::TableFile(file.uid);
-                if !targets.contains(&target) {
-                    targets.push(target);
-                }
+        let mut events = vec![self.event(self.part(), self.payload.clone(), number)];
+        let (count, short) = (self.files().count(), self.without_files());
+        let mut of_file: HashMap<Uid, usize> = HashMap::new();
+        for (file, field) in self.files() {
+            let at = *of_file.entry(file).or_insert(events.len());
+            if at == events.len() {
+                let payload = if count > FEW_FILES { short.clone() } else { self.payload.clone() };
+                events.push(self.event(Target::TableFile(file), payload, number));
+            }
+            if count > FEW_FILES {
+                events[at].payload.push(field.clone());
             }
         }
-        targets.into_iter().map(|target| self.event(target, number)).collect()
+        events
     }
 
-    /// The event that it is shown as for one target.
-    pub(crate) fn event(&self, target: Target, number: u64) -> Event {
+    /// The same, of one target alone.
+    pub(crate) fn events_of(&self, target: &Target, number: u64) -> Vec<Event> {
+        let is_named = match target {
+            Target::TableFile(uid) => self.files().any(|(file, _)| file == *uid),
+            target => *target == self.part(),
+        };
+        let mut events = if is_named { self.events(number) } else { Vec::new() };
+        events.retain(|event| event.key.target == *target);
+        events
+    }
+
+    fn event(&self, target: Target, payload: Payload, number: u64) -> Event {
         let Line { operation, time, .. } = *self;
         let (client, seqno) = (ANONYMOUS.to_owned(), number.min(MAX_SEQNO));
-        Event { key: LogKey { target, operation, time, client, seqno }, payload: self.payload.clone() }
+        Event { key: LogKey { target, operation, time, client, seqno }, payload }
+    }
+
+    fn part(&self) -> Target {
+        part_of(self.operation)
+    }
+
+    /// The files that it names, and where it does.
+    fn files(&self) -> impl Iterator<Item = (Uid, &Field)> {
+        self.payload.fields().iter().filter_map(|field| match field {
+            Field::Input(file) | Field::Output(file) => Some((file.uid, field)),
+            _ => None,
+        })
+    }
+
+    /// What it says beside the files that it names, and how many there were.
+    fn without_files(&self) -> Payload {
+        let (mut payload, mut counts) = (Payload::new(), [0usize; 2]);
+        for field in self.payload.fields() {
+            match field {
+                Field::Input(_) => counts[0] += 1,
+                Field::Output(_) => counts[1] += 1,
+                Field::Setting((name, count)) if FILES.contains(&name.as_str()) => {
+                    let side = usize::from(name == FILES[1]);
+                    // Of these it names the first.
+                    counts[side] += count.parse::<usize>().unwrap_or(0).saturating_sub(MOST_FILES);
+                }
+                other => payload.push(other.clone()),
+            }
+        }
+        for (name, count) in FILES.iter().zip(counts) {
+            payload.push(Field::Setting(((*name).to_owned(), count.to_string())));
+        }
+        payload
     }
 }
 
+/// Whether the event of a file leaves the other files to that of the part.
+pub(crate) fn is_short(event: &Event) -> bool {
+    let counts = |field: &Field| matches!(field, Field::Setting((name, _)) if FILES.contains(&name.as_str()));
+    matches!(event.key.target, Target::TableFile(_)) && event.payload.fields().iter().any(counts)
+}
+
 /// The part of the engine that does it.
+pub(crate) fn part_of(operation: Operation) -> Target {
+    Target::Engine(part(operation).to_owned())
+}
+
 fn part(operation: Operation) -> &'static str {
     match operation {
         Operation::ENGINE_FLUSH => "flush",
@@ -154,7 +222,7 @@ fn files(payload: &mut Payload, facts: &[TableFact], field: fn(FileRef) -> Field
         payload.push(field(FileRef { uid: fact.uid, digest: fact.digest, records: fact.records }));
     }
     if facts.len() > MOST_FILES {
-        payload.push(Field::Setting((format!("files {what}"), facts.len().to_string())));
+        payload.push(Field::Setting((what.to_owned(), facts.len().to_string())));
     }
 }
 
@@ -163,7 +231,6 @@ mod tests {
     use super::*;
     use crate::payload::testing::payload;
     use proptest::prelude::*;
-    use waxseal_lsm::checksum::Uid;
     use waxseal_lsm::seam::Touched;
 
     fn fact(uid: u8) -> TableFact {
@@ -194,6 +261,57 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), 4);
+    }
+
+    #[test]
+    fn where_there_are_many_files_each_names_itself_and_the_part_all() {
+        let facts = |from: u8, count: u8| (from..from + count).map(fact).collect::<Vec<_>>();
+        let line = |read: u8, written: u8| {
+            let touched = Touched { family: 1, name: "u", read: facts(1, read), written: facts(read, written) };
+            let deed = Deed::Compacted { level: 1, moved: false, reason: "score" };
+            Line::of(&Work { deed, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
+        };
+        let few = line(8, 8).events(1);
+        assert!(few.iter().all(|event| event.payload == few[0].payload && !is_short(event)));
+        // The file in the middle is read and written.
+        let (many, line) = (line(9, 8).events(1), line(9, 8));
+        assert_eq!((many.len(), &many[0].payload), (1 + 16, &line.payload));
+        assert!(!is_short(&many[0]) && many[1..].iter().all(is_short));
+        for event in &many {
+            assert_eq!(line.events_of(&event.key.target, 1), std::slice::from_ref(event));
+        }
+        let shown = |event: &Event| event.payload.fields().iter().map(|field| format!("{field:?}")).collect::<Vec<_>>();
+        let own = |kind: &str, uid: u8| {
+            let file = FileRef { uid: Uid([uid; 16]), digest: 7, records: 3 };
+            if kind == "in" { format!("{:?}", Field::Input(file)) } else { format!("{:?}", Field::Output(file)) }
+        };
+        let middle = many.iter().find(|event| event.key.target == Target::TableFile(Uid([9; 16]))).unwrap();
+        let said = shown(middle);
+        let files: Vec<_> = said.iter().filter(|field| field.contains("put(")).collect();
+        assert_eq!(files, [&own("in", 9), &own("out", 9)]);
+        let counted = |name: &str, count: &str| format!("{:?}", Field::Setting((name.to_owned(), count.to_owned())));
+        assert!(
+            said.contains(&counted("files read", "9")) && said.contains(&counted("files written", "8")),
+            "{said:?}"
+        );
+        assert!(said.contains(&counted("family", "u")) && said.contains(&format!("{:?}", Field::Nanos(7))));
+        assert_eq!(line.events_of(&Target::TableFile(Uid([99; 16])), 1), []);
+        assert_eq!(line.events_of(&Target::Engine("flush".to_owned()), 1), []);
+    }
+
+    #[test]
+    fn rows_of_very_many_files_are_as_many_short_ones() {
+        let uid = |n: u32| Uid(std::array::from_fn(|at| n.to_le_bytes()[at % 4]));
+        let read: Vec<TableFact> = (0..5000).map(|n| TableFact { uid: uid(n), ..fact(1) }).collect();
+        let touched = Touched { family: 1, name: "u", read, written: Vec::new() };
+        let line =
+            Line::of(&Work { deed: Deed::Dropped, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
+        let events = line.events(1);
+        let bytes: usize = events.iter().map(|event| event.encode().unwrap().1.len()).sum();
+        assert_eq!(events.len(), 1 + MOST_FILES);
+        assert!(bytes < 150 * MOST_FILES, "{bytes}");
+        let count = Field::Setting(("files read".to_owned(), "5000".to_owned()));
+        assert!(events.iter().all(|event| event.payload.fields().contains(&count)));
     }
 
     #[test]

@@ -248,10 +248,9 @@ impl<'a> Reading<'a> {
     fn chronicle(&self, target: Option<&Target>) -> Result<Sorted> {
         let mut rows = Vec::new();
         for (number, line) in self.lines()? {
-            for event in line.events(number) {
-                if target.is_none_or(|target| event.key.target == *target) {
-                    rows.push(event.encode()?);
-                }
+            let events = target.map_or_else(|| line.events(number), |target| line.events_of(target, number));
+            for event in events {
+                rows.push(event.encode()?);
             }
         }
         Ok(Sorted::of(rows))

@@ -12,14 +12,14 @@ use waxseal_lsm::seam::Check;
 use waxseal_meta::stamp::Stamp;
 use waxseal_meta::{Seal, Sealer};
 
-use crate::chronicle::Line;
+use crate::chronicle::{Line, is_short, part_of};
 use crate::clock::Time;
 use crate::event::Event;
-use crate::key::Query;
+use crate::key::{LogKey, Query};
 use crate::log::{Paging, Reading};
 use crate::matching::Snapshot;
 use crate::operation::Operation;
-use crate::payload::Field;
+use crate::payload::{Field, Payload};
 use crate::registration::{Registration, Scope};
 use crate::sessions::Session;
 use crate::target::Target;
@@ -187,8 +187,13 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
         let target = Target::TableFile(uid);
         let mut events = reading.stored_page(Query::of(target.clone()).plan()?)?;
         let of_lines = writes.get(&uid).into_iter().flatten().filter_map(|at| lines.get(*at));
-        events.extend(of_lines.map(|(number, line): &(u64, Line)| line.event(target.clone(), *number)));
+        events.extend(of_lines.flat_map(|(number, line): &(u64, Line)| line.events_of(&target, *number)));
         events.retain(|event| outputs(event.payload.fields()).any(|output| output == uid));
+        for event in events.iter_mut().filter(|event| is_short(event)) {
+            if let Some(whole) = of_part(reading, &lines, event)? {
+                event.payload = whole;
+            }
+        }
         events.sort_by_key(|event| (event.key.time, event.key.seqno));
         events.dedup();
         for event in events.into_iter().rev() {
@@ -203,6 +208,17 @@ pub(crate) fn lineage(reading: &Reading<'_>, file: Uid) -> Result<Lineage> {
         }
     }
     Ok(lineage)
+}
+
+/// What the event of the engine's part says that did what the event of a file tells.
+fn of_part(reading: &Reading<'_>, lines: &[(u64, Line)], event: &Event) -> Result<Option<Payload>> {
+    let LogKey { operation, time, seqno, .. } = event.key;
+    if let Some((_, line)) = lines.iter().find(|(number, _)| *number == seqno) {
+        return Ok(Some(line.payload.clone()));
+    }
+    let query = Query { operation: Some(operation), from: time, to: time, ..Query::of(part_of(operation)) };
+    let events = reading.stored_page(query.plan()?)?;
+    Ok(events.into_iter().find(|event| event.key.seqno == seqno).map(|event| event.payload))
 }
 
 fn outputs(fields: &[Field]) -> impl Iterator<Item = Uid> {

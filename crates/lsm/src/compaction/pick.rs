@@ -402,14 +402,16 @@ fn compensated(table: &TableFacts<'_>) -> u64 {
 }
 
 /// One table of level 0, with all tables of level 0 that overlap it or one another, into the base. If they are too many, the
-/// oldest of them: nothing older than what goes stays behind.
+/// oldest of them: nothing older than what goes stays behind. A table of level 0 is as long as a memtable, however short others
+/// are: each that stays behind has the base written once more.
 fn plan_level0(picture: &Picture<'_>, seed: usize, base: usize, reason: Reason) -> Option<Plan> {
     let tables = &picture.levels[0];
     let mut group = closure(picture.order, tables, seed);
     if group.iter().any(|at| tables[*at].is_busy) {
         return None;
     }
-    let limit = picture.shape.table_bytes.saturating_mul(MERGE_TABLES);
+    let longest = group.iter().map(|at| tables[*at].size).max().unwrap_or(0);
+    let limit = picture.shape.table_bytes.max(longest).saturating_mul(MERGE_TABLES);
     let mut bytes = 0u64;
     let fitting = group.iter().rev().take_while(|at| {
         let fits = bytes == 0 || bytes + tables[**at].size <= limit;

@@ -1,8 +1,8 @@
 //! The chronicle: each piece of work leaves a line in the edit that makes it true.
 //!
 //! In:     what was done, as facts; whoever keeps the chronicle makes a line of it, or none.
-//! Out:    the lines that the manifest still holds, without its lock. Above `chronicle_lines` of them the oldest become rows of a
-//!         family, in the edit of a flush that runs anyway: rows are shown before their lines go.
+//! Out:    the lines that the manifest still holds, without its lock. Above `chronicle_lines` of them, or above two MiB, the oldest
+//!         become rows of a family, in the edit of a flush that runs anyway: rows are shown before their lines go.
 //! Crash:  a line is there if what it tells is.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use super::install::Replaced;
 use super::{Db, Inner};
 use crate::error::{Error, Result};
+use crate::options::MIB;
 use crate::seam::{Chronicle, Deed, Emitted, MAX_LINE_BYTES, TableFact, Touched, Work};
 use crate::version::{self, Change, Edit, Lines, State, TableMeta};
 
@@ -20,6 +21,10 @@ pub(crate) struct Book {
     keeper: Option<Arc<dyn Chronicle>>,
     lines: ArcSwap<Lines>,
 }
+
+/// Bytes of lines that the manifest holds before the oldest become rows: it is written anew now and then, and a line may name
+/// thousands of files.
+const MOST_BYTES: usize = 2 * MIB;
 
 impl Book {
     pub(super) fn new(keeper: Option<Arc<dyn Chronicle>>, lines: Lines) -> Book {
@@ -82,9 +87,9 @@ impl Inner {
     /// The lines for which the manifest has no room any more, as rows, if it is time.
     pub(super) fn lines_due(&self) -> Option<Due> {
         let keeper = self.book.keeper.as_ref()?;
-        let (lines, limit) = (self.book.lines.load(), self.settings.chronicle_lines);
-        let surplus = lines.len().checked_sub(limit).filter(|surplus| *surplus > 0)?;
-        let oldest: Vec<_> = lines.iter().take(surplus + limit / 2).cloned().collect();
+        let lines = self.book.lines.load();
+        let lengths: Vec<usize> = lines.iter().map(|(_, line)| line.len()).collect();
+        let oldest: Vec<_> = lines.iter().take(surplus(&lengths, self.settings.chronicle_lines)).cloned().collect();
         let through = oldest.last()?.0;
         let (mut rows, visible) = (keeper.rows(&oldest), self.visible());
         rows.iter_mut().for_each(|row| row.seqno = row.seqno.min(visible)); // above it nobody would see them
@@ -93,6 +98,23 @@ impl Inner {
         let is_received = |row: &Emitted| families.by_id.get(&row.family).is_some_and(|family| !family.is_dropped());
         rows.iter().all(is_received).then_some(Due { through, rows })
     }
+}
+
+/// How many of the oldest lines are to become rows. None while there are no more than `limit`, and of no more bytes than the manifest
+/// is to hold; else so many that half of that is left.
+fn surplus(lengths: &[usize], limit: usize) -> usize {
+    if lengths.len() <= limit && lengths.iter().sum::<usize>() <= MOST_BYTES {
+        return 0;
+    }
+    let (mut left, mut bytes) = (0, 0);
+    for length in lengths.iter().rev() {
+        bytes += length;
+        if left == limit - limit / 2 || bytes > MOST_BYTES / 2 {
+            break;
+        }
+        left += 1;
+    }
+    lengths.len() - left
 }
 
 /// Lines that are to become rows.
@@ -158,4 +180,18 @@ pub(super) fn touched_in<'a>(state: &'a State, changes: &[Change], all: bool) ->
     };
     let touched = state.families.values().map(|family| of(family));
     touched.filter(|touched| !(touched.read.is_empty() && touched.written.is_empty())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_rows_above_their_number_and_above_their_bytes() {
+        assert_eq!([0, 5, 6, 20].map(|count| surplus(&vec![100; count], 5)), [0, 0, 3, 17]);
+        assert_eq!((surplus(&[100; 3], 0), surplus(&[], 0)), (3, 0));
+        let long = MOST_BYTES / 8;
+        assert_eq!([8, 9, 12].map(|count| surplus(&vec![long; count], 4096)), [0, 5, 8]);
+        assert_eq!(surplus(&[100, MOST_BYTES], 4096), 2, "one that is too long for the rest goes too");
+    }
 }

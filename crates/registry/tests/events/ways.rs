@@ -1,5 +1,6 @@
 //! Single ways through registry and log, each with an end that is known.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -12,8 +13,8 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Draft;
 use waxseal_registry::target::TableName;
 use waxseal_registry::{
-    Authorizer, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Ring, Scope,
-    Session, Setup, Target, Time, Values, Verb, WhenFull,
+    Authorizer, Event, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Ring,
+    Scope, Session, Setup, Target, Time, Values, Verb, WhenFull,
 };
 
 use crate::store::{Config, DEFERRED, SYNC, Store, Write};
@@ -26,6 +27,7 @@ pub(crate) fn all() {
     old_values_in_one_batch();
     families_made_anew();
     explained();
+    descended_from_many();
     retained();
     retained_beyond_its_family();
     before_the_log();
@@ -229,6 +231,65 @@ fn explained() {
         let bounds = (std::ops::Bound::Included(vec![1]), std::ops::Bound::Excluded(vec![3]));
         let page = store.registrar.query_range(&family, &bounds, &Paging::ALL, At::Latest, None).unwrap();
         assert_eq!(page.events.len(), 2);
+    }
+}
+
+/// A file comes from all that the merges read that led to it, however many files they name, and whether lines or rows tell of them.
+fn descended_from_many() {
+    let mut store = store(DEFERRED);
+    for round in 0..4u8 {
+        for n in 0..200u8 {
+            store.put("default", &[n], &[round; 300]).unwrap();
+        }
+        store.db.flush().unwrap();
+    }
+    store.db.settle().unwrap();
+    let uids: Vec<_> =
+        store.db.tables(&store.family("default")).unwrap().iter().map(|table| table.meta().uid).collect();
+    for _ in 0..2 {
+        let all = Query { below: true, ..Query::of(Target::Cluster) };
+        let mut works = store.registrar.log_query(&all, &Paging::ALL, At::Latest, None).unwrap().events;
+        works.retain(|event| matches!(event.key.target, Target::Engine(_)));
+        let (mut names_many, mut flushes) = (false, 0);
+        for uid in &uids {
+            let (mut open, mut seen, mut wanted) = (vec![*uid], vec![*uid], BTreeSet::new());
+            while let Some(uid) = open.pop() {
+                let wrote = |work: &&Event| {
+                    work.payload.fields().iter().any(|field| matches!(field, Field::Output(file) if file.uid == uid))
+                };
+                for work in works.iter().filter(wrote) {
+                    wanted.insert((work.key.time, work.key.seqno));
+                    for field in work.payload.fields() {
+                        if let Field::Input(file) = field
+                            && !seen.contains(&file.uid)
+                        {
+                            seen.push(file.uid);
+                            open.push(file.uid);
+                        }
+                    }
+                }
+            }
+            let lineage = store.registrar.lineage(*uid, None).unwrap();
+            let found: BTreeSet<_> =
+                lineage.steps.iter().map(|step| (step.event.key.time, step.event.key.seqno)).collect();
+            assert_eq!(found, wanted, "{uid:?}");
+            let files = |event: &Event| {
+                event
+                    .payload
+                    .fields()
+                    .iter()
+                    .filter(|field| matches!(field, Field::Input(_) | Field::Output(_)))
+                    .count()
+            };
+            names_many |= lineage.steps.iter().any(|step| files(&step.event) > 16);
+            flushes += lineage.steps.iter().filter(|step| step.event.key.operation == Operation::ENGINE_FLUSH).count();
+        }
+        assert!(names_many && flushes >= 2 * uids.len(), "{names_many}, {flushes} flushes, {} files", uids.len());
+        // The lines become rows.
+        for n in 0..40u8 {
+            store.put("kept", &[n], b"").unwrap();
+            store.db.flush().unwrap();
+        }
     }
 }
 
