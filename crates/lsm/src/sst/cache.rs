@@ -58,7 +58,7 @@ pub(super) trait Kept: Send + Sync + 'static {
     fn cool(&self) -> bool;
 
     /// Its bytes, when nobody is to have it any longer.
-    fn into_spare(&mut self) -> Vec<u8>;
+    fn take_spare(&mut self) -> Vec<u8>;
 }
 
 impl Kept for Block {
@@ -70,7 +70,7 @@ impl Kept for Block {
         Block::cool(self)
     }
 
-    fn into_spare(&mut self) -> Vec<u8> {
+    fn take_spare(&mut self) -> Vec<u8> {
         self.take_bytes()
     }
 }
@@ -286,7 +286,7 @@ impl Cache {
     /// Keeps the bytes of a block that went, unless somebody holds it.
     fn leave<T: Kept + ?Sized>(&self, block: &mut Arc<T>) {
         if let Some(block) = Arc::get_mut(block) {
-            self.spares.give(block.into_spare());
+            self.spares.give(block.take_spare());
         }
     }
 

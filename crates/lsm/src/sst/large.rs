@@ -65,7 +65,7 @@ impl Kept for Large {
         self.is_hot.swap(false, Relaxed)
     }
 
-    fn into_spare(&mut self) -> Vec<u8> {
+    fn take_spare(&mut self) -> Vec<u8> {
         self.length = 0;
         mem::take(&mut self.bytes)
     }

@@ -262,9 +262,10 @@ fn fill(env: &Env, file: Arc<dyn File>, number: u64, store: Uid, state: &State) 
     let weight = picture.weight();
     let (frame, link) = framed(nonce, 0, 0, &picture.encode()).map_err(harmless)?;
     let end = frame.len() as u64;
-    let mut bytes = first_page(number, nonce, store, end);
-    bytes.extend_from_slice(&frame);
-    file.write_at(&bytes, 0).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
+    // Each by itself: the page is marked with every edit, and a kernel that keeps both as one would take all of it for changed.
+    for (bytes, at) in [(&first_page(number, nonce, store, end), 0), (&frame, EDITS_AT)] {
+        file.write_at(bytes, at).during(|| format!("write {}", Name::Manifest(number))).map_err(harmless)?;
+    }
     Ok(Chain { file, number, nonce, end, first: end, weight, first_weight: weight, link, edits: 1 })
 }
 

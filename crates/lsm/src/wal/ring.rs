@@ -149,8 +149,9 @@ impl Ring {
         let mut mapped = None;
         if capacity > 0 {
             file.allocate(PAGE + capacity).during(|| format!("reserve {capacity} bytes for {name}"))?;
-            fill(&*file, PAGE, PAGE + capacity).during(|| format!("write zeros to {name}"))?;
             write(capacity)?;
+            // Not synced: what stands there outlives the process, and of a machine that went down nobody reads it.
+            fill(&*file, PAGE, PAGE + capacity).during(|| format!("write zeros to {name}"))?;
             mapped = file.map((PAGE + capacity) as usize).unwrap_or(None);
         }
         if mapped.is_none() {

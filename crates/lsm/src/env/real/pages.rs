@@ -8,8 +8,8 @@
 //! Contract: `base` is valid for `bytes()` bytes until it is dropped, and its owner alone reaches them.
 //! Proof:  the test below; the memtable's tests use both kinds, under Miri the allocator's.
 //!
-//! Huge pages were tried (2 MiB at a time): a memtable of 64 MiB is read in a tenth less, but now and then a writer waits 5 to 7 ms
-//! until the kernel has made room for one, where without it waits 0.5 to 4. So there are none.
+//! Huge pages were tried (2 MiB at a time): 300 MB of memtable are read in a tenth less, but now and then a writer waits 5 to 9 ms
+//! until the kernel has made room for one, where it waits 0.5 to 4 without. So there are none.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
