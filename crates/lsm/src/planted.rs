@@ -128,11 +128,12 @@ pub enum Bug {
     PanickedOperationStays,
     LogTrimmedWhileNeeded,
     LogGoneBeforeEdit,
+    RingNotSynced,
 }
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 90] = [
+    pub const ALL: [Bug; 91] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -223,6 +224,7 @@ impl Bug {
         Bug::DamagedPartDenies,
         Bug::LogTrimmedWhileNeeded,
         Bug::LogGoneBeforeEdit,
+        Bug::RingNotSynced,
     ];
 
     /// Those that only the sweeps of the log find, where frames are ordered and copied apart.

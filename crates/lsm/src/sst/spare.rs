@@ -59,18 +59,17 @@ impl Spares {
         }
     }
 
-    /// A buffer of so many bytes, whatever they are: the shortest one that has room, or the longest that has nearly, made longer where
-    /// it lies; a new one if none is of about this length.
+    /// A buffer of so many bytes, whatever they are: one in which they fit closely, else the shortest that has room, or the longest that
+    /// has nearly, made longer where it lies; a new one if none is of about this length.
     pub(super) fn take(&self, length: usize) -> Vec<u8> {
         let mut each = lock(&self.each);
-        let about = length / 2..=length.saturating_mul(2);
-        let fitting = each.iter().enumerate().filter(|(_, buffer)| about.contains(&buffer.capacity()));
-        let best = fitting.min_by_key(|(_, buffer)| (buffer.capacity() < length, buffer.capacity().abs_diff(length)));
-        let Some((at, _)) = best else { return vec![0; length] };
+        let close = length..=length + length / SLACK;
+        let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity())).or_else(|| nearest(&each, length));
+        let Some(at) = at else { return vec![0; length] };
         let mut buffer = each.swap_remove(at);
         self.bytes.fetch_sub(buffer.capacity(), Relaxed);
         drop(each);
-        if buffer.capacity() > length + length / SLACK {
+        if buffer.capacity() > *close.end() {
             buffer.truncate(length);
             buffer.shrink_to(length);
         }
@@ -78,6 +77,14 @@ impl Spares {
         buffer.resize(length, 0);
         buffer
     }
+}
+
+/// The buffer that is best made to hold so many bytes, if one is of about that length.
+fn nearest(each: &[Vec<u8>], length: usize) -> Option<usize> {
+    let about = length / 2..=length.saturating_mul(2);
+    let fitting = each.iter().enumerate().filter(|(_, buffer)| about.contains(&buffer.capacity()));
+    let best = fitting.min_by_key(|(_, buffer)| (buffer.capacity() < length, buffer.capacity().abs_diff(length)));
+    best.map(|(at, _)| at)
 }
 
 #[cfg(test)]
