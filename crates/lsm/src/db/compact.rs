@@ -53,7 +53,9 @@ impl Db {
             }
         }
         let _job = inner.job()?;
-        match inner.trim_log() {
+        let trimmed = inner.trim_log();
+        inner.sweep_dead_files(); // those that a flush still held
+        match trimmed {
             Err(error) if inner.check_halted().is_err() => Err(error),
             _ => Ok(()), // where there is no room for it the log stays as it is
         }
@@ -92,9 +94,9 @@ impl Inner {
 
     fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
         let outcome = self.run_plan(&picked.family, &picked.plan);
+        self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();
-        self.sweep_dead_files(); // the inputs were held until now
         outcome
     }
 
