@@ -38,6 +38,7 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/leveldb/src/callback.rs", "comparators and filter policies of C callers"),
     ("crates/leveldb/src/raw.rs", "bytes, texts and error pointers of C callers"),
     ("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words"),
+    ("crates/lsm/src/env/real/pages.rs", "memory of the system, owned by whoever asked for it"),
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),
     ("crates/lsm/src/memtable/arena.rs", "bytes of records, written once and lent for as long as the arena lives"),
     ("crates/lsm/src/prefetch.rs", "a hint to the processor"),

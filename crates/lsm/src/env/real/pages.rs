@@ -14,10 +14,8 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use crate::options::KIB;
-
 /// What is at least as long is mapped.
-const LONG_BYTES: usize = 256 * KIB;
+const LONG_BYTES: usize = 256 << 10;
 
 /// What `base` is aligned to.
 const WORD_BYTES: usize = 8;
