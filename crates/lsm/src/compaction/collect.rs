@@ -1,12 +1,13 @@
 //! Collect: which value files are mostly garbage, and which table is written anew to be rid of one. Pure.
 //!
 //! In:     what the tables of a family say of the value files that they point into. Out: files to be collected, a plan.
-//! Choice: a file of which half or more is garbage. A compaction that meets a pointer into it moves the value; where nothing else is due,
+//! Choice: a file of which half or more is garbage, where two fifths of all files of the family are, or the store is to settle: what is moved too
+//!         early is overwritten soon and was moved for nothing. So garbage takes no more than the values that are alive. A compaction that meets a pointer into it moves the value; where nothing else is due,
 //!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
 //!         So each byte that is written for it frees one at least.
 //! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::pick::{Action, Picture, Plan, Reason, Span, is_free};
@@ -46,6 +47,17 @@ pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, 
         living.bytes = living.bytes.saturating_add(of.bytes);
     }
     files
+}
+
+/// The files to be collected; `at_once`: also where little is garbage beside what is alive.
+pub fn stale(files: &BTreeMap<Uid, Living>, at_once: bool) -> BTreeSet<Uid> {
+    let (garbage, all) = files.values().fold((0u64, 0u64), |(garbage, all), living| {
+        (garbage.saturating_add(living.garbage()), all.saturating_add(living.file.entry_bytes()))
+    });
+    if !at_once && u128::from(garbage) * 5 < u128::from(all) * 2 {
+        return BTreeSet::new();
+    }
+    files.iter().filter(|(_, living)| living.is_stale()).map(|(uid, _)| *uid).collect()
 }
 
 /// The table to be written anew for the values that it points to in stale files; `stale` says how many bytes of them a table has.
@@ -103,6 +115,19 @@ mod tests {
         assert_eq!((of(&b).bytes, of(&b).garbage(), of(&b).is_stale()), (60, 40, false));
         let whole = Living { file: file(9, 0), count: 0, bytes: 0 };
         assert!(!whole.is_stale());
+    }
+
+    #[test]
+    fn files_are_collected_where_garbage_weighs_against_what_is_alive() {
+        let (a, b) = (file(7, 100), file(8, 100));
+        let stale_of = |alive: [u64; 2], at_once| {
+            let tables = [table(1, [b"a", b"b"], &[(&a, alive[0]), (&b, alive[1])])];
+            stale(&living(tables.iter()), at_once).into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
+        };
+        assert_eq!((stale_of([40, 81], false), stale_of([40, 81], true)), (vec![], vec![7]));
+        assert_eq!((stale_of([40, 80], false), stale_of([40, 80], true)), (vec![7], vec![7]));
+        assert_eq!((stale_of([50, 50], false), stale_of([51, 51], false)), (vec![7, 8], vec![]));
+        assert_eq!(stale(&BTreeMap::new(), true), BTreeSet::new());
     }
 
     #[test]

@@ -158,6 +158,11 @@ impl Reason {
             Reason::Space => "space",
         }
     }
+
+    /// True if it is the shape of the levels that asks for it, and not the room that could be had.
+    pub fn is_of_shape(self) -> bool {
+        matches!(self, Reason::Level0 | Reason::Size | Reason::Tombstones)
+    }
 }
 
 /// The next step of compacting a range.

@@ -110,7 +110,8 @@ impl Inner {
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
-        let stale = || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken));
+        let stale =
+            || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, settles.is_some()));
         let idle = || families.by_id.values().find_map(|family| plan(family, pick::pick_idle));
         let lean = || {
             let newest = settles?;
@@ -124,9 +125,15 @@ impl Inner {
     }
 
     /// The table of a family that is written anew to be rid of value files that are mostly garbage.
-    fn pick_stale(&self, family: &Family, oldest: Option<Seqno>, taken: &Taken<'_>) -> Option<(Family, Plan)> {
+    fn pick_stale(
+        &self,
+        family: &Family,
+        oldest: Option<Seqno>,
+        taken: &Taken<'_>,
+        settles: bool,
+    ) -> Option<(Family, Plan)> {
         let view = family.view();
-        let stale = stale_files(&view.levels);
+        let stale = stale_files(&view.levels, settles);
         if stale.is_empty() {
             return None;
         }
@@ -281,7 +288,13 @@ impl Inner {
         let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
         let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
-        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels) };
+        let pass = Pass {
+            carried,
+            checks_inputs,
+            emits: None,
+            expires,
+            collects: stale_files(levels, !plan.reason.is_of_shape()),
+        };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -527,11 +540,10 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
-/// The value files of a family that are mostly garbage.
-fn stale_files(levels: &Levels) -> BTreeSet<Uid> {
+/// The value files of a family that are to be collected.
+fn stale_files(levels: &Levels, at_once: bool) -> BTreeSet<Uid> {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
-    let living = collect::living(tables).into_iter();
-    living.filter(|(_, living)| living.is_stale()).map(|(uid, _)| uid).collect()
+    collect::stale(&collect::living(tables), at_once)
 }
 
 /// The shape that a family wants. Tables move freely where all levels are packed alike.
