@@ -3,10 +3,11 @@
 import os
 from collections import namedtuple
 
-from codec import HEADER_BYTES, PAGE, Cursor, Damage, Unsupported, file_name, header, read_file, read_named
+from codec import HEADER_BYTES, PAGE, POINTER, PUT, Cursor, Damage, Unsupported, file_name, header, read_file, read_named
 from frames import ACKNOWLEDGED, BATCH, LARGE, PADDING, SKIP, SYNCED, TURNOVER, frame_at, mark, marks_at, operations
 from manifest import Place, piece
 from sums import hash
+from values import logged, stored_value
 
 Machine = namedtuple("Machine", "boot device")
 
@@ -62,6 +63,7 @@ class Log:
 
     def __init__(self, directory, manifest):
         self.directory, self.manifest = directory, manifest
+        self.files = {}  # number -> bytes of a value file
         self.operations, self.frames, self.witness = [], 0, manifest.witness
         self.end, self.note = 0, "clean end"
         self.bound = {family for family, (_, _, options) in manifest.families.items() if ends_in_seqno(options)}
@@ -119,7 +121,28 @@ class Log:
         found = frame_at(at.offset, at.link, segment.fetch)
         if found is None and self.ring is not None and self.ring.capacity:
             found = frame_at(at.offset, at.link, self.ring.fetch)
-        return found
+        return found if found is not None and self.has_its_values(found, segment.file) else None
+
+    def has_its_values(self, frame, file):
+        """Whether all that a frame points to, and that no table holds yet, is there: else it is not whole."""
+        if not self.manifest.log_points or frame.kind not in (BATCH, LARGE):
+            return True
+        try:
+            for op in operations(frame, file):
+                self.with_its_value(op)
+        except (Damage, FileNotFoundError):
+            return False
+        return True
+
+    def with_its_value(self, op):
+        """An operation that points to its value as it was put, unless tables have it already."""
+        if op.kind != POINTER or op.family not in self.manifest.families or op.seqno <= self.manifest.flushed.get(op.family, 0):
+            return op
+        to, number = logged(op.value, "a frame")
+        name = file_name(number, "val")
+        if number not in self.files:
+            self.files[number] = read_file(self.directory, name)
+        return op._replace(kind=PUT, value=stored_value(self.files[number], name, to, op.key))
 
     def take(self, frame, segment):
         """Keeps what the frame says; gives the seqno that comes next."""
@@ -129,7 +152,7 @@ class Log:
                 raise Damage(segment.file, frame.offset, "large batch not at a page boundary")
             found = [self.with_its_key(op, frame.seqno, segment.file) for op in operations(frame, segment.file)]
             flushed = self.manifest.flushed
-            self.operations += [op for op in found if op.seqno > flushed.get(op.family, 0)]
+            self.operations += [self.with_its_value(op) for op in found if op.seqno > flushed.get(op.family, 0)]
             return frame.seqno + len(found)
         if frame.kind == PADDING:
             if len(frame.body) < 8 or frame.next % PAGE:

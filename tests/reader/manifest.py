@@ -35,6 +35,7 @@ class Manifest:
         self.cuts = []
         self.fences = {}  # (family, number) -> Fence
         self.barred = set()  # (family, number)
+        self.log_points = False
         self.lines = {}  # number -> bytes
         self.line = 0  # the greatest number of a line that was given
         self.file, self.uid = current(directory)
@@ -112,6 +113,8 @@ class Manifest:
                 at = (c.varint(), c.varint())
                 if self.fences.pop(at, None) is None:
                     raise c.damage(f"fence {at} lifted that is not there")
+            elif tag == 28:
+                self.log_points = True
             elif tag == 29:
                 at = (c.varint(), c.varint())
                 if all((entry.family, entry.number) != at for entry in self.tables.values()):

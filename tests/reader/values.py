@@ -11,6 +11,7 @@ from table import ROLE
 
 FOOTER_BYTES = 40
 HEAD_BYTES = 32
+POINTER_BYTES = 56
 
 Pointer = namedtuple("Pointer", "uid offset stored_len length value_hash crc codec")
 Entry = namedtuple("Entry", "key term pointer value")
@@ -25,6 +26,27 @@ def pointer(data, file):
     if hash(data[:48]) != check or zero != bytes(3):
         raise Damage(file, 0, "a pointer whose check does not hold")
     return found
+
+
+def logged(data, file):
+    """What the log has in the place of a value: the pointer, and the number of its file (section 5.2)."""
+    return pointer(data[:POINTER_BYTES], file), Cursor(data[POINTER_BYTES:], file).u64()
+
+
+def stored_value(data, file, pointer, key):
+    """The value that a pointer means, out of the bytes of its file, which need not be finished."""
+    at = pointer.offset + HEAD_BYTES + len(key)
+    end = at + pointer.stored_len
+    if end + 5 > len(data):
+        raise Damage(file, pointer.offset, "ends before a value that is pointed to")
+    covered, own = data[at : end + 1], int.from_bytes(data[end + 1 : end + 5], "little")
+    uid = pointer.uid
+    if covered[-1] != pointer.codec or own != pointer.crc or crc(block_seed(uid, at, ROLE["value"]), covered) != own:
+        raise Damage(file, at, "the crc of a value does not hold")
+    value = unpack(pointer.codec, covered[:-1], pointer.length, file, at)
+    if hash(value) != pointer.value_hash:
+        raise Damage(file, at, "a value is not the one that its pointer says")
+    return value
 
 
 def entry_bytes(pointer, key):

@@ -9,6 +9,7 @@ use crate::checksum::hash;
 use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::planted::{self, Bug};
+use crate::pointer::{LOGGED_BYTES, unlogged};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, Draft, Protection};
 
@@ -28,6 +29,8 @@ pub struct Batch {
     lent: Option<Arc<Encoded>>,
     is_lent: bool,
     count: u64,
+    /// Bytes of its largest value.
+    largest: usize,
     /// The families that the operations name, each once.
     families: Vec<u32>,
     /// It was kept in memory for a while since it was built.
@@ -58,7 +61,7 @@ impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
         let (encoded, families) = (Encoded::default(), Vec::new());
-        Batch { encoded, lent: None, is_lent: false, count: 0, families, granted: false, held: false }
+        Batch { encoded, lent: None, is_lent: false, count: 0, largest: 0, families, granted: false, held: false }
     }
 
     /// Empties the batch and keeps its memory. What it was granted is gone.
@@ -67,7 +70,7 @@ impl Batch {
             self.take_back();
         }
         self.encoded.clear();
-        self.count = 0;
+        (self.count, self.largest) = (0, 0);
         self.families.clear();
         self.granted = false;
         self.held = false;
@@ -110,6 +113,32 @@ impl Batch {
     /// True without operations.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Bytes of the largest value in it.
+    #[inline]
+    pub fn largest_value(&self) -> usize {
+        self.largest
+    }
+
+    /// The same operations, with pointers in the place of some values: `place` is asked of each, and answers none for one that stays. What
+    /// stands beside a value stays. Errors: those of `place`, and `Invalid` beyond the limits.
+    pub(crate) fn with_pointers(
+        &self,
+        place: &mut dyn FnMut(&Operation<'_>) -> Result<Option<[u8; LOGGED_BYTES]>>,
+    ) -> Result<Batch> {
+        let mut other = Batch { granted: self.granted, ..Batch::new() };
+        for (operation, key_hash) in self.operations().zip(self.key_hashes()) {
+            let operation = operation?;
+            let Operation { family, kind, key, value, companion } = operation;
+            let pointer = place(&operation)?;
+            let (kind, value) = pointer.as_ref().map_or((kind, value), |pointer| (Kind::BlobPointer, &pointer[..]));
+            other.push_hashed(family, kind, (key, *key_hash), value, |out| {
+                out.extend_from_slice(companion);
+                Ok(())
+            })?;
+        }
+        Ok(other)
     }
 
     /// Bytes of the operations, encoded.
@@ -215,6 +244,7 @@ impl Batch {
         encoded.key_hashes.push(key_hash);
         encoded.set_count(count);
         self.count = count;
+        self.largest = self.largest.max(value.len());
         if !self.families.contains(&family) {
             self.families.push(family);
         }
@@ -236,7 +266,18 @@ impl Batch {
     #[inline]
     pub fn sum(&self) -> Sum<'_> {
         let bytes: &[u8] = self.encoded();
-        Sum { bytes, hash: hash(bytes), count: self.count }
+        self.summed(hash(bytes))
+    }
+
+    /// The same, whose hash was taken already.
+    #[inline]
+    pub(crate) fn summed(&self, hash: u64) -> Sum<'_> {
+        Sum { bytes: self.encoded(), hash, count: self.count }
+    }
+
+    /// Count and operations, as they stand in a frame.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.encoded()
     }
 
     /// The same body, to be held by others too: no copy, and none is made later unless the batch changes while they still do.
@@ -472,7 +513,7 @@ impl Binding {
         if let Some(back) = back {
             return self.keyed(*operation, (seqno, at), back, keeper).map(|record| (record, None));
         }
-        let term = keeper.bind_new(operation.companion, seqno, &mut self.companion);
+        let (value, term) = (unlogged(kind, value), keeper.bind_new(operation.companion, seqno, &mut self.companion));
         Ok((Record { key: operation.key, seqno, kind, value, companion: &self.companion }, term))
     }
 

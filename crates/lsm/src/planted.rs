@@ -90,6 +90,10 @@ pub enum Bug {
     LinesLostAtRotation,
     LinesGoneBeforeRows,
     PointerBeforeValueSync,
+    LogSyncedBeforeItsValues,
+    FrameWithoutItsValues,
+    NameOfValuesNotSynced,
+    ValuesGoneUnderMemtable,
     PointerCheckIgnored,
     ValueNotChecked,
     ValueOfAnotherKey,
@@ -133,7 +137,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 91] = [
+    pub const ALL: [Bug; 95] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -190,6 +194,10 @@ impl Bug {
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
         Bug::PointerBeforeValueSync,
+        Bug::LogSyncedBeforeItsValues,
+        Bug::FrameWithoutItsValues,
+        Bug::NameOfValuesNotSynced,
+        Bug::ValuesGoneUnderMemtable,
         Bug::PointerCheckIgnored,
         Bug::ValueNotChecked,
         Bug::ValueOfAnotherKey,

@@ -13,6 +13,9 @@ use crate::record::{Kind, MAX_VALUE_BYTES, Record};
 /// Bytes of a pointer.
 pub const POINTER_BYTES: usize = COVERED_BYTES + 8;
 
+/// Bytes of a pointer as it stands in the log: with the number of its file behind it.
+pub const LOGGED_BYTES: usize = POINTER_BYTES + 8;
+
 /// Bytes that the check covers.
 const COVERED_BYTES: usize = 48;
 
@@ -85,9 +88,37 @@ impl Pointer {
         Ok(pointer)
     }
 
+    /// The pointer as it stands in the log, where no table says which file has that name.
+    pub fn encode_logged(&self, number: u64) -> [u8; LOGGED_BYTES] {
+        let mut out = [0; LOGGED_BYTES];
+        out[..POINTER_BYTES].copy_from_slice(&self.encode());
+        out[POINTER_BYTES..].copy_from_slice(&number.to_le_bytes());
+        out
+    }
+
+    /// Reads such a one, and the number of the file. Errors: those of `decode`.
+    pub fn decode_logged(bytes: &[u8]) -> Result<(Pointer, u64)> {
+        let mut reader = Reader::new(bytes);
+        let pointer = Pointer::decode(reader.bytes(POINTER_BYTES)?)?;
+        let number = reader.u64()?;
+        match reader.is_empty() {
+            true => Ok((pointer, number)),
+            false => Err(Error::structural("a pointer to a value is too long")),
+        }
+    }
+
     /// Bytes of its entry in the file, under a key of this length.
     pub fn entry_bytes(&self, key_len: usize) -> u64 {
         (HEAD_BYTES + key_len + FRAME_BYTES) as u64 + u64::from(self.stored_len)
+    }
+}
+
+/// What a record has in the place of its value, of what stands there in the log.
+#[inline]
+pub fn unlogged(kind: Kind, value: &[u8]) -> &[u8] {
+    match kind {
+        Kind::BlobPointer => value.get(..POINTER_BYTES).unwrap_or(value),
+        _ => value,
     }
 }
 

@@ -359,9 +359,15 @@ pub trait Companions: Send + Sync {
         self.beneath()?.collector()
     }
     /// Rows for other families that a family's records give rise to: called for each record of a flush, a recovery's among them,
-    /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again.
+    /// before anything is dropped; and once more where a flush is done again. An error fails the flush, which is tried again. A keeper that
+    /// answers it answers `may_emit` too: a record that that denies may have a pointer in the place of its value.
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         self.beneath().map_or(Ok(()), |beneath| beneath.emit(family, record, rows))
+    }
+    /// True if `emit` may give a row for such a record, whose seqno is not known yet: then its value goes with the log, so that the flush has it
+    /// at hand. Asked of large values alone.
+    fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
+        self.beneath().is_some_and(|beneath| beneath.may_emit(family, record))
     }
     /// True if the record and the version right below it stay whatever hides them: a record that retains is never left out of a table,
     /// nor is the version below it while they are merged together (a tombstone there may go where nothing older is left). Asked of every

@@ -491,6 +491,10 @@ impl Companions for Sealer {
         self.emit_of(family, record, rows)
     }
 
+    fn may_emit(&self, _: u32, record: &Record<'_>) -> bool {
+        self.may_emit_of(record)
+    }
+
     #[inline]
     fn retains(&self, record: &Record<'_>) -> bool {
         has_history(record)

@@ -125,9 +125,15 @@ impl Sealer {
     #[inline]
     pub(crate) fn emit_of(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
         match &self.emits.0 {
-            Some(emitter) if record.companion.len() > SEAL_BYTES => self.emit_slowly(&**emitter, family, record, rows),
+            Some(emitter) if self.may_emit_of(record) => self.emit_slowly(&**emitter, family, record, rows),
             _ => Ok(()),
         }
+    }
+
+    /// True if there may be a stamp that a flush makes a row of.
+    #[inline]
+    pub(crate) fn may_emit_of(&self, record: &Record<'_>) -> bool {
+        self.emits.0.is_some() && record.companion.len() > SEAL_BYTES
     }
 
     fn emit_slowly(

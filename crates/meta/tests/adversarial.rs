@@ -64,9 +64,10 @@ fn case_14_a_value_file_collector_moves_a_value() {
         store.db.get_record(&store.family, key, At::Latest, waxseal_lsm::options::Verify::Always, look).unwrap();
         place
     };
-    assert_eq!(place(&[3]), None, "in memory the record has its value");
+    let put_at = place(&[3]).expect("the commit has put the value apart");
     store.db.flush().unwrap();
-    let first = place(&[3]).expect("the flush has taken the value out");
+    let first = place(&[3]).expect("it is still apart");
+    assert_eq!(first, put_at, "a flush copies the pointer");
     assert_eq!((store.get(&[3]).unwrap().unwrap(), digest_now()), (born.clone(), before));
     // The pointer asks for the same seal as the value, with the same companion.
     let pointed = Record { kind: Kind::BlobPointer, value: &first.encode(), ..born.record() };

@@ -198,6 +198,54 @@ fn salvage_takes_values_along_with_a_manifest_or_without() {
 }
 
 #[test]
+fn verify_looks_at_values_that_no_table_points_to_yet() {
+    let sim = SimFs::new(7);
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    for n in 0..20 {
+        store.put(&key(n), &value(n));
+    }
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+    let names: Vec<String> = sim.files(DIR).into_iter().filter(|name| name.ends_with(".val")).collect();
+    assert_eq!(names.len(), 1);
+    // The first value behind the header, the head of its entry and its key.
+    let path = Path::new(DIR).join(&names[0]);
+    for (at, bit) in [(3, 1), (50, 4), (51, 6), (200, 2)] {
+        sim.flip(&path, (64 + 32 + 4 + at) * 8 + bit).unwrap();
+    }
+    let report = verify(&store.db, VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report:?}");
+    assert_eq!(report.damage[0].file, names[0]);
+    holds_all_but(&store, Some(0));
+}
+
+#[test]
+fn salvage_takes_values_along_that_only_the_log_points_to() {
+    for without in [false, true] {
+        let sim = SimFs::new(6);
+        let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+        for n in 0..20 {
+            store.put(&key(n), &value(n));
+        }
+        sim.crash_at(sim.steps());
+        drop(store);
+        sim.reboot(waxseal_lsm::env::sim::Crash::Process);
+        if without {
+            sim.env(1).fs.remove(&Path::new(DIR).join("CURRENT")).unwrap();
+        }
+        let to = Path::new("/salvaged");
+        let report = salvage(Path::new(DIR), to, Settings::default(), parts(&sim), SalvageOptions::default()).unwrap();
+        assert_eq!(report.lost, 0, "{report:?}");
+        let db = waxseal_lsm::db::Db::open(to, Settings::default(), parts(&sim)).unwrap();
+        let family = db.family("default").unwrap();
+        for n in 0..20 {
+            let mut found = None;
+            db.get(&family, &key(n), At::Latest, &mut |record| found = Some(Owned::of(record).value)).unwrap();
+            assert_eq!(found, Some(value(n)), "{n}, manifest gone: {without}");
+        }
+    }
+}
+
+#[test]
 fn what_leaves_the_store_has_its_values() {
     let (sim, store) = filled(5);
     let dir = Path::new("/export");

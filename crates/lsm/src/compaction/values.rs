@@ -164,7 +164,7 @@ pub(super) fn say_where(job: &Job<'_>, made: &Made, tables: &mut [TableMeta], re
     let mut pointed: Refs = Refs::new();
     for (table, refs) in tables.iter_mut().zip(refs) {
         for (uid, (count, bytes)) in refs {
-            let known = || job.values.and_then(|shelf| shelf.find(uid)).map(|file| file.meta().clone());
+            let known = || job.values.and_then(|shelf| shelf.find(uid)).and_then(|file| file.meta().cloned());
             let file = made.get(uid).cloned().or_else(known);
             let file = file.ok_or_else(|| Error::structural("a pointer names a value file that no table names"))?;
             let all = pointed.entry(*uid).or_default();

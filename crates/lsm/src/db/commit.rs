@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! caller   seals the batch: encoding, hashes, companions, outside every lock; if it was kept, each companion is asked once more
+//! apart    large values go to a value file, and pointers in their place, unless the commit is synced   (`apart.rs`)
 //! order    seqno, place and link (short mutex, inside the log)
 //! copy     each thread its own frame, beside the others
 //! apply    one thread at a time takes what is whole, in order, into the memtables; publishes the seqno (I01); marks it
@@ -31,7 +32,7 @@ use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::names::system_number;
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
-use crate::record::{Record, Seqno};
+use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::version::{Change, Edit};
 use crate::wal::{LogStart, Numbers, Then, Under, Wal, Whole};
@@ -252,6 +253,28 @@ impl Db {
         if batch.is_held() {
             inner.check_batch(batch, &sum)?;
         }
+        let hash = sum.hash;
+        let may_go_apart = durability != Durability::Sync && !under.at_once;
+        match if may_go_apart { inner.put_apart(batch)? } else { None } {
+            Some(mut apart) => {
+                let hash = apart.batch.sum().hash;
+                self.commit_summed((inner, log), (&mut apart.batch, hash), durability, under, on_ordered)
+            }
+            None => self.commit_summed((inner, log), (batch, hash), durability, under, on_ordered),
+        }
+    }
+
+    /// Orders, copies and applies a batch whose hash was taken.
+    #[inline]
+    fn commit_summed(
+        &self,
+        (inner, log): (&Inner, &Log),
+        (batch, hash): (&mut Batch, u64),
+        durability: Durability,
+        under: &Under,
+        on_ordered: impl FnOnce(Seqno),
+    ) -> Result<Option<Seqno>> {
+        let sum = batch.summed(hash);
         let mut alone = log.apply.try_lock().ok();
         if !alone.as_ref().is_some_and(|apply| apply.is_aimed_at(batch)) {
             check_families(&inner.families(), batch)?;
@@ -269,7 +292,7 @@ impl Db {
             }
             _ => {
                 drop(alone.take());
-                let body = batch.share(sum.hash);
+                let body = batch.share(hash);
                 let ordered = || log.wal.order_under(&body, body.clone(), under, on_ordered);
                 let ticket = or_undo(ordered, || inner.halt_unwound("a commit was ordered"));
                 let Some(ticket) = ticket.inspect_err(|error| inner.tell_halted(error))? else { return Ok(None) };
@@ -422,11 +445,14 @@ impl Inner {
                 let place = (whole.seqno, at);
                 let (record, term) = apply.binding.record_and_term(&operation, place, ends, &*self.companions)?;
                 active.touch(whole.offset);
+                if record.kind == Kind::BlobPointer {
+                    active.hold_value(family.shelf().values(), &record)?;
+                }
                 // The key of such a family may be another one by now.
                 let key_hash = if ends { None } else { encoded.key_hash(at) };
                 let term = term.unwrap_or_else(|| self.companions.term(&record));
                 active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
-                apply.full |= active.memtable.is_full(self.settings.memtable_bytes);
+                apply.full |= active.is_full(self.settings.memtable_bytes);
             }
             let seqno = whole.seqno + at;
             if operation.family == NO_FAMILY {
@@ -456,7 +482,7 @@ impl Inner {
         let limit = self.settings.memtable_bytes;
         let mut any = false;
         for family in self.families().by_id.values() {
-            if family.view().active.memtable.is_full(limit) {
+            if family.view().active.is_full(limit) {
                 family.freeze(last_seqno);
                 any = true;
             }
@@ -597,7 +623,7 @@ fn check_keys(families: &Families, batch: &Batch) -> Result<()> {
 }
 
 #[cold]
-fn damaged_batch(key: &[u8]) -> Error {
+pub(super) fn damaged_batch(key: &[u8]) -> Error {
     let key_range = Some((key.to_vec(), key.to_vec()));
     let damage = Damage { verdict: Verdict::Seal, key_range, ..Damage::default() };
     Error::corruption(damage, "an operation is no longer what was put into its batch; nothing was changed")

@@ -436,7 +436,7 @@ impl Inner {
         let mut most_frozen = 0;
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
-            let active = view.active.memtable.bytes() as u64 * 1000 / self.settings.memtable_bytes as u64;
+            let active = view.active.fullness(self.settings.memtable_bytes);
             let debt = Debt { frozen: view.frozen.len(), active, memory, ..Debt::default() };
             most_frozen = most_frozen.max(debt.frozen);
             debt::stall(&debt, &limits(family.options()))

@@ -11,7 +11,9 @@
 //! Crash:  before the edit the family is whole; after it, it is gone and its rows are there.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use super::apart::least_apart;
 use super::commit::Moment;
 use super::family::{Family, Shape};
 use super::install::Replaced;
@@ -116,6 +118,7 @@ impl Inner {
         self.sync_log()?; // I15
         // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
+        self.least_apart.store(least_apart(&families), Ordering::Relaxed);
         self.families.store(Arc::new(families));
         Ok(())
     }
@@ -166,7 +169,7 @@ impl Inner {
         let received = write_given(&level0, given)?;
         let synced = if received.is_empty() { Ok(()) } else { self.sync_dir_before_edit() };
         if let Err(error) = synced {
-            received.iter().for_each(|(_, tables)| remove_tables(&level0, tables));
+            received.iter().for_each(|(family, tables)| remove_tables(&level0, family, tables));
             return Err(error);
         }
         self.install_drop(family, &received, (seqno, moment), started)

@@ -18,9 +18,9 @@ use crate::names::Name;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Check;
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
-use crate::values::ValueFile;
+use crate::values::{LoggedValues, ValueFile};
 use crate::version::{State, TableMeta, recover};
-use crate::wal::{self, Beside, Replayed};
+use crate::wal::{self, Beside, Replayed, Stop};
 
 /// How often the log is read anew when it goes on under the reader.
 const ATTEMPTS: usize = 16;
@@ -184,14 +184,16 @@ impl Db {
             let mut binding = Binding::default();
             let families = inner.families();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
-            let visit = &mut |frame: Replayed<'_>| {
+            let mut values = LoggedValues::new(env.fs.clone(), dir, inner.companions.clone());
+            let visit = &mut |frame: Replayed<'_>| -> std::result::Result<(), Stop> {
                 for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
                     let operation = operation?;
                     let family = families.by_id.get(&operation.family);
                     let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.companions)?;
                     if wanted(operation.family, &record) {
-                        found.push((operation.family, OwnedRecord::of(&record)));
+                        let whole = values.whole(&record, operation.value).map_err(Stop::of)?;
+                        found.push((operation.family, OwnedRecord::of(&whole)));
                     }
                 }
                 Ok(())

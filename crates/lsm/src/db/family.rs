@@ -12,13 +12,16 @@ use arc_swap::ArcSwap;
 
 use super::Levels;
 use crate::env::work::lock;
+use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::memtable::Memtable;
 use crate::options::{CfOptions, MemtableKind, Settings};
 use crate::order::Order;
-use crate::record::Seqno;
+use crate::planted::{self, Bug};
+use crate::pointer::Pointer;
+use crate::record::{Record, Seqno};
 use crate::sst::Table;
-use crate::values::ValueShelf;
+use crate::values::{Intake, ValueFile, ValueShelf};
 use crate::version::{Holder, Shelf};
 
 /// How the memtables of a store are made.
@@ -47,15 +50,57 @@ pub(crate) struct Generation {
     first_offset: AtomicU64,
     /// Once frozen: no record of the family up to here is in a younger generation. 0 while active.
     through: AtomicU64,
+    /// The value files that its records point into, each once, and how many bytes of values they point to.
+    values: Mutex<Vec<Arc<ValueFile>>>,
+    value_bytes: AtomicU64,
 }
 
 impl Generation {
     fn new(order: &Order, shape: Shape) -> Arc<Generation> {
-        Arc::new(Generation {
-            memtable: Arc::new(shape.memtable(order)),
+        Arc::new(Generation::over(Arc::new(shape.memtable(order))))
+    }
+
+    fn over(memtable: Arc<Memtable>) -> Generation {
+        Generation {
+            memtable,
             first_offset: AtomicU64::new(u64::MAX),
             through: AtomicU64::new(0),
-        })
+            values: Mutex::default(),
+            value_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Holds the file that a record points into which is about to be inserted. Only the applying thread calls this, while whoever commits
+    /// holds it too. Errors: `Corruption` if nobody does, or the record does not point.
+    #[cold]
+    pub(crate) fn hold_value(&self, shelf: Option<&Arc<ValueShelf>>, record: &Record<'_>) -> Result<()> {
+        let pointer = Pointer::decode(record.value)?;
+        self.value_bytes.fetch_add(u64::from(pointer.stored_len), Ordering::Relaxed);
+        let file = shelf.and_then(|shelf| shelf.find(&pointer.uid));
+        let file = file.ok_or_else(|| Error::structural("a commit points to a value that nobody holds"))?;
+        let mut files = lock(&self.values);
+        if !files.iter().any(|known| Arc::ptr_eq(known, &file)) && !planted::active(Bug::ValuesGoneUnderMemtable) {
+            files.push(file);
+        }
+        Ok(())
+    }
+
+    /// True if its records point into a value file that is not finished.
+    pub(crate) fn points_into_unfinished(&self) -> bool {
+        lock(&self.values).iter().any(|file| file.meta().is_none())
+    }
+
+    /// True if it is to be frozen: records and the values that they point to take more than the budget. Those take no memory, but a recovery
+    /// writes them anew.
+    #[inline]
+    pub(crate) fn is_full(&self, budget: usize) -> bool {
+        self.memtable.is_full(budget) || self.value_bytes.load(Ordering::Relaxed) > budget as u64
+    }
+
+    /// How full it is, in thousandths of the budget.
+    pub(crate) fn fullness(&self, budget: usize) -> u64 {
+        let bytes = (self.memtable.bytes() as u64).max(self.value_bytes.load(Ordering::Relaxed));
+        bytes.saturating_mul(1000) / budget as u64
     }
 
     /// Notes that a record whose frame begins at `offset` is about to be inserted. Only the applying thread calls this.
@@ -118,6 +163,8 @@ struct Inner {
     dropped: AtomicBool,
     /// How its tables are opened, and where dead ones go.
     shelf: Arc<Shelf<Arc<Table>>>,
+    /// Where commits put large values.
+    intake: Intake,
 }
 
 impl Family {
@@ -135,7 +182,18 @@ impl Family {
         let view = ArcSwap::from_pointee(View { active, frozen: Vec::new(), levels, fences, fence_ids, values });
         let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
-        let inner = Arc::new(Inner { id, name, options, shape, view, turn, changing, dropped, shelf });
+        let inner = Arc::new(Inner {
+            id,
+            name,
+            options,
+            shape,
+            view,
+            turn,
+            changing,
+            dropped,
+            shelf,
+            intake: Intake::default(),
+        });
         let holder: Arc<dyn Holder> = inner.clone();
         inner.shelf.held_by(Arc::downgrade(&holder));
         Family(inner)
@@ -178,6 +236,10 @@ impl Family {
 
     pub(crate) fn shelf(&self) -> &Arc<Shelf<Arc<Table>>> {
         &self.0.shelf
+    }
+
+    pub(crate) fn intake(&self) -> &Intake {
+        &self.0.intake
     }
 
     /// True after `drop_family`.
@@ -246,8 +308,7 @@ impl Family {
 
     /// Replaces everything: a read-only store looks again.
     pub(crate) fn replace(&self, fresh: &View) {
-        let (first_offset, through) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-        let generation = Generation { memtable: fresh.active.memtable.clone(), first_offset, through };
+        let generation = Generation::over(fresh.active.memtable.clone());
         self.change(|_| View { active: Arc::new(generation), frozen: Vec::new(), ..fresh.clone() });
     }
 
@@ -258,6 +319,7 @@ impl Family {
 
     /// Empties the view of a dropped family.
     pub(crate) fn clear(&self, empty: Arc<Levels>) {
+        self.0.intake.abandon();
         self.change(|view| View {
             active: Generation::new(self.order(), self.0.shape),
             frozen: Vec::new(),
@@ -313,3 +375,20 @@ impl PartialEq for Family {
 }
 
 impl Eq for Family {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::MIB;
+
+    #[test]
+    fn a_memtable_is_as_full_as_the_values_that_it_points_to() {
+        let settings = Settings { memtable_bytes: 4 * MIB, ..Settings::default() };
+        let generation = Generation::new(&Order::bytewise(), Shape::of(&settings));
+        assert!(!generation.is_full(4 * MIB) && generation.fullness(4 * MIB) < 500);
+        for (values, fullness) in [(2, 500), (4, 1000), (6, 1500)] {
+            generation.value_bytes.store((values * MIB) as u64, Ordering::Relaxed);
+            assert_eq!((generation.fullness(4 * MIB), generation.is_full(4 * MIB)), (fullness, values > 4));
+        }
+    }
+}

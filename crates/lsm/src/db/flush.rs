@@ -97,6 +97,7 @@ impl Inner {
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
         let (started, due) = (self.now_nanos(), self.lines_due());
+        self.finish_values(family, frozen)?;
         let moment = match planted::active(Bug::LogNotSyncedBeforeEdit) {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
@@ -113,7 +114,7 @@ impl Inner {
             outcome => outcome?,
         };
         if let Some(due) = &due {
-            flushed.receive_lines(&level0, due)?;
+            flushed.receive_lines(&level0, family, due)?;
         }
         self.sync_dir_before_edit()?;
         self.counters.built(&flushed.written);
@@ -208,12 +209,12 @@ impl Flushed {
     }
 
     /// Takes the rows that lines of the chronicle become among those that the flush gave rise to. On an error no file is left.
-    fn receive_lines(&mut self, level0: &Level0<'_>, due: &Due) -> Result<()> {
+    fn receive_lines(&mut self, level0: &Level0<'_>, family: &Family, due: &Due) -> Result<()> {
         let mut given = Given::default();
         let taken = take_given(&**level0.companions, &mut given, due.rows.clone());
         let received = taken.and_then(|()| write_given(level0, given)).inspect_err(|_| {
-            let emitted = self.emitted.iter().map(|(_, tables)| tables);
-            emitted.chain([&self.written.tables]).for_each(|tables| remove_tables(level0, tables));
+            let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
+            emitted.chain([(family, &self.written.tables)]).for_each(|(of, tables)| remove_tables(level0, of, tables));
         });
         self.emitted.extend(received?);
         Ok(())
@@ -272,7 +273,7 @@ pub(super) fn write_level0(level0: &Level0<'_>, family: &Family, memtables: &[Ar
     match write_given(level0, given) {
         Ok(emitted) => Ok(Flushed { written, emitted }),
         Err(error) => {
-            remove_tables(level0, &written.tables);
+            remove_tables(level0, family, &written.tables);
             Err(error)
         }
     }

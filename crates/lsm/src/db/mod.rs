@@ -25,6 +25,7 @@
 //! Locks, in the order in which they may be taken: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one
 //! thread applies) -> `manifest` (over its own I/O) -> the short ones. Readers take none of them (I14).
 
+mod apart;
 mod background;
 mod checkpoint;
 mod chronicle;
@@ -66,7 +67,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -97,6 +98,7 @@ use crate::order::Order;
 use crate::record::Seqno;
 use crate::seam::{Chronicle, Companions, Protection};
 use crate::sst::{Cache, Table};
+use crate::values::Unsynced;
 use crate::version::{DeadFiles, Manifest, OpenTables};
 
 /// The name of the family that always exists.
@@ -191,6 +193,12 @@ pub(crate) struct Inner {
     families: ArcSwap<Families>,
     /// None when the store is read-only.
     log: Option<commit::Log>,
+    /// No value that is shorter is put apart by a commit to any family.
+    least_apart: AtomicUsize,
+    /// The manifest says that the log may point into value files.
+    log_points: AtomicBool,
+    /// Value files that commits wrote into since the log was synced.
+    unsynced: Arc<Unsynced>,
     /// One flush, drop or checkpoint at a time.
     jobs_lock: Mutex<()>,
     /// The log of edits; held over its own I/O, never taken by a reader (I14).

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::apart::least_apart;
 use super::background::Background;
 use super::chronicle::Book;
 use super::ddl::check_name;
@@ -213,10 +214,13 @@ fn start(
         refusing: AtomicBool::new(false),
         visible: AtomicU64::new(opened.visible),
         next_file: opened.next_file,
+        least_apart: AtomicUsize::new(least_apart(&opened.families)),
         families: ArcSwap::from_pointee(opened.families),
         log: opened.log.filter(|_| access == Access::Write),
-        jobs_lock: Mutex::new(()),
+        log_points: AtomicBool::new(opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points)),
+        unsynced: Arc::default(),
         manifest: Mutex::new(opened.manifest),
+        jobs_lock: Mutex::new(()),
         compactions: Running::barring(opened.barred),
         pace: Pace::new(settings.background_bytes_per_second),
         ingesting: AtomicU64::new(0),
@@ -233,6 +237,10 @@ fn start(
         env: parts.env,
         settings,
     });
+    if let Some(log) = &inner.log {
+        let unsynced = inner.unsynced.clone();
+        log.wal().syncs_first(Box::new(move || unsynced.sync()));
+    }
     let handle = Arc::new(Handle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
     if access == Access::Write {
         inner.revise_stall();

@@ -89,7 +89,7 @@ impl Inner {
         match self.sync_dir_before_edit() {
             Ok(()) => Ok(received),
             Err(error) => {
-                received.iter().for_each(|(_, tables)| remove_tables(&level0, tables));
+                received.iter().for_each(|(family, tables)| remove_tables(&level0, family, tables));
                 Err(error)
             }
         }

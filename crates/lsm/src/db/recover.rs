@@ -28,7 +28,7 @@ use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
-use crate::values::ValueShelf;
+use crate::values::{LoggedValues, ValueShelf};
 use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
 
@@ -396,6 +396,7 @@ impl Opening<'_> {
             cache,
             dead_files,
             open_tables,
+            values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
         })
     }
 

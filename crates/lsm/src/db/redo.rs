@@ -14,13 +14,14 @@ use super::family::{Family, Shape};
 use super::flush::{Flushed, Level0, write_level0};
 use super::recover::facts_of;
 use super::{Event, Inner, Remedy};
-use crate::batch::{Binding, Operations};
+use crate::batch::{Binding, Operation, Operations};
 use crate::env::work::lock;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
 use crate::names::Name;
 use crate::record::Seqno;
-use crate::wal::{self, Beside, LogStart};
+use crate::values::LoggedValues;
+use crate::wal::{self, Beside, LogStart, Stop};
 
 /// How often the log is read anew when its files are used again meanwhile.
 const ATTEMPTS: usize = 16;
@@ -87,10 +88,15 @@ impl Inner {
             let mut binding = Binding::default();
             let ends = family.options().key_ends_in_seqno;
             let marks = wal::read_marks(&self.env, &self.dir, &log)?;
-            let visit = &mut |frame: wal::Replayed<'_>| {
-                for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
+            let mut values = LoggedValues::new(self.env.fs.clone(), &self.dir, self.companions.clone());
+            let visit = &mut |frame: wal::Replayed<'_>| -> std::result::Result<(), Stop> {
+                let mut is_taken = |operation: &Operation<'_>, at: u64| {
+                    operation.family == family.id() && (flushed + 1..=through).contains(&(frame.seqno + at))
+                };
+                let body = values.expand(frame.body, &mut is_taken)?;
+                for (at, operation) in (0..).zip(Operations::new(body)?) {
                     let operation = operation?;
-                    if operation.family != family.id() || !(flushed + 1..=through).contains(&(frame.seqno + at)) {
+                    if !is_taken(&operation, at) {
                         continue;
                     }
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*self.companions)?;

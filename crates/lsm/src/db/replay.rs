@@ -11,14 +11,15 @@ use super::family::{Family, Target};
 use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use super::{Families, TableHandle};
-use crate::batch::{Binding, Operations};
+use crate::batch::{Binding, Operation, Operations};
 use crate::error::Result;
 use crate::planted::{self, Bug};
 use crate::record::{Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
+use crate::values::LoggedValues;
 use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
-use crate::wal::Replayed;
+use crate::wal::{Replayed, Stop};
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
 pub(super) struct Replay<'a> {
@@ -36,14 +37,23 @@ pub(super) struct Replay<'a> {
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
+    /// Values that the log points to.
+    pub(super) values: LoggedValues,
 }
 
 impl Replay<'_> {
-    pub(super) fn apply(&mut self, frame: &Replayed<'_>) -> Result<()> {
+    pub(super) fn apply(&mut self, frame: &Replayed<'_>) -> std::result::Result<(), Stop> {
         let opening = self.opening;
         let (companions, limit) = (&*opening.parts.companions, opening.settings.memtable_bytes);
         let (mut seqno, mut any_full) = (frame.seqno, false);
-        for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
+        let (families, flushed) = (&self.families, &self.flushed);
+        // A value that is in a table already may be gone.
+        let mut is_news = |operation: &Operation<'_>, at: u64| {
+            families.by_id.contains_key(&operation.family)
+                && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
+        };
+        let body = self.values.expand(frame.body, &mut is_news)?;
+        for (at, operation) in (0..).zip(Operations::new(body)?) {
             let operation = operation?;
             let keeps = |target: &Target| {
                 planted::active(Bug::ReplayKeepsItsMemtable) && target.family.id() == operation.family

@@ -23,6 +23,7 @@ use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Draft, Emitted, Protection, Source};
 use crate::sst::not_served;
+use crate::values::ValueRef;
 use crate::version::TableMeta;
 
 /// Tables by the family that receives them.
@@ -37,7 +38,7 @@ pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received>
         match write_rows(level0, family, expected, rows) {
             Ok(tables) => received.push((family.clone(), tables)),
             Err(error) => {
-                received.iter().for_each(|(_, tables)| remove_tables(level0, tables));
+                received.iter().for_each(|(family, tables)| remove_tables(level0, family, tables));
                 return Err(error);
             }
         }
@@ -45,10 +46,13 @@ pub(super) fn write_given(level0: &Level0<'_>, given: Given) -> Result<Received>
     Ok(received)
 }
 
-/// Removes files that no edit names: tables of a flush, and the value files that were written with them.
-pub(super) fn remove_tables(level0: &Level0<'_>, tables: &[TableMeta]) {
+/// Removes files that no edit names: tables of a flush, and the value files that were written with them. One that is held is not of these:
+/// memtables point into it.
+pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[TableMeta]) {
+    let shelf = family.shelf().values();
+    let is_new = |values: &&ValueRef| shelf.is_none_or(|shelf| shelf.find(&values.file.uid).is_none());
     for meta in tables {
-        let values = meta.values.iter().map(|values| Name::Values(values.file.number));
+        let values = meta.values.iter().filter(is_new).map(|values| Name::Values(values.file.number));
         for name in [Name::Table(meta.number)].into_iter().chain(values) {
             let _ = level0.env.fs.remove(&level0.dir.join(name.to_string()));
         }

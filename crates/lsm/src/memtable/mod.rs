@@ -238,7 +238,7 @@ impl Default for Totals {
 impl Totals {
     fn add(&self, record: &Record<'_>, term: u64, bytes: usize) {
         let total = match record.kind {
-            Kind::Put => &self.puts,
+            Kind::Put | Kind::BlobPointer => &self.puts,
             Kind::Delete => &self.deletes,
             _ => &self.others,
         };

@@ -1,15 +1,32 @@
 //! A way in for fuzzers: pointers and value files of any content.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::{ValueFile, walk};
+use super::{LoggedValues, ValueFile, walk};
+use crate::batch::Operations;
 use crate::env::{Fs, MemoryFs, Open};
 use crate::pointer::Pointer;
+use crate::record::Kind;
+use crate::seam::Plain;
 
 /// Reads any bytes as a pointer: decoded and the same when encoded again, or refused.
 pub fn pointer(bytes: &[u8]) {
     if let Ok(pointer) = Pointer::decode(bytes) {
         assert_eq!(pointer.encode(), bytes);
+    }
+    if let Ok((pointer, number)) = Pointer::decode_logged(bytes) {
+        assert_eq!(pointer.encode_logged(number), bytes);
+    }
+}
+
+/// Reads any bytes as the body of a frame of the log, in a directory without value files. Nothing panics, and what comes out points to nothing.
+pub fn frame(bytes: &[u8]) {
+    let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
+    let mut values = LoggedValues::new(fs, Path::new("/"), Arc::new(Plain));
+    if let Ok(body) = values.expand(bytes, &mut |_, _| true) {
+        let operations = Operations::new(body).into_iter().flatten();
+        assert!(operations.flatten().all(|operation| operation.kind != Kind::BlobPointer));
     }
 }
 

@@ -1,7 +1,10 @@
 //! Value files: large values, written once, pointed to from the records of tables. docs/format.md, section 10.
 //!
 //! ```text
-//! write   a flush, or a compaction that collects: key, value -> entry -> file, synced before an edit names a table that points into it
+//! take in a commit that is not synced: key, value -> entry -> file, before its frame is ordered; the frame holds the pointer      intake.rs
+//! write   a flush, of what the log holds itself, or a compaction that collects: key, value -> entry -> file, synced before an edit
+//!         names a table that points into it
+//! replay  frame -> pointer -> the value, or a frame that is not whole                                                           logged.rs
 //! read    record -> pointer -> the value in memory, or pread of the stored bytes -> checked against V, the hash of the value as it was put
 //! move    a compaction copies pointers; values only out of files that are mostly garbage (`compaction::collect`)
 //! ```
@@ -13,10 +16,13 @@
 //!         whoever may read a pointer holds its table, and each table its files.
 //! Damage: a value that is not what its record says is an error of that record alone. Header, footer and the heads of entries are needed
 //!         by nobody who has a record: they serve whoever looks at the file by itself.
-//! Crash:  a file that no table names; the next open removes it.
+//!         Before there is such a table, the log is: it points to values that are in a file already, which memtables hold.
+//! Crash:  a file that no table names; the next open takes what the log points to, and removes it.
 
 mod format;
 pub mod fuzzing;
+mod intake;
+mod logged;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -27,6 +33,8 @@ use std::sync::Arc;
 
 use crate::checksum::Uid;
 
+pub use intake::{Intake, Making, Unsynced};
+pub use logged::LoggedValues;
 pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
 pub use walk::{Entry, identify, walk};
 pub use writer::ValueWriter;

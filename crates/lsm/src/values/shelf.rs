@@ -1,6 +1,7 @@
 //! The value files of a family, and reading out of them.
 //!
-//! Life:   a file is held by the handles of the tables that point into it. Each of these counts as naming it until it is retired, which
+//! Life:   a file is held by the handles of the tables that point into it, and before there are any by whoever commits and by the memtables
+//!         that point into it (`intake`). Each of these counts as naming it until it is retired, which
 //!         happens when an edit that removes the table is durable. The last holder of a file that nobody names puts its number on a list;
 //!         whoever works in the background deletes the files on it (I06). Dropping does no I/O.
 //! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
@@ -101,17 +102,26 @@ impl ValueShelf {
         let known = files.get(&of.file.uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
             files.retain(|_, file| file.strong_count() > 0);
-            let file = Arc::new(ValueFile {
-                meta: of.file.clone(),
-                shelf: self.clone(),
-                opened: OnceLock::new(),
-                named: AtomicUsize::new(0),
-            });
+            let file = Arc::new(ValueFile::of(self, of.file.number, OnceLock::from(of.file.clone())));
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
         });
         file.named.fetch_add(1, Ordering::AcqRel);
         file
+    }
+
+    /// Holds a file that is not finished: no table can name it yet. `open`: its file, where it is open.
+    pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<ValueFile> {
+        let mut files = lock(&self.files);
+        let known = files.get(&uid).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            files.retain(|_, file| file.strong_count() > 0);
+            let mut file = ValueFile::of(self, number, OnceLock::new());
+            file.opened = open.map_or_else(OnceLock::new, |open| OnceLock::from(open.clone()));
+            let file = Arc::new(file);
+            files.insert(uid, Arc::downgrade(&file));
+            file
+        })
     }
 
     /// The file of this name, if a table that somebody holds points into it.
@@ -272,7 +282,9 @@ impl Room {
 
 /// One value file.
 pub struct ValueFile {
-    meta: Arc<ValueMeta>,
+    number: u64,
+    /// None: it is not finished.
+    meta: OnceLock<Arc<ValueMeta>>,
     shelf: Arc<ValueShelf>,
     opened: OnceLock<Arc<dyn File>>,
     /// Tables that name it, in the newest version or in one that is being made.
@@ -284,20 +296,34 @@ impl ValueFile {
         &self.shelf
     }
 
-    /// What the manifest says of it.
-    pub fn meta(&self) -> &Arc<ValueMeta> {
-        &self.meta
+    fn of(shelf: &Arc<ValueShelf>, number: u64, meta: OnceLock<Arc<ValueMeta>>) -> ValueFile {
+        ValueFile { number, meta, shelf: shelf.clone(), opened: OnceLock::new(), named: AtomicUsize::new(0) }
+    }
+
+    /// What the manifest says of it; none: it is not finished, and no table names it.
+    pub fn meta(&self) -> Option<&Arc<ValueMeta>> {
+        self.meta.get()
+    }
+
+    /// It is finished, and durable.
+    pub(super) fn finish(&self, meta: ValueMeta) {
+        let _ = self.meta.set(Arc::new(meta));
+    }
+
+    /// The number in its name.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The name of the file.
     pub fn name(&self) -> Name {
-        Name::Values(self.meta.number)
+        Name::Values(self.number)
     }
 
     /// A table that named it does not any more; call it after the edit that says so is durable, never before.
     pub fn unname(&self) {
         if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {
-            lock(&self.shelf.dead.0).push(self.meta.number);
+            lock(&self.shelf.dead.0).push(self.number);
         }
     }
 
@@ -320,7 +346,10 @@ impl ValueFile {
 
     /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.
     pub fn check_ends(&self) -> Result<()> {
-        walk::check_ends(&self.name().to_string(), &**self.file()?, &self.meta)
+        match self.meta() {
+            Some(meta) => walk::check_ends(&self.name().to_string(), &**self.file()?, meta),
+            None => Ok(()),
+        }
     }
 
     /// Whether the head of an entry and the key in it are those of a record.
@@ -345,7 +374,7 @@ impl ValueFile {
     fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
         let name = || self.name().to_string();
         let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
-        if end > self.meta.size {
+        if self.meta().is_some_and(|meta| end > meta.size) {
             return Err(Error::structural("a pointer points outside of its file").in_file(&name(), pointer.offset));
         }
         let at = pointer.offset + (HEAD_BYTES + key_len) as u64;
@@ -428,13 +457,13 @@ fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: 
 impl Drop for ValueFile {
     fn drop(&mut self) {
         if *self.named.get_mut() == 0 {
-            lock(&self.shelf.dead.0).push(self.meta.number);
+            lock(&self.shelf.dead.0).push(self.number);
         }
     }
 }
 
 impl fmt::Debug for ValueFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "values {:06}", self.meta.number)
+        write!(f, "values {:06}", self.number)
     }
 }

@@ -4,13 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::env::sim::SimFs;
+use crate::batch::Batch;
+use crate::env::sim::{Fault, SimFs};
 use crate::env::{Env, Open, SeededRandom};
 use crate::error::Result;
 use crate::names::Name;
 use crate::options::{Compression, MIB};
+use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::seam::Plain;
+use crate::wal::Stop;
 
 const DIR: &str = "/values";
 
@@ -74,7 +77,7 @@ fn values_come_back_by_their_pointers_and_by_a_walk() {
             }
         }
         let mut seen = Vec::new();
-        walk("000003.val", &**file.file().unwrap(), Some(file.meta()), &mut |entry| {
+        walk("000003.val", &**file.file().unwrap(), file.meta().map(|meta| &**meta), &mut |entry| {
             seen.push(entry);
             Ok(())
         })
@@ -84,7 +87,7 @@ fn values_come_back_by_their_pointers_and_by_a_walk() {
             assert_eq!((&entry.key, entry.term, &entry.pointer.encode()), (&key(n), n as u64, pointer));
         }
         let bytes: u64 = seen.iter().map(|entry| entry.pointer.entry_bytes(entry.key.len())).sum();
-        assert_eq!(bytes, file.meta().entry_bytes());
+        assert_eq!(bytes, file.meta().unwrap().entry_bytes());
     }
 }
 
@@ -95,7 +98,7 @@ fn every_flipped_byte_is_an_error_of_the_values_it_is_in_and_the_walk_sees_what_
         let (file, pointers) = written(&stage, 3, 4, compression);
         let name = Path::new(DIR).join("000003.val");
         let open = stage.env.fs.open(&name, Open::Write).unwrap();
-        let size = file.meta().size;
+        let size = file.meta().unwrap().size;
         let places = (0..size.min(600)).chain(size - 48..size).chain((600..size).step_by(97));
         for at in places {
             let mut byte = [0];
@@ -116,7 +119,7 @@ fn every_flipped_byte_is_an_error_of_the_values_it_is_in_and_the_walk_sees_what_
                 }
             }
             assert!(wrong <= 1, "byte {at}: {wrong} values");
-            let walked = walk("000003.val", &*open, Some(file.meta()), &mut |_| Ok(()));
+            let walked = walk("000003.val", &*open, file.meta().map(|meta| &**meta), &mut |_| Ok(()));
             let is_in_a_value = wrong == 1;
             assert!(walked.is_err() || is_in_a_value || at < size, "byte {at}");
             open.write_at(&byte, at).unwrap();
@@ -133,18 +136,18 @@ fn a_file_that_is_short_missing_or_another_one_is_an_error() {
     let (file, pointers) = written(&stage, 3, 7, Compression::None);
     let name = Path::new(DIR).join("000003.val");
     let open = stage.env.fs.open(&name, Open::Write).unwrap();
-    open.set_len(file.meta().size - 100_000).unwrap();
+    open.set_len(file.meta().unwrap().size - 100_000).unwrap();
     assert!(read(&stage, &key(6), &pointers[6], true).unwrap_err().is_corruption());
     assert!(read(&stage, &key(3), &pointers[3], true).is_ok());
     assert!(walk("v", &*open, None, &mut |_| Ok(())).unwrap_err().is_corruption());
     // The entry of another key in the same file, and in another file.
     assert!(read(&stage, &key(10), &pointers[3], true).is_err(), "a longer key reads behind the value");
     let (other, _) = written(&stage, 4, 7, Compression::None);
-    assert!(stage.shelf.find(&other.meta().uid).is_some());
-    let uid = other.meta().uid;
+    assert!(stage.shelf.find(&other.meta().unwrap().uid).is_some());
+    let uid = other.meta().unwrap().uid;
     drop(other);
     assert!(stage.shelf.find(&uid).is_none());
-    let lost = crate::pointer::Pointer { uid, ..crate::pointer::Pointer::decode(&pointers[3]).unwrap() };
+    let lost = Pointer { uid, ..Pointer::decode(&pointers[3]).unwrap() };
     let error = read(&stage, &key(3), &lost.encode(), true).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("no table names"));
 }
@@ -154,12 +157,12 @@ fn a_file_is_dead_when_nobody_names_it_and_nobody_holds_it() {
     let stage = stage(4);
     let (file, _) = written(&stage, 3, 2, Compression::None);
     let dead = || stage.shelf.dead().drain();
-    let again = stage.shelf.hold(&ValueRef { file: file.meta().clone(), count: 1, bytes: 9 });
+    let again = stage.shelf.hold(&ValueRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
     assert!(Arc::ptr_eq(&file, &again));
     file.unname();
     drop(file);
     assert_eq!(dead(), []);
-    let reader = stage.shelf.find(&again.meta().uid).unwrap();
+    let reader = stage.shelf.find(&again.meta().unwrap().uid).unwrap();
     again.unname();
     drop(again);
     assert_eq!(dead(), [], "somebody reads it");
@@ -222,4 +225,103 @@ fn golden_bytes_of_a_small_file() {
     }
     let kept = String::from_utf8(std::fs::read(path).unwrap()).unwrap();
     assert_eq!(text, kept, "the format has changed");
+}
+
+/// An intake over a stage, and what it needs.
+fn take(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Arc<ValueFile>)> {
+    let making = Making { env: &stage.env, dir: Path::new(DIR), compression: Compression::Lz4, unsynced };
+    intake.add(making, &stage.shelf, &|| 3, (&key(n), &value(n), n as u64))
+}
+
+#[test]
+fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
+    let stage = stage(8);
+    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    let taken: Vec<_> = (0..20).map(|n| take(&stage, &intake, &unsynced, n).unwrap()).collect();
+    let reads = || {
+        for (n, (pointer, _)) in taken.iter().enumerate() {
+            assert_eq!(read(&stage, &key(n), &pointer.encode(), true).unwrap(), value(n), "{n}");
+        }
+    };
+    reads();
+    let file = taken[0].1.clone();
+    assert!(file.meta().is_none() && taken.iter().all(|(_, of)| Arc::ptr_eq(of, &file)));
+    intake.end().unwrap().expect("one is open").sync().unwrap();
+    reads();
+    let meta = file.meta().expect("it is finished");
+    let mut walked = Vec::new();
+    let visit = &mut |entry: Entry| {
+        walked.push((entry.key, entry.term, entry.pointer));
+        Ok(())
+    };
+    walk("000003.val", &**file.file().unwrap(), Some(meta), visit).unwrap();
+    let expected: Vec<_> = taken.iter().enumerate().map(|(n, (pointer, _))| (key(n), n as u64, *pointer)).collect();
+    assert_eq!(walked, expected);
+    // Nobody names it: it dies with its last holder.
+    drop((taken, file));
+    assert_eq!(stage.shelf.dead().drain(), [3]);
+}
+
+#[test]
+fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
+    for large in [4, 6] {
+        let stage = stage(9);
+        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        let first = take(&stage, &intake, &unsynced, 2).unwrap().0;
+        stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
+        assert!(take(&stage, &intake, &unsynced, large).is_err());
+        stage.sim.clear_faults();
+        let (second, file) = take(&stage, &intake, &unsynced, 3).unwrap();
+        assert_eq!(second.offset, first.offset + first.entry_bytes(key(2).len()));
+        // The footer fails too, and is written once there is room.
+        stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
+        assert!(intake.end().is_err());
+        stage.sim.clear_faults();
+        intake.end().unwrap().expect("it is open still").sync().unwrap();
+        let mut count = 0;
+        let visit = &mut |_| {
+            count += 1;
+            Ok(())
+        };
+        walk("000003.val", &**file.file().unwrap(), file.meta().map(|meta| &**meta), visit).unwrap();
+        assert_eq!(count, 2);
+        assert_eq!(read(&stage, &key(3), &second.encode(), true).unwrap(), value(3));
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_begun_is_not_there() {
+    for step in 0..3 {
+        let stage = stage(10);
+        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        stage.sim.fail_at(stage.sim.steps() + step, Fault::Error(std::io::ErrorKind::StorageFull));
+        assert!(take(&stage, &intake, &unsynced, 2).is_err());
+        stage.sim.clear_faults();
+        assert_eq!(stage.sim.files(DIR), Vec::<String>::new(), "step {step}");
+        take(&stage, &intake, &unsynced, 2).unwrap();
+        assert_eq!(stage.sim.files(DIR), ["000003.val"]);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_the_body_of_a_frame_or_refused(bytes: Vec<u8>) {
+        fuzzing::frame(&bytes);
+    }
+
+    #[test]
+    fn a_frame_that_points_to_nothing_is_not_whole(
+        key in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..9), wanted: bool, offset in 0..9u64,
+    ) {
+        let mut batch = Batch::new();
+        let logged = Pointer { offset, stored_len: 9, raw_len: 9, ..Pointer::default() }.encode_logged(7);
+        batch.push(3, Kind::Put, b"a", b"1", &Plain).unwrap();
+        batch.push(3, Kind::BlobPointer, &key, &logged, &Plain).unwrap();
+        let body = batch.seal();
+        let mut values = LoggedValues::new(SimFs::new(1).env(1).fs, Path::new(DIR), Arc::new(Plain));
+        match values.expand(&body.bytes, &mut |_, at| wanted && at == 1) {
+            Ok(same) => proptest::prop_assert!(!wanted && same == &**body.bytes),
+            Err(stop) => proptest::prop_assert!(wanted && matches!(stop, Stop::NotWhole(_))),
+        }
+    }
 }

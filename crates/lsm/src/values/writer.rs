@@ -55,9 +55,36 @@ impl ValueWriter {
         Ok(ValueWriter { file, number, uid, packer, plain, written: 0, out, count: 0, digest: 0, scratch: Vec::new() })
     }
 
+    /// A writer whose file others point into while it is written: its header is with the system, and its name is durable. A sync of the
+    /// directory that fails later, whoever asked for it, may not take the name along. On an error no file is left.
+    pub(super) fn create_shared(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<ValueWriter> {
+        let mut writer = ValueWriter::create(env, dir, number, compression)?;
+        let named = || match planted::active(Bug::NameOfValuesNotSynced) {
+            true => Ok(()),
+            false => env.fs.sync_dir(dir).during(|| "syncing the store's directory"),
+        };
+        match writer.write_out().and_then(|()| named()) {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                let _ = env.fs.remove(&dir.join(Name::Values(number).to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    /// The file, to be synced.
+    pub(super) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
     /// The file's own name.
     pub fn uid(&self) -> Uid {
         self.uid
+    }
+
+    /// The number in its file name.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Bytes of the file so far.
@@ -83,12 +110,35 @@ impl ValueWriter {
         Ok(pointer)
     }
 
+    /// `add`, and all of it is with the system when it returns: who finds the pointer finds the value, though the process is killed. After an
+    /// error the writer is as it was, and the next value takes the same place.
+    pub(super) fn add_through(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
+        let before = (self.written, self.count, self.digest);
+        let added = self.add(key, value, term).and_then(|pointer| self.write_out().map(|()| pointer));
+        if added.is_err() {
+            self.out.clear();
+            (self.written, self.count, self.digest) = before;
+        }
+        added
+    }
+
     /// Writes the footer and makes the file durable.
     pub fn finish(mut self) -> Result<ValueMeta> {
+        self.end()?;
+        self.sync()
+    }
+
+    /// Writes the footer, behind which nothing comes. After an error the writer is as it was.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let before = self.out.len();
         let bytes = self.file_bytes() - START as u64;
         let footer = Footer { count: self.count, bytes, digest: self.digest };
         self.out.extend_from_slice(&footer.encode(&self.uid));
-        self.write_out()?;
+        self.write_out().inspect_err(|_| self.out.truncate(before))
+    }
+
+    /// Makes a file durable that has its footer.
+    pub(super) fn sync(self) -> Result<ValueMeta> {
         if !planted::active(Bug::PointerBeforeValueSync) {
             self.file.sync_data().during(|| format!("syncing {}", Name::Values(self.number)))?;
         }
@@ -145,6 +195,9 @@ impl ValueWriter {
     }
 
     fn write_out(&mut self) -> Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
         self.file.write_at(&self.out, self.written).during(|| "writing values")?;
         self.written += self.out.len() as u64;
         self.out.clear();

@@ -114,6 +114,8 @@ pub enum Change {
         /// The number of the `.cut` file that holds them.
         file: u64,
     },
+    /// Frames of the log may point into value files from now on.
+    LogPoints,
     /// Records were lost for good: reads inside answer corruption from now on.
     FenceAdded {
         /// The family.
@@ -213,6 +215,7 @@ const FENCE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
 const TABLE_WITH_VALUES_ADDED: u64 = 26;
 const LINE: u64 = 27;
+const LOG_POINTS: u64 = 28;
 const TABLE_BARRED: u64 = 29;
 const LINES_TAKEN_OUT: u64 = 31;
 
@@ -340,6 +343,7 @@ impl Change {
                 put_varints(out, [*offset, *bytes, *file]);
                 CUT
             }
+            Change::LogPoints => LOG_POINTS,
             Change::FenceAdded { family, id, fence } => {
                 put_varints(out, [*family as u64, *id]);
                 fence.encode(out);
@@ -414,6 +418,7 @@ impl Change {
             FENCE_LIFTED => Change::FenceLifted { family: family(reader)?, id: reader.varint()? },
             TABLE_BARRED => Change::TableBarred { family: family(reader)?, number: reader.varint()? },
             LINE => return Ok(Change::Line { number: reader.varint()?, bytes: reader.rest().into() }),
+            LOG_POINTS => Change::LogPoints,
             LINES_TAKEN_OUT => Change::LinesTakenOut { through: reader.varint()? },
             _ if tag % 2 == 1 => return Ok(Change::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
@@ -636,6 +641,7 @@ pub(crate) mod tests {
             any::<(u32, u64)>().prop_map(|(family, number)| Change::TableBarred { family, number }),
             any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| Change::Line { number, bytes: bytes.into() }),
             any::<u64>().prop_map(|through| Change::LinesTakenOut { through }),
+            Just(Change::LogPoints),
             (16u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| Change::Skipped { tag: n * 2 + 1, bytes }),
         ]
     }
@@ -666,7 +672,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[28, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[30, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[33, 1, 7]).unwrap();
         assert_eq!(kept.changes, [Change::Skipped { tag: 33, bytes: vec![7] }]);
     }

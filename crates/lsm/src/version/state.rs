@@ -22,6 +22,8 @@ pub struct State {
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
     pub sealed: BTreeMap<u64, Place>,
+    /// Frames of the log may point into value files.
+    pub log_points: bool,
     /// The log offset below which edits made commits permanent.
     pub permanent_offset: u64,
     /// The seqno up to which edits made commits permanent.
@@ -109,6 +111,9 @@ impl State {
         if let Some(LogStart { place, ring, ring_nonce }) = self.log {
             changes.push(Change::LogStart { place, ring, ring_nonce });
         }
+        if self.log_points {
+            changes.push(Change::LogPoints);
+        }
         changes.extend(self.sealed.values().copied().map(Change::SegmentSealed));
         changes.push(Change::Permanent { offset: self.permanent_offset, seqno: self.permanent_seqno });
         changes.push(Change::LogWitness { offset: self.log_witness });
@@ -131,6 +136,7 @@ impl State {
     pub fn without_log(&self) -> State {
         State {
             log: None,
+            log_points: false,
             sealed: BTreeMap::new(),
             permanent_offset: 0,
             log_witness: 0,
@@ -212,6 +218,7 @@ impl State {
             Change::SegmentRetired { segment } => {
                 self.sealed.remove(segment);
             }
+            Change::LogPoints => self.log_points = true,
             Change::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
             Change::Cut { offset, bytes, file } => {
                 self.cuts.push(Cut { offset: *offset, bytes: *bytes, file: *file });

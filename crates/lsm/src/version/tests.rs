@@ -280,7 +280,7 @@ fn one_copy_of_the_witness_is_enough_and_none_is_damage() {
 
 /// Operations on a state that can always follow.
 fn states() -> impl Strategy<Value = State> {
-    vec((0u8..13, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
+    vec((0u8..14, 0u64..6, any::<u32>()), 0..40).prop_map(|steps| {
         let mut state = State::default();
         for (what, n, word) in steps {
             let place = Place { segment: n, nonce: word as u64, offset: word as u64, link: 9 };
@@ -299,6 +299,7 @@ fn states() -> impl Strategy<Value = State> {
                 10 | 11 => {
                     Change::Line { number: state.lines.last() + 1 + n / 4, bytes: word.to_le_bytes().as_slice().into() }
                 }
+                12 => Change::LogPoints,
                 _ => Change::LinesTakenOut { through: state.lines.last().saturating_sub(3) + n },
             };
             let mut next = state.clone();
@@ -393,6 +394,7 @@ fn change(line: &str) -> Change {
         "retired" => Change::SegmentRetired { segment: n("segment") },
         "permanent" => Change::Permanent { offset: n("offset"), seqno: n("seqno") },
         "line" => Change::Line { number: n("number"), bytes: word(line, "text").unwrap().as_bytes().into() },
+        "points" => Change::LogPoints,
         "gone" => Change::LinesTakenOut { through: n("through") },
         "cut" => Change::Cut { offset: n("offset"), bytes: n("bytes"), file: n("file") },
         other => panic!("no such change: {other}"),

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::frame::PAGE_BYTES;
 
 use super::LogStart;
-use super::recover::{Facts, LogEnd, Reading, Replayed};
+use super::recover::{Facts, LogEnd, Reading, Visit};
 use super::ring::{Marks, RingHeader};
 use super::segment::SegmentHeader;
 use super::source::RingSource;
@@ -40,7 +40,7 @@ pub fn recover_beside(
     facts: &Facts,
     machine: Machine,
     first: Marks,
-    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<Beside> {
     // The manifest may be newer than the marks; a log that began meanwhile has nothing to be read yet.
     let stop = first.acknowledged.max(from.place.offset);

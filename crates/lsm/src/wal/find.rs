@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::LogStart;
-use super::recover::{Facts, Reading, Replayed};
+use super::recover::{Facts, Reading, Visit};
 use super::ring::RingHeader;
 use super::segment::{Place, SegmentHeader};
 use crate::env::{Env, Open, read_exact};
@@ -44,12 +44,7 @@ pub fn find(env: &Env, dir: &Path) -> Result<Vec<LogStart>> {
 }
 
 /// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
-pub fn read_linked(
-    env: &Env,
-    dir: &Path,
-    from: &LogStart,
-    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
-) -> Result<Vec<u64>> {
+pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
     let facts = Facts::default();
     let mut reading = Reading::begin(env, dir, from, &facts, None)?;
     reading.run(env, dir, visit)?;

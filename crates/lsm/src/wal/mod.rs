@@ -53,7 +53,7 @@ pub use append::{Then, Ticket, Under, Whole};
 pub use beside::{Beside, read_marks, recover_beside};
 pub use find::{find, read_linked};
 pub use prepare::{LiveSegment, Pin, Retirable};
-pub use recover::{Cut, Facts, LogEnd, Replayed, recover, set_aside};
+pub use recover::{Cut, Facts, LogEnd, Replayed, Stop, Visit, recover, set_aside};
 pub use ring::Marks;
 pub use segment::Place;
 
@@ -146,9 +146,14 @@ pub struct Wal<T> {
     wanted: AtomicBool,
     /// How many are copying segments.
     pins: Arc<AtomicUsize>,
+    /// Makes durable what frames point to, before they are said to be.
+    syncs_first: OnceLock<SyncsFirst>,
     failed: OnceLock<Error>,
     metrics: Metrics,
 }
+
+/// Makes durable what was written beside the log before the call.
+pub type SyncsFirst = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// A word that every writer reads and hardly anybody writes, on cache lines of its own.
 #[derive(Debug, Default)]
@@ -243,11 +248,18 @@ impl<T> Wal<T> {
             crowd: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
             pins: Arc::default(),
+            syncs_first: OnceLock::new(),
             failed: OnceLock::new(),
             metrics: Metrics::default(),
             ring,
         };
         Ok((wal, log_start))
+    }
+
+    /// Frames will point to what stands beside the log: from now on each group is durable only when that is. Said once, before the first such
+    /// frame is ordered; what a frame points to is written before it is.
+    pub fn syncs_first(&self, first: SyncsFirst) {
+        let _ = self.syncs_first.set(first);
     }
 
     /// The counters.

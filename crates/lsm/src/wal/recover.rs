@@ -106,7 +106,7 @@ pub fn recover(
     facts: &Facts,
     machine: Machine,
     accept_loss: bool,
-    visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<LogEnd> {
     let mut reading = Reading::begin(env, dir, from, facts, None)?;
     reading.run(env, dir, visit)?;
@@ -129,16 +129,37 @@ pub(super) struct Reading<'a> {
     from_ring: u64,
     /// What stopped the reading, if it was not just the end.
     damage: Option<Error>,
+    /// What the frame at the place points to and is not there: then it is no whole frame.
+    missed: Option<Error>,
     body: Vec<u8>,
 }
 
-/// Why reading a frame's body stopped.
-enum Stop {
+/// Why reading a frame's body stopped. An error that a visitor hands on is one of its own.
+#[derive(Debug)]
+pub enum Stop {
     /// The frame is not what it must be.
     Damage(Error),
+    /// What it points to is not what it must be: it was not whole on the disk, or is not any more.
+    NotWhole(Error),
     /// The visitor refused.
     Refused(Error),
 }
+
+impl Stop {
+    /// An error of what a frame points to.
+    pub fn of(error: Error) -> Stop {
+        if error.is_corruption() { Stop::NotWhole(error) } else { Stop::Refused(error) }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Refused(error)
+    }
+}
+
+/// Who is shown the batches of a log, in order.
+pub type Visit<'v> = dyn FnMut(Replayed<'_>) -> std::result::Result<(), Stop> + 'v;
 
 impl<'a> Reading<'a> {
     /// Beside a writer takes the picture of the ring, then opens the first segment: what the drain moves meanwhile is seen twice, never missed.
@@ -169,6 +190,7 @@ impl<'a> Reading<'a> {
             batches: 0,
             from_ring: 0,
             damage: None,
+            missed: None,
             body: Vec::new(),
         };
         match SegmentSource::open(env, dir, from.place.segment, from.place.nonce, from.place.offset) {
@@ -180,13 +202,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads frames until there is none that fits.
-    pub(super) fn run(
-        &mut self,
-        env: &Env,
-        dir: &Path,
-        visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
-    ) -> Result<()> {
-        while self.damage.is_none() && self.stop.is_none_or(|stop| self.place.offset < stop) {
+    pub(super) fn run(&mut self, env: &Env, dir: &Path, visit: &mut Visit<'_>) -> Result<()> {
+        while self.damage.is_none() && self.missed.is_none() && self.stop.is_none_or(|stop| self.place.offset < stop) {
             let (header, in_ring) = match self.next_frame() {
                 (Look::Whole(header), in_ring) => (header, in_ring),
                 (Look::Nothing, _) => break,
@@ -199,6 +216,7 @@ impl<'a> Reading<'a> {
             match self.take(env, dir, &header, visit) {
                 Ok(()) => {}
                 Err(Stop::Refused(error)) => return Err(self.in_frame(error, in_ring)),
+                Err(Stop::NotWhole(error)) => self.missed = Some(error),
                 Err(Stop::Damage(error)) if error.is_corruption() => {
                     self.damage = Some(self.in_frame(error, in_ring));
                 }
@@ -236,7 +254,7 @@ impl<'a> Reading<'a> {
         env: &Env,
         dir: &Path,
         header: &FrameHeader,
-        visit: &mut dyn FnMut(Replayed<'_>) -> Result<()>,
+        visit: &mut Visit<'_>,
     ) -> std::result::Result<(), Stop> {
         let offset = self.place.offset;
         let end = offset + header.extent();
@@ -248,7 +266,7 @@ impl<'a> Reading<'a> {
         match header.kind {
             FrameKind::Batch | FrameKind::LargeBatch => {
                 count = Operations::new(&self.body).map_err(Stop::Damage)?.remaining();
-                visit(Replayed { offset, end, seqno: header.seqno, body: &self.body }).map_err(Stop::Refused)?;
+                visit(Replayed { offset, end, seqno: header.seqno, body: &self.body })?;
                 self.batches += 1;
             }
             FrameKind::Padding => {
@@ -338,7 +356,10 @@ impl<'a> Reading<'a> {
 
     /// True if a file was not there, or was another one: beside a writer it may have been used again.
     pub(super) fn is_file_gone(&self) -> bool {
-        let damage = [self.damage.as_ref(), self.ring.as_ref().err()].into_iter().flatten().filter_map(Error::damage);
+        let damage = [self.damage.as_ref(), self.missed.as_ref(), self.ring.as_ref().err()]
+            .into_iter()
+            .flatten()
+            .filter_map(Error::damage);
         damage.into_iter().any(|damage| matches!(damage.verdict, Verdict::Missing | Verdict::Misplaced))
     }
 
@@ -353,7 +374,13 @@ impl<'a> Reading<'a> {
             let in_ring = self.is_in_ring();
             let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
             let message = format!("a frame is damaged or missing at offset {at} of the log, {why} ({reach})");
-            return Some(self.in_frame(Error::corruption(damage, message), in_ring));
+            return Some(match &self.missed {
+                Some(missed) => {
+                    let damage = missed.damage().cloned().unwrap_or_default();
+                    Error::corruption(damage, format!("{message}, or what it points to: {missed}"))
+                }
+                None => self.in_frame(Error::corruption(damage, message), in_ring),
+            });
         }
         if let Some(seal) = self.seal() {
             let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };

@@ -1,7 +1,7 @@
 //! Group sync: one leader makes what is whole durable, for all who wait. One fdatasync a group, never two: a group ends with
 //! its segment at the latest, so that an older segment is synced before anything behind it (I15).
 //!
-//! The leader pads to a page boundary when nobody else is writing, drains, syncs, stores the witness, and only then does anyone
+//! The leader pads to a page boundary when nobody else is writing, syncs what frames point to, drains, syncs, stores the witness, and only then does anyone
 //! return. No lock that a commit needs is held over the I/O. Who is woken has something to do: those of the group return, and one of
 //! those who came later leads the next.
 //! A sync that fails halts the log: nothing is known of the pages, so nothing is synced again (I09).
@@ -183,6 +183,9 @@ impl<T> Wal<T> {
         lock(&self.group).end = Some(place.offset);
         if planted::active(Bug::SyncBeforeDrain) {
             self.sync_segment(&segment, place)?;
+        }
+        if let Some(first) = self.syncs_first.get() {
+            first().map_err(|error| self.halt(error))?; // what is whole was written before it was ordered
         }
         self.drain()?;
         if !planted::active(Bug::SyncBeforeDrain) {

@@ -164,11 +164,12 @@ impl Companions for Watching {
     fn beneath(&self) -> Option<&dyn Companions> {
         Some(&*self.0)
     }
+    fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
+        let is_users = waxseal_lsm::names::system_number(family).is_none();
+        is_users && record.kind == Kind::Put && way(record.value) == Some(Way::Deferred)
+    }
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, rows: &mut Vec<Emitted>) -> Result<()> {
-        if waxseal_lsm::names::system_number(family.id).is_some()
-            || record.kind != Kind::Put
-            || way(record.value) != Some(Way::Deferred)
-        {
+        if !self.may_emit(family.id, record) {
             return Ok(());
         }
         let mut value = b"nobody".to_vec();

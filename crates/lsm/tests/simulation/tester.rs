@@ -90,6 +90,9 @@ impl Companions for Tester {
         }
         Ok(())
     }
+    fn may_emit(&self, family: u32, record: &Record<'_>) -> bool {
+        self.emits.load(Relaxed) && family == self.emits_of.load(Relaxed) && record.kind == Kind::Put
+    }
     fn protection(&self) -> Protection {
         Protection::Complete
     }

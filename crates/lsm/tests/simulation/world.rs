@@ -421,6 +421,7 @@ impl World {
         let found = match self.content() {
             Ok(found) => found,
             Err(_) if self.sim.is_crashed() => return,
+            Err(error) if self.has_lost_values(&error) => return,
             Err(error) => panic!("seed {}: reading: {error}", self.seed),
         };
         if found != *self.oracle.now() {
@@ -619,6 +620,8 @@ impl World {
         let found = match self.content() {
             Ok(found) => found,
             Err(_) if self.sim.is_crashed() => return self.oracle.commit(changes),
+            // After a failed sync nothing is known of what was written, and a value that is not there any more is an error, never another one.
+            Err(error) if self.has_lost_values(&error) => return self.oracle.doubt(changes),
             Err(error) => panic!("seed {}: reading after an error: {error}", self.seed),
         };
         if found == *self.oracle.now() {
@@ -626,6 +629,17 @@ impl World {
         } else {
             self.oracle.commit(changes);
             assert_eq!(found, *self.oracle.now(), "seed {}: a failed commit left half of itself", self.seed);
+        }
+    }
+
+    /// True if a value cannot be read while the disk fails, or any more, in a store that halted.
+    fn has_lost_values(&self, error: &Error) -> bool {
+        match (error.kind(), error.damage()) {
+            (ErrorKind::Io(_), _) => error.to_string().contains(".val"),
+            (_, Some(damage)) => {
+                damage.file.ends_with(".val") && self.db().sync().is_err_and(|error| *error.kind() == ErrorKind::Halted)
+            }
+            _ => false,
         }
     }
 

@@ -186,7 +186,14 @@ fn a_commit_at_once_is_declined_behind_a_frame_that_is_on_its_way() {
     let family = default(&db);
     gates.writes.shut();
     std::thread::scope(|scope| {
-        let large = scope.spawn(|| put(&db, &family, b"large", &[7; 20_000], Durability::Os));
+        let large = scope.spawn(|| {
+            // Of many values: a large one goes to a value file.
+            let mut batch = Batch::new();
+            for n in 0..20u8 {
+                batch.push(family.id(), Kind::Put, &[n], &[7; 1000], db.companions()).unwrap();
+            }
+            db.commit(&mut batch, Durability::Os)
+        });
         gates.writes.wait_for_one();
         while db.metrics().wal.large_frames == 0 {
             std::thread::yield_now();

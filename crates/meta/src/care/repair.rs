@@ -187,7 +187,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             room: Room::default(),
         };
         let hit = table.values().iter().filter(|file| file.check_ends().is_err());
-        mending.collects.extend(hit.map(|file| file.meta().uid));
+        mending.collects.extend(hit.filter_map(|file| file.meta().map(|meta| meta.uid)));
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => mending.take(record, check, source.offset),

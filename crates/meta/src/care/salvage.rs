@@ -25,6 +25,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::names::{Name, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
+use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
@@ -224,6 +225,15 @@ impl Salvage<'_> {
             None => names.iter().filter_map(|name| self.identified(name)).collect(),
         };
         self.held = named.iter().map(|values| self.values.hold(values)).collect();
+    }
+
+    /// Holds the value file that a frame of the log points into, which no table may have named yet.
+    fn hold_logged(&mut self, logged: &[u8]) {
+        let Ok((pointer, number)) = Pointer::decode_logged(logged) else { return };
+        let file = self.values.hold_unfinished(number, pointer.uid, None);
+        if !self.held.iter().any(|known| Arc::ptr_eq(known, &file)) {
+            self.held.push(file);
+        }
     }
 
     fn identified(&self, name: &str) -> Option<ValueRef> {

@@ -1,14 +1,14 @@
-//! The values that a table points to, looked at with it.
+//! The values that a table or a memtable points to, looked at with it.
 //!
-//! In:     a table whose records were found right, or what is left of one.
+//! In:     a table whose records were found right, or what is left of one; records of a memtable.
 //! Out:    what is wrong with a value, or with what stands around it in its file, in the report; the bytes that were read.
 //! Holds:  a value is compared with the hash that its record's seal speaks for, as it lies: what a read would correct on the way is damage
 //!         here. Both ends of each file are looked at too. Garbage is not: nobody can read it.
 
-use waxseal_lsm::db::{Db, TableRef};
+use waxseal_lsm::db::{Db, Family, TableRef};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::pointer::value_bytes;
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::sst::{Found, Table};
 use waxseal_lsm::values::Room;
 
@@ -27,43 +27,40 @@ pub(super) fn look_at_values(
         return Ok(());
     }
     let (family, keeper) = (table.family(), db.companions());
-    let mut tell = |error| -> Result<()> {
-        let finding = Finding::of(&bearable(error)?, Some(family.name()));
-        report.damage.push(finding);
-        Ok(())
-    };
     let mut room = Room::default();
-    let (mut lost, mut hit, mut unread, mut bytes) = (0, 0, 0, 0);
-    open.examine(keeper, true, &mut |found| {
-        let Found::Record(record, check, _) = found else { return Ok(()) };
-        if record.kind != Kind::BlobPointer || !check.serves() {
-            return Ok(());
+    open.examine(keeper, true, &mut |found| match found {
+        Found::Record(record, check, _) if record.kind == Kind::BlobPointer && check.serves() => {
+            look_at_value(db, family, record, report, &mut room)?;
+            progress(value_bytes(record))
         }
-        let length = value_bytes(record);
-        match db.look_at_value(family, record, &mut room) {
-            Ok(None) => {}
-            Ok(Some(error)) => {
-                hit += 1;
-                tell(error)?;
-            }
-            Err(error) => {
-                *if is_unread(&error) { &mut unread } else { &mut lost } += 1;
-                tell(error)?;
-            }
-        }
-        bytes += length;
-        progress(length)
+        _ => Ok(()),
     })?;
     for file in table.values() {
         if let Err(error) = file.check_ends() {
-            *if is_unread(&error) { &mut unread } else { &mut hit } += 1;
-            tell(error)?;
+            *if is_unread(&error) { &mut report.unread } else { &mut report.structural } += 1;
+            report.damage.push(Finding::of(&bearable(error)?, Some(family.name())));
         }
     }
-    report.bytes += bytes;
-    report.corrupted += lost;
-    report.structural += hit;
-    report.unread += unread;
+    Ok(())
+}
+
+/// Looks at the value that a record points to, be it of a table or of a memtable.
+pub(super) fn look_at_value(
+    db: &Db,
+    family: &Family,
+    record: &Record<'_>,
+    report: &mut Report,
+    room: &mut Room,
+) -> Result<()> {
+    report.bytes += value_bytes(record);
+    let (count, error) = match db.look_at_value(family, record, room) {
+        Ok(None) => return Ok(()),
+        Ok(Some(error)) => (&mut report.structural, error),
+        Err(error) if is_unread(&error) => (&mut report.unread, error),
+        Err(error) => (&mut report.corrupted, error),
+    };
+    *count += 1;
+    report.damage.push(Finding::of(&bearable(error)?, Some(family.name())));
     Ok(())
 }
 

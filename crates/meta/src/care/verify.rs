@@ -12,14 +12,15 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::record::Record;
+use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Found, Table};
+use waxseal_lsm::values::Room;
 
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::repair::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
-use super::values::look_at_values;
+use super::values::{look_at_value, look_at_values};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -261,10 +262,13 @@ fn count(
 }
 
 fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
+    let mut room = Room::default();
     db.visit_memtables(family, &mut |record, check| {
         report.count(check);
         if !check.serves() {
             report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
+        } else if record.kind == Kind::BlobPointer {
+            look_at_value(db, family, record, report, &mut room)?;
         }
         Ok(())
     })

@@ -4,7 +4,7 @@ use waxseal_lsm::batch::{Binding, Operations};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::facts_of;
 use waxseal_lsm::error::{Error, IoContext, Result};
-use waxseal_lsm::record::{MAX_SEQNO, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::wal::{self, Facts};
 
@@ -97,6 +97,9 @@ impl Salvage<'_> {
                 let record = binding.record(&operation, (frame.seqno, at), ends_in_seqno, &*keeper)?;
                 next = Some(record.seqno + 1);
                 if self.is_news(operation.family, record.key, record.seqno) {
+                    if operation.kind == Kind::BlobPointer {
+                        self.hold_logged(operation.value);
+                    }
                     let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
                     if !self.again {
                         self.report.count(check);

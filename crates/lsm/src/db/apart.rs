@@ -1,0 +1,117 @@
+//! Large values on their way in: out of a batch into the intake of their family, before the batch is ordered.
+//!
+//! In:    a batch as its caller made it. Out: the same with pointers in the place of large values, and their files, held until it is applied.
+//! Holds: only where a commit is not synced itself: one that is would wait for two files where it waits for one, so its values go with the
+//!        log, and a flush puts them apart (`compaction::values`). So they do where nobody may wait for a file, in the system's families, where
+//!        a keeper keeps rows of its own, and where a flush may ask for them to give rows.
+//! Costs: a write of each value, and none of it to the log; two passes over it for its sums.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::commit::damaged_batch;
+use super::family::{Family, Generation};
+use super::{Families, Inner};
+use crate::batch::{Batch, Operation};
+use crate::checksum::hash_key;
+use crate::error::Result;
+use crate::options::CfOptions;
+use crate::record::{Kind, Record};
+use crate::seam::Protection;
+use crate::values::{Making, ValueFile};
+use crate::version::{Change, Edit};
+
+/// A batch whose large values stand apart.
+pub(super) struct Apart {
+    pub(super) batch: Batch,
+    _held: Vec<Arc<ValueFile>>,
+}
+
+/// Values of so many bytes are put apart by a commit; none: they go with the log.
+fn apart_from(options: &CfOptions) -> Option<usize> {
+    let stays = options.large_value_bytes == 0 || options.system.is_some() || options.key_ends_in_seqno;
+    (!stays).then_some(options.large_value_bytes)
+}
+
+/// No value that is shorter is put apart by a commit to any of these.
+pub(super) fn least_apart(families: &Families) -> usize {
+    families.by_id.values().filter_map(|family| apart_from(family.options())).min().unwrap_or(usize::MAX)
+}
+
+impl Inner {
+    /// Puts the large values of a batch apart; none: it has none. Errors: `Io`; `Corruption` if what was written is not what was put. Then it
+    /// is garbage.
+    #[inline]
+    pub(super) fn put_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
+        match batch.largest_value() < self.least_apart.load(Ordering::Relaxed) {
+            true => Ok(None),
+            false => self.put_any_apart(batch),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_any_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
+        if self.companions.has_rows() {
+            return Ok(None);
+        }
+        self.say_that_log_points()?;
+        let families = self.families();
+        let mut held: Vec<Arc<ValueFile>> = Vec::new();
+        let apart = batch.with_pointers(&mut |operation| {
+            let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
+            let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };
+            if apart_from(family.options()).is_none_or(|from| operation.value.len() < from) {
+                return Ok(None);
+            }
+            let Some(shelf) = family.shelf().values() else { return Ok(None) };
+            let Operation { kind, key, value, .. } = *operation;
+            let mut companion = operation.companion.to_vec();
+            self.companions.bind(&mut companion, None, 0);
+            let record = Record { key, seqno: 0, kind, value, companion: &companion };
+            if self.companions.may_emit(operation.family, &record) {
+                return Ok(None);
+            }
+            let making = Making {
+                env: &self.env,
+                dir: &self.dir,
+                compression: family.options().compression,
+                unsynced: &self.unsynced,
+            };
+            let put = (key, value, self.companions.term(&record));
+            let (pointer, file) = family.intake().add(making, shelf, &|| self.new_file_number(), put)?;
+            // What was written must be what was put: nobody holds another copy of it.
+            let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
+            if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
+                return Err(damaged_batch(key));
+            }
+            let number = file.number();
+            if !held.iter().any(|known| Arc::ptr_eq(known, &file)) {
+                held.push(file);
+            }
+            Ok(Some(pointer.encode_logged(number)))
+        })?;
+        Ok((!held.is_empty()).then_some(Apart { batch: apart, _held: held }))
+    }
+
+    /// Whoever does not know that frames may point must not read them: the manifest says so first, once in the life of a store.
+    fn say_that_log_points(&self) -> Result<()> {
+        if !self.log_points.load(Ordering::Acquire) {
+            self.install(Edit::from(vec![Change::LogPoints]), None)?;
+            self.log_points.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Finishes the value file that frozen memtables of a family point into, if it is open still: a table is to name it. After a failed sync
+    /// nothing is known of what commits wrote there, and the store halts (I09).
+    pub(super) fn finish_values(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
+        if !frozen.iter().any(|generation| generation.points_into_unfinished()) {
+            return Ok(());
+        }
+        match family.intake().end()? {
+            Some(ended) => ended.sync().inspect_err(|error| self.halt(error)),
+            None => Ok(()),
+        }
+    }
+}

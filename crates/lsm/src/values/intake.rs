@@ -1,0 +1,128 @@
+//! The intake of a family: the value file that commits put their large values into before their frames are ordered, so that the log holds
+//! pointers and a value is written once.
+//!
+//! In:    a key, its value and its record's term in the ledger, on the thread that commits. Out: a pointer, and the file, held.
+//! Holds: a value is with the system before a frame that points to it is ordered, so that whatever a kill leaves of the log finds it; and
+//!        durable before that frame is said to be (I15): whoever syncs the log calls `Unsynced::sync` first. The name of a file is durable
+//!        before anybody points into it.
+//!        A file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that writes it.
+//! Life:  held by whoever commits, then by the memtable that the record went to, then by tables. Values whose frames were never ordered are garbage.
+//! Crash: a file without a footer that no table names. Recovery reads the values that the log points to, and writes them with their
+//!        tables; then the file is swept. A value that is not there, or not what it was, is a frame that is not whole.
+//! Fails:  an entry that could not be written fails its commit alone, and the next one takes its place; a footer the flush, which is tried
+//!         again. A sync that failed halts the log (I09).
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::shelf::{ValueFile, ValueShelf};
+use super::writer::ValueWriter;
+use crate::env::work::lock;
+use crate::env::{Env, File};
+use crate::error::{IoContext, Result};
+use crate::names::Name;
+use crate::options::Compression;
+use crate::planted::{self, Bug};
+use crate::pointer::Pointer;
+
+/// What an intake needs to make a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Making<'a> {
+    /// Files and randomness.
+    pub env: &'a Env,
+    /// The store's directory.
+    pub dir: &'a Path,
+    /// How values are packed.
+    pub compression: Compression,
+    /// Who hears of bytes that are not durable.
+    pub unsynced: &'a Unsynced,
+}
+
+/// The value file that the commits of one family write into.
+#[derive(Debug, Default)]
+pub struct Intake(Mutex<Option<Open>>);
+
+#[derive(Debug)]
+struct Open {
+    writer: ValueWriter,
+    file: Arc<ValueFile>,
+}
+
+impl Intake {
+    /// Adds a value; it is with the system when this returns, not durable. The file is to be held until somebody else holds it who keeps
+    /// the pointer. Errors: `Io`, and nothing was changed.
+    pub fn add(
+        &self,
+        making: Making<'_>,
+        shelf: &Arc<ValueShelf>,
+        new_number: &dyn Fn() -> u64,
+        (key, value, term): (&[u8], &[u8], u64),
+    ) -> Result<(Pointer, Arc<ValueFile>)> {
+        let mut open = lock(&self.0);
+        let Open { writer, file } = match &mut *open {
+            Some(open) => open,
+            None => {
+                let writer = ValueWriter::create_shared(making.env, making.dir, new_number(), making.compression)?;
+                let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
+                open.insert(Open { writer, file })
+            }
+        };
+        let pointer = writer.add_through(key, value, term)?;
+        making.unsynced.note(file.name(), writer.file());
+        Ok((pointer, file.clone()))
+    }
+
+    /// Ends the file that is open, with its footer; what comes goes into another. None: none is open. Errors: `Io`, and it is open still.
+    pub fn end(&self) -> Result<Option<Ended>> {
+        let mut open = lock(&self.0);
+        if let Some(Open { writer, .. }) = &mut *open {
+            writer.end()?;
+        }
+        Ok(open.take().map(Ended))
+    }
+
+    /// Lets go of the file that is open: its family was dropped.
+    pub fn abandon(&self) {
+        drop(lock(&self.0).take());
+    }
+}
+
+/// A file that has its footer and is to be synced.
+#[derive(Debug)]
+pub struct Ended(Open);
+
+impl Ended {
+    /// Makes it durable: tables may name it. After an error nothing is known of its bytes (I09).
+    pub fn sync(self) -> Result<()> {
+        let Open { writer, file } = self.0;
+        file.finish(writer.sync()?);
+        Ok(())
+    }
+}
+
+/// The value files of a store that have bytes which are not durable yet.
+#[derive(Debug, Default)]
+pub struct Unsynced {
+    files: Mutex<Vec<(Name, Arc<dyn File>)>>,
+    /// Held while some of them are synced: who comes meanwhile needs those too.
+    syncing: Mutex<()>,
+}
+
+impl Unsynced {
+    fn note(&self, name: Name, file: &Arc<dyn File>) {
+        let mut files = lock(&self.files);
+        if !files.iter().any(|(known, _)| *known == name) {
+            files.push((name, file.clone()));
+        }
+    }
+
+    /// Makes everything durable that was written before the call: an `fdatasync` a file. After an error nothing is known of it (I09).
+    pub fn sync(&self) -> Result<()> {
+        let _one_at_a_time = lock(&self.syncing);
+        let files = std::mem::take(&mut *lock(&self.files));
+        if files.is_empty() || planted::active(Bug::LogSyncedBeforeItsValues) {
+            return Ok(());
+        }
+        files.iter().try_for_each(|(name, file)| file.sync_data().during(|| format!("syncing {name}")))
+    }
+}
