@@ -121,24 +121,31 @@ impl Batch {
         self.largest
     }
 
-    /// The same operations, with pointers in the place of some values: `place` is asked of each, and answers none for one that stays. What
-    /// stands beside a value stays. Errors: those of `place`, and `Invalid` beyond the limits.
+    /// The same operations, with pointers in the place of some values: `place` is asked of each once, and answers none for one that stays. What
+    /// stands beside a value stays. None: all of them stay. Errors: those of `place`, and `Invalid` beyond the limits.
     pub(crate) fn with_pointers(
         &self,
         place: &mut dyn FnMut(&Operation<'_>) -> Result<Option<[u8; LOGGED_BYTES]>>,
-    ) -> Result<Batch> {
+    ) -> Result<Option<Batch>> {
+        let mut pointers = Vec::new();
+        for (at, operation) in self.operations().enumerate() {
+            pointers.extend(place(&operation?)?.map(|pointer| (at, pointer)));
+        }
+        if pointers.is_empty() {
+            return Ok(None);
+        }
         let mut other = Batch { granted: self.granted, ..Batch::new() };
-        for (operation, key_hash) in self.operations().zip(self.key_hashes()) {
-            let operation = operation?;
-            let Operation { family, kind, key, value, companion } = operation;
-            let pointer = place(&operation)?;
-            let (kind, value) = pointer.as_ref().map_or((kind, value), |pointer| (Kind::BlobPointer, &pointer[..]));
+        let mut pointers = pointers.iter().peekable();
+        for ((at, operation), key_hash) in self.operations().enumerate().zip(self.key_hashes()) {
+            let Operation { family, kind, key, value, companion } = operation?;
+            let pointer = pointers.next_if(|(place, _)| *place == at);
+            let (kind, value) = pointer.map_or((kind, value), |(_, pointer)| (Kind::BlobPointer, &pointer[..]));
             other.push_hashed(family, kind, (key, *key_hash), value, |out| {
                 out.extend_from_slice(companion);
                 Ok(())
             })?;
         }
-        Ok(other)
+        Ok(Some(other))
     }
 
     /// Bytes of the operations, encoded.

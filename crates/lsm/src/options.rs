@@ -298,6 +298,12 @@ impl CfOptions {
         }
     }
 
+    /// Values of so many bytes go into value files; none: they stay in their records, as in the system's families, which are read by everybody
+    /// at any moment.
+    pub(crate) fn separates_from(&self) -> Option<usize> {
+        (self.large_value_bytes > 0 && self.system.is_none()).then_some(self.large_value_bytes)
+    }
+
     /// The feature without which this build was made, and which packing as these options say needs.
     pub fn missing_codec(&self) -> Option<&'static str> {
         let packed = [Some(self.compression), self.bottom_compression];

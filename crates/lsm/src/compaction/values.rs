@@ -45,14 +45,10 @@ pub(super) struct Separating<'a> {
 
 impl<'a> Separating<'a> {
     pub(super) fn new(job: &Job<'_>, collects: &'a BTreeSet<Uid>) -> Separating<'a> {
-        let options = job.options;
-        // Rows of a keeper's own pair with the record as it stands; system families are read by everybody at any moment.
-        let stay = options.large_value_bytes == 0
-            || job.values.is_none()
-            || options.system.is_some()
-            || job.companions.has_rows();
+        // Rows of a keeper's own pair with the record as it stands.
+        let stay = job.values.is_none() || job.companions.has_rows();
         Separating {
-            from_bytes: (!stay).then_some(options.large_value_bytes),
+            from_bytes: job.options.separates_from().filter(|_| !stay),
             collects,
             open: None,
             made: Made::new(),

@@ -29,8 +29,7 @@ pub(super) struct Apart {
 
 /// Values of so many bytes are put apart by a commit; none: they go with the log.
 fn apart_from(options: &CfOptions) -> Option<usize> {
-    let stays = options.large_value_bytes == 0 || options.system.is_some() || options.key_ends_in_seqno;
-    (!stays).then_some(options.large_value_bytes)
+    options.separates_from().filter(|_| !options.key_ends_in_seqno)
 }
 
 /// No value that is shorter is put apart by a commit to any of these.
@@ -55,9 +54,9 @@ impl Inner {
         if self.companions.has_rows() {
             return Ok(None);
         }
-        self.say_that_log_points()?;
         let families = self.families();
         let mut held: Vec<Arc<ValueFile>> = Vec::new();
+        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names());
         let apart = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };
@@ -76,10 +75,13 @@ impl Inner {
                 env: &self.env,
                 dir: &self.dir,
                 compression: family.options().compression,
+                new_number: &new_number,
+                sync_names: &sync_names,
                 unsynced: &self.unsynced,
             };
+            self.say_that_log_points()?;
             let put = (key, value, self.companions.term(&record));
-            let (pointer, file) = family.intake().add(making, shelf, &|| self.new_file_number(), put)?;
+            let (pointer, file) = family.intake().add(making, shelf, put)?;
             // What was written must be what was put: nobody holds another copy of it.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
             if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
@@ -91,7 +93,7 @@ impl Inner {
             }
             Ok(Some(pointer.encode_logged(number)))
         })?;
-        Ok((!held.is_empty()).then_some(Apart { batch: apart, _held: held }))
+        Ok(apart.map(|batch| Apart { batch, _held: held }))
     }
 
     /// Whoever does not know that frames may point must not read them: the manifest says so first, once in the life of a store.

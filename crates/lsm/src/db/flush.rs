@@ -174,7 +174,14 @@ impl Inner {
         if planted::active(Bug::EditBeforeDirectorySync) {
             return Ok(());
         }
-        self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory")
+        self.sync_names()
+    }
+
+    /// Makes the names of the store's files durable. After a failure nothing is known of any name that was not durable before, those of other
+    /// jobs' files among them, whose own sync may say that all is well: the store halts (I09).
+    pub(super) fn sync_names(&self) -> Result<()> {
+        let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
+        synced.inspect_err(|error| self.halt(error))
     }
 }
 

@@ -26,7 +26,7 @@ use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 
 /// What an intake needs to make a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Making<'a> {
     /// Files and randomness.
     pub env: &'a Env,
@@ -34,6 +34,10 @@ pub struct Making<'a> {
     pub dir: &'a Path,
     /// How values are packed.
     pub compression: Compression,
+    /// The number of a new file.
+    pub new_number: &'a dyn Fn() -> u64,
+    /// Makes the names in the directory durable.
+    pub sync_names: &'a dyn Fn() -> Result<()>,
     /// Who hears of bytes that are not durable.
     pub unsynced: &'a Unsynced,
 }
@@ -55,14 +59,14 @@ impl Intake {
         &self,
         making: Making<'_>,
         shelf: &Arc<ValueShelf>,
-        new_number: &dyn Fn() -> u64,
         (key, value, term): (&[u8], &[u8], u64),
     ) -> Result<(Pointer, Arc<ValueFile>)> {
         let mut open = lock(&self.0);
         let Open { writer, file } = match &mut *open {
             Some(open) => open,
             None => {
-                let writer = ValueWriter::create_shared(making.env, making.dir, new_number(), making.compression)?;
+                let Making { env, dir, compression, new_number, sync_names, .. } = making;
+                let writer = ValueWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
                 let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
                 open.insert(Open { writer, file })
             }

@@ -42,23 +42,25 @@ impl LoggedValues {
         body: &'a [u8],
         wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
     ) -> std::result::Result<&'a [u8], Stop> {
-        let mut asks = |operation: &Operation<'_>, at| operation.kind == Kind::BlobPointer && wanted(operation, at);
-        let mut any = false;
-        for (at, operation) in (0..).zip(Operations::new(body)?) {
-            any |= asks(&operation?, at);
-        }
-        if !any {
-            return Ok(body);
-        }
-        self.whole.clear();
+        let mut asked = Vec::new();
         for (at, operation) in (0..).zip(Operations::new(body)?) {
             let operation = operation?;
-            let Operation { family, kind, key, value, companion } = operation;
+            if operation.kind == Kind::BlobPointer && wanted(&operation, at) {
+                asked.push(at);
+            }
+        }
+        if asked.is_empty() {
+            return Ok(body);
+        }
+        let mut asked = asked.iter().peekable();
+        self.whole.clear();
+        for (at, operation) in (0..).zip(Operations::new(body)?) {
+            let Operation { family, kind, key, value, companion } = operation?;
             let beside = |out: &mut Vec<u8>| {
                 out.extend_from_slice(companion);
                 Ok(())
             };
-            if !asks(&operation, at) {
+            if asked.next_if_eq(&&at).is_none() {
                 self.whole.push_hashed(family, kind, (key, 0), value, beside)?;
                 continue;
             }

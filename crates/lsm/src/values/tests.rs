@@ -7,7 +7,7 @@ use super::*;
 use crate::batch::Batch;
 use crate::env::sim::{Fault, SimFs};
 use crate::env::{Env, Open, SeededRandom};
-use crate::error::Result;
+use crate::error::{IoContext, Result};
 use crate::names::Name;
 use crate::options::{Compression, MIB};
 use crate::pointer::Pointer;
@@ -229,8 +229,15 @@ fn golden_bytes_of_a_small_file() {
 
 /// An intake over a stage, and what it needs.
 fn take(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Arc<ValueFile>)> {
-    let making = Making { env: &stage.env, dir: Path::new(DIR), compression: Compression::Lz4, unsynced };
-    intake.add(making, &stage.shelf, &|| 3, (&key(n), &value(n), n as u64))
+    let making = Making {
+        env: &stage.env,
+        dir: Path::new(DIR),
+        compression: Compression::Lz4,
+        new_number: &|| 3,
+        sync_names: &|| stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"),
+        unsynced,
+    };
+    intake.add(making, &stage.shelf, (&key(n), &value(n), n as u64))
 }
 
 #[test]

@@ -57,11 +57,16 @@ impl ValueWriter {
 
     /// A writer whose file others point into while it is written: its header is with the system, and its name is durable. A sync of the
     /// directory that fails later, whoever asked for it, may not take the name along. On an error no file is left.
-    pub(super) fn create_shared(env: &Env, dir: &Path, number: u64, compression: Compression) -> Result<ValueWriter> {
+    pub(super) fn create_shared(
+        (env, dir): (&Env, &Path),
+        number: u64,
+        compression: Compression,
+        sync_names: &dyn Fn() -> Result<()>,
+    ) -> Result<ValueWriter> {
         let mut writer = ValueWriter::create(env, dir, number, compression)?;
         let named = || match planted::active(Bug::NameOfValuesNotSynced) {
             true => Ok(()),
-            false => env.fs.sync_dir(dir).during(|| "syncing the store's directory"),
+            false => sync_names(),
         };
         match writer.write_out().and_then(|()| named()) {
             Ok(()) => Ok(writer),

@@ -914,9 +914,10 @@ pub fn rows_of(db: &Db, family: &Family, at: At<'_>) -> Result<BTreeMap<Vec<u8>,
     }
 }
 
-/// True for the fences of the sweep, behind which there is nothing.
+/// True for the fences of the sweep, behind which there is nothing; a value that cannot be read there is another matter.
 fn is_nothing_lost(error: &Error) -> bool {
-    let range = error.damage().and_then(|damage| damage.key_range.as_ref());
+    let fenced = error.damage().filter(|damage| !damage.file.ends_with(".val"));
+    let range = fenced.and_then(|damage| damage.key_range.as_ref());
     range.is_some_and(|(from, _)| &from[..] >= FENCED && from.len() == 2)
 }
 

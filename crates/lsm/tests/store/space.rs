@@ -160,12 +160,12 @@ fn after_a_failed_sync_nothing_more_is_acknowledged_until_reopening() {
 }
 
 #[test]
-fn a_failed_sync_of_a_table_or_the_directory_is_no_end() {
+fn a_failed_sync_of_a_table_is_no_end() {
     let (sim, dir) = sim(13);
     let db = open(&sim, &dir);
     fill(&db, 0..30, 0);
     db.sync().unwrap();
-    // What is left to be synced by this flush: table, directory, manifest. The first two are made anew, nobody relied on them.
+    // What is left to be synced by this flush: table, directory, manifest. The first is made anew, nobody relied on it.
     sim.fail_at(sim.steps(), Fault::SyncFailed);
     assert!(matches!(db.flush().unwrap_err().kind(), ErrorKind::Io(_)));
     assert!(sim.clear_faults());
