@@ -90,6 +90,7 @@ pub enum Bug {
     LinesLostAtRotation,
     LinesGoneBeforeRows,
     PointerBeforeValueSync,
+    ZerosOverFrames,
     LogSyncedBeforeItsValues,
     FrameWithoutItsValues,
     NameOfValuesNotSynced,
@@ -137,7 +138,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 95] = [
+    pub const ALL: [Bug; 96] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -194,6 +195,7 @@ impl Bug {
         Bug::LinesLostAtRotation,
         Bug::LinesGoneBeforeRows,
         Bug::PointerBeforeValueSync,
+        Bug::ZerosOverFrames,
         Bug::LogSyncedBeforeItsValues,
         Bug::FrameWithoutItsValues,
         Bug::NameOfValuesNotSynced,

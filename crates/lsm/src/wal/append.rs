@@ -336,6 +336,7 @@ impl<T> Wal<T> {
     fn copy_frame(&self, spot: &Spot, body: &[u8]) -> Result<()> {
         if let Some(segment) = &spot.direct {
             self.check()?;
+            self.await_zeros(spot.offset);
             write_frame(segment, spot, body)
                 .during(|| format!("write a frame to {}", segment.name()))
                 .map_err(|error| self.halt(error))?;

@@ -6,6 +6,7 @@
 //! take     frames that are whole, with all before them, in order: the db applies them    append.rs
 //! alone    the three at once, where nothing waits to be taken                     append.rs
 //! drain    ring -> segment, whole pages                                           drain.rs
+//! gather   those who come back at once come into the same group                   gather.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
 //! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
 //! trim     a short segment, and nothing kept beside it, where nobody writes      trim.rs
@@ -37,6 +38,7 @@ mod beside;
 mod drain;
 mod find;
 pub mod fuzzing;
+mod gather;
 mod order;
 mod prepare;
 mod recover;
@@ -57,6 +59,7 @@ pub use recover::{Cut, Facts, LogEnd, Replayed, Stop, Visit, recover, set_aside}
 pub use ring::Marks;
 pub use segment::Place;
 
+use drain::AHEAD;
 use order::Order;
 use prepare::Retired;
 use ring::Ring;
@@ -81,6 +84,11 @@ pub struct LogStart {
 /// log goes on behind it in a segment that is written all over, as soon as there is one.
 fn written_first(segment_bytes: u64) -> u64 {
     (segment_bytes / 16 / PAGE * PAGE).max(4 * PAGE).min(segment_bytes)
+}
+
+/// Whole pages that are due, and the zeros behind them.
+fn staging_bytes(settings: &Settings) -> usize {
+    settings.drain_bytes.next_multiple_of(PAGE as usize).max(PAGE as usize) + AHEAD as usize
 }
 
 /// Gives the number of the next file.
@@ -124,6 +132,8 @@ pub struct Wal<T> {
     drained: AtomicU64,
     /// Pages on their way from ring to segment; held by the one that drains.
     staging: Mutex<Vec<u8>>,
+    /// Up to here zeros went out ahead of the log, or are on their way; changes under the order lock.
+    ahead: AtomicU64,
     /// The witness stored last.
     witness: AtomicU64,
     /// The greatest acknowledged mark stored.
@@ -228,14 +238,8 @@ impl<T> Wal<T> {
             slots: (0..DEPTH).map(|_| AtomicU64::new(0)).collect(),
             whole: AtomicU64::new(start),
             drained: AtomicU64::new(start),
-            staging: Mutex::new(vec![
-                0;
-                if capacity > 0 {
-                    settings.drain_bytes.next_multiple_of(4096).max(4096)
-                } else {
-                    0
-                }
-            ]),
+            staging: Mutex::new(vec![0; if capacity > 0 { staging_bytes(settings) } else { 0 }]),
+            ahead: AtomicU64::new(0),
             witness: AtomicU64::new(start),
             acknowledged: AtomicU64::new(start),
             rules: Alone::default(),

@@ -3,11 +3,12 @@
 //!
 //! The leader pads to a page boundary when nobody else is writing, syncs what frames point to, drains, syncs, stores the witness, and only then does anyone
 //! return. No lock that a commit needs is held over the I/O. Who is woken has something to do: those of the group return, and one of
-//! those who came later leads the next.
+//! those who came later leads the next, or sees to it that somebody does once the others are back (`gather`).
 //! A sync that fails halts the log: nothing is known of the pages, so nothing is synced again (I09).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::env::work::{Bell, lock};
 use crate::error::{Error, IoContext, Result};
@@ -16,6 +17,7 @@ use crate::planted::{self, Bug};
 
 use super::Wal;
 use super::append::LOOK_AGAIN;
+use super::gather::{Gathering, Next};
 use super::segment::{Place, Segment};
 
 /// Who syncs, and how far it is done.
@@ -28,11 +30,12 @@ pub(super) struct Group {
     end: Option<u64>,
     /// The bell of the group under way.
     turn: usize,
+    gathering: Gathering,
 }
 
 impl Group {
     pub(super) fn new(synced: Place) -> Group {
-        Group { synced, leading: false, end: None, turn: 0 }
+        Group { synced, leading: false, end: None, turn: 0, gathering: Gathering::default() }
     }
 
     /// The bell of the group that makes `upto` durable, while one is under way.
@@ -63,6 +66,7 @@ impl<T> Wal<T> {
     /// `sync`, for what comes once in many commits: an edit, a full segment.
     pub fn sync_once(&self, upto: u64) -> Result<()> {
         let mut group = lock(&self.group);
+        let mut time_is_up = false;
         loop {
             if group.synced.offset >= upto {
                 return Ok(());
@@ -76,12 +80,30 @@ impl<T> Wal<T> {
                 group = self.bells[bell].wait(group, None);
                 continue;
             }
+            let turn = group.turn;
+            let present = self.bells[turn].waiting() + 1;
+            let at_most = match group.gathering.next(present) {
+                _ if time_is_up => None,
+                Next::Lead => None,
+                Next::Wait => Some(None),
+                Next::Watch(time) => Some(Some(time)),
+            };
+            if let Some(at_most) = at_most {
+                group = self.bells[turn].wait(group, at_most);
+                time_is_up = at_most.is_some();
+                continue;
+            }
+            group.gathering.led(present, time_is_up);
             group.leading = true;
-            let (before, turn) = (group.synced.offset, group.turn);
+            let before = group.synced.offset;
             drop(group);
+            let started = self.env.clock.monotonic_nanos();
             let outcome = self.lead();
+            let took = Duration::from_nanos(self.env.clock.monotonic_nanos().saturating_sub(started));
             group = lock(&self.group);
-            self.crowd.store(self.bells.iter().map(Bell::waiting).sum(), Ordering::Relaxed);
+            let crowd = self.bells.iter().map(Bell::waiting).sum();
+            self.crowd.store(crowd, Ordering::Relaxed);
+            group.gathering.synced(crowd + 1, took);
             (group.leading, group.end, group.turn) = (false, None, 1 - turn);
             if let Ok(place) = &outcome {
                 group.synced = *place;
@@ -187,7 +209,7 @@ impl<T> Wal<T> {
         if let Some(first) = self.syncs_first.get() {
             first().map_err(|error| self.halt(error))?; // what is whole was written before it was ordered
         }
-        self.drain()?;
+        self.drain_through(place.offset)?;
         if !planted::active(Bug::SyncBeforeDrain) {
             self.sync_segment(&segment, place)?;
         }

@@ -1,8 +1,9 @@
 //! A file system whose syncs of log segments, or writes to them, wait behind a gate, so that tests can say what happens while
-//! one is under way.
+//! one is under way; and whose directories cannot be synced when a test says so.
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use waxseal_lsm::env::{File, Fs, Lock, Machine, Mapped, Open};
@@ -13,11 +14,12 @@ pub(crate) struct GatedFs {
     gates: Gates,
 }
 
-/// One gate for syncs of segments, one for writes to them.
+/// One gate for syncs of segments, one for writes to them, and whether a directory cannot be synced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {
     pub(crate) syncs: Arc<Gate>,
     pub(crate) writes: Arc<Gate>,
+    pub(crate) names_fail: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     shut: bool,
+    /// Only the first who comes waits.
+    for_one: bool,
     waiting: usize,
 }
 
@@ -37,8 +41,16 @@ impl Gate {
         self.state.lock().unwrap().shut = true;
     }
 
+    /// Shut for the first who comes; the others pass by.
+    pub(crate) fn shut_for_one(&self) {
+        let mut state = self.state.lock().unwrap();
+        (state.shut, state.for_one) = (true, true);
+    }
+
     pub(crate) fn open(&self) {
-        self.state.lock().unwrap().shut = false;
+        let mut state = self.state.lock().unwrap();
+        (state.shut, state.for_one) = (false, false);
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -50,6 +62,9 @@ impl Gate {
 
     fn pass(&self) {
         let mut state = self.state.lock().unwrap();
+        if state.for_one && state.waiting > 0 {
+            return;
+        }
         state.waiting += 1;
         self.changed.notify_all();
         let mut state = self.changed.wait_while(state, |state| state.shut).unwrap();
@@ -92,7 +107,10 @@ impl Fs for GatedFs {
         self.inner.exists(path)
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.inner.sync_dir(dir)
+        match self.gates.names_fail.load(Ordering::SeqCst) {
+            true => Err(io::Error::other("no names today")),
+            false => self.inner.sync_dir(dir),
+        }
     }
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
         self.inner.lock(path, holder)

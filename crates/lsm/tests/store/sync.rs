@@ -124,9 +124,14 @@ fn a_commit_calls_the_system_only_to_sync_and_then_for_one_write_and_one_sync() 
     let touched = files_touched(&traced);
     let verbs: Vec<&str> = touched.iter().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(verbs, ["write", "sync"], "{touched:?}");
-    put(&db, &family, b"synced", b"3", Durability::Sync).unwrap();
-    let lone = files_touched(&traced);
-    assert!(lone.len() == 2 && lone[0].ends_with("+4096"), "a page and its sync: {lone:?}");
+    let mut pages = 0;
+    for _ in 0..12 {
+        put(&db, &family, b"synced", b"3", Durability::Sync).unwrap();
+        let lone = files_touched(&traced);
+        assert_eq!(lone.len(), 2, "a write and its sync: {lone:?}");
+        pages += usize::from(lone[0].ends_with("+4096"));
+    }
+    assert!((8..12).contains(&pages), "a page, or one with zeros behind it for those that follow: {pages} of 12 alone");
 }
 
 /// A commit whose frame is on its way when `close` comes is acknowledged, so the seal must lie behind it.
@@ -155,4 +160,67 @@ fn a_close_waits_for_the_commits_that_are_on_their_way() {
     let db = Db::open(&dir, settings, parts(Env::real())).unwrap();
     assert_eq!(db.recovery().cut_bytes, 0);
     assert_eq!(get(&db, &default(&db), b"on its way", At::Latest).unwrap().unwrap(), b"2");
+}
+
+/// The names of files that another job made may have gone with it, and that job's own sync would say that all is well.
+#[test]
+fn a_directory_that_could_not_be_synced_halts_the_store() {
+    for large in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let (fs, gates) = GatedFs::new(Arc::new(RealFs));
+        let env = Env { fs: Arc::new(fs), work: Mode::Stepped, ..Env::real() };
+        let db = Db::open(&dir, settings(), parts(env)).unwrap();
+        let family = default(&db);
+        put(&db, &family, b"first", b"1", Durability::Sync).unwrap();
+        gates.names_fail.store(true, Ordering::SeqCst);
+        match large {
+            true => put(&db, &family, b"large", &[7; 10_000], Durability::Os).unwrap_err(),
+            false => db.flush().unwrap_err(),
+        };
+        gates.names_fail.store(false, Ordering::SeqCst);
+        let error = put(&db, &family, b"second", b"2", Durability::Os).unwrap_err();
+        assert!(error.to_string().contains("syncing the store's directory"), "{error}");
+        db.flush().unwrap_err();
+        assert_eq!(get(&db, &family, b"first", At::Latest).unwrap().unwrap(), b"1");
+        drop((db, family));
+        let db = Db::open(&dir, settings(), parts(Env::real())).unwrap();
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [(b"first".to_vec(), b"1".to_vec())]);
+    }
+}
+
+/// Zeros go out ahead of the log where commits are synced, and a frame that is too long for the ring goes to its place by itself, meanwhile.
+#[test]
+fn zeros_ahead_of_the_log_leave_a_frame_alone_that_is_written_past_the_ring() {
+    let large = vec![7; settings().ring_bytes / 2];
+    // Each commit is a page; the first few of a segment were written before, and zeros go out with the one that follows those.
+    for before in 0..5u8 {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("store");
+        let (fs, gates) = GatedFs::new(Arc::new(RealFs));
+        let env = Env { fs: Arc::new(fs), work: Mode::Stepped, ..Env::real() };
+        let settings = Settings { segment_bytes: 128 << 10, drain_bytes: 16 << 10, ..settings() };
+        let db = Db::open(&dir, settings.clone(), parts(env)).unwrap();
+        let family = default(&db);
+        for n in 0..=before {
+            put(&db, &family, &[n], b"1", Durability::Sync).unwrap();
+        }
+        gates.writes.shut_for_one();
+        std::thread::scope(|scope| {
+            scope.spawn(|| put(&db, &family, &[before], b"2", Durability::Sync).unwrap());
+            gates.writes.wait_for_one();
+            let frames = db.metrics().wal.large_frames;
+            scope.spawn(|| put(&db, &family, b"large", &large, Durability::Sync).unwrap());
+            while db.metrics().wal.large_frames == frames {
+                std::thread::yield_now();
+            }
+            // Time for a frame that does not wait; one that does is not disturbed.
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            gates.writes.open();
+        });
+        drop((db, family)); // as a kill leaves it
+        let db = Db::open(&dir, settings, parts(Env::real())).unwrap();
+        assert_eq!(get(&db, &default(&db), b"large", At::Latest).unwrap().as_ref(), Some(&large));
+        assert_eq!(get(&db, &default(&db), &[before], At::Latest).unwrap().unwrap(), b"2");
+    }
 }

@@ -6,6 +6,7 @@
 mod calls;
 mod dropped;
 mod durable;
+#[allow(dead_code, reason = "the store's own tests use the rest")]
 #[path = "../../../lsm/tests/store/gate.rs"]
 mod gate;
 mod streams;
