@@ -44,7 +44,7 @@ impl Inner {
     pub(super) fn put_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
         match batch.largest_value() < self.least_apart.load(Ordering::Relaxed) {
             true => Ok(None),
-            false => self.put_any_apart(batch),
+            false => self.put_any_apart(batch).inspect_err(|error| self.tell_halted(error)),
         }
     }
 
@@ -54,9 +54,10 @@ impl Inner {
         if self.companions.has_rows() {
             return Ok(None);
         }
+        self.check_halted()?;
         let families = self.families();
         let mut held: Vec<Arc<ValueFile>> = Vec::new();
-        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names());
+        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names_untold());
         let apart = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };

@@ -532,7 +532,7 @@ impl Inner {
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }
-        if log.wal.prepare_due() && log.wal.prepare_some()? {
+        if log.wal.prepare_due() && log.wal.prepare_some().inspect_err(|error| self.tell_halted(error))? {
             return Ok(true);
         }
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {

@@ -180,8 +180,17 @@ impl Inner {
     /// Makes the names of the store's files durable. After a failure nothing is known of any name that was not durable before, those of other
     /// jobs' files among them, whose own sync may say that all is well: the store halts (I09).
     pub(super) fn sync_names(&self) -> Result<()> {
+        self.sync_names_untold().inspect_err(|error| self.tell_halted(error))
+    }
+
+    /// `sync_names` for one who holds a lock that the listener may come for, and who tells it afterwards.
+    pub(super) fn sync_names_untold(&self) -> Result<()> {
         let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
-        synced.inspect_err(|error| self.halt(error))
+        synced.inspect_err(|error| {
+            if let Some(log) = &self.log {
+                log.wal().halt(error.clone());
+            }
+        })
     }
 }
 

@@ -157,9 +157,10 @@ impl Inner {
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
         let under = Under { then, ..Under::default() };
-        let ticket = log.wal().order_under(&body, body.clone(), &under, on_ordered)?;
+        let ticket = log.wal().order_under(&body, body.clone(), &under, on_ordered);
+        let ticket = ticket.inspect_err(|error| self.tell_halted(error))?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
-        log.wal().copy(&ticket, &body)?;
+        log.wal().copy(&ticket, &body).inspect_err(|error| self.tell_halted(error))?;
         self.apply_through(log, ticket.end)?;
         Ok(ticket.seqno)
     }

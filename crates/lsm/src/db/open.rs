@@ -25,7 +25,7 @@ use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::compaction::Pace;
 use crate::env::work::lock;
-use crate::env::{Env, Lock, Origin};
+use crate::env::{Env, LastingFs, Lock, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names::{Name, is_system_name};
 use crate::options::Settings;
@@ -53,6 +53,8 @@ impl Db {
     /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
+        let fs = Arc::new(LastingFs::new(parts.env.fs.clone(), dir));
+        let parts = Parts { env: Env { fs, ..parts.env }, ..parts };
         let held = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
         let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };

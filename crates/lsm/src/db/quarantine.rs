@@ -3,7 +3,8 @@
 //! In:     tables that are barred, are so no longer, or were replaced by a repair; fences that begin or end.
 //! Out:    tables of level 0 with a row of each, synced and not named yet: the edit that makes it true names them.
 //! Holds:  what is damaged goes out of reach whether or not a row of it can be written. Where none can, the edit goes without, and
-//!         whoever keeps the chronicle sees at the next open what is missing.
+//!         whoever keeps the chronicle sees at the next open what is missing. Where a row's table cannot get a durable name the store halts (I09)
+//!         and the edit is refused with it: then the damage stays where it is on disk, and reads of it answer so.
 
 use super::chronicle::fact;
 use super::family::Family;

@@ -119,8 +119,8 @@ impl Inner {
         if self.unneeded_below(log).is_none() {
             return Ok(()); // somebody goes on writing
         }
-        log.wal().turn_short()?;
-        log.wal().sync_full()?;
+        let turned = log.wal().turn_short().and_then(|_| log.wal().sync_full());
+        turned.inspect_err(|error| self.tell_halted(error))?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();

@@ -1,7 +1,8 @@
 //! The outside world: files, the machine's identity, pages of memory, time, randomness, threads. The only door to them (a lint holds it shut elsewhere).
 //!
-//! Four file systems stand behind `Fs`: `real` (the operating system), `memory` (in-memory stores), `sim` (crashes, faults,
-//! torn and reordered sectors, from a seed) and `traced` (a transcript of every operation of another one).
+//! Three file systems stand behind `Fs`: `real` (the operating system), `memory` (in-memory stores) and `sim` (crashes, faults, torn and
+//! reordered sectors, from a seed). Two stand before another one: `lasting` (a directory that could not be synced stays so; every open store
+//! has it) and `traced` (a transcript of every operation).
 //! With `sim`, a manual clock, seeded randomness and stepped work, a whole engine runs in one thread from a seed.
 
 use std::fmt;
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod clock;
+mod lasting;
 mod memory;
 mod random;
 mod real;
@@ -19,6 +21,7 @@ mod tree;
 pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use lasting::LastingFs;
 pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{Origin, Pages, RealFs};

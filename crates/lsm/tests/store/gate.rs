@@ -108,7 +108,7 @@ impl Fs for GatedFs {
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         match self.gates.names_fail.load(Ordering::SeqCst) {
-            true => Err(io::Error::other("no names today")),
+            true => Err(io::Error::new(io::ErrorKind::StorageFull, "no names today")),
             false => self.inner.sync_dir(dir),
         }
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, RealFs, TracedFs};
+use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Settings};
 
 use crate::gate::GatedFs;
@@ -162,10 +163,24 @@ fn a_close_waits_for_the_commits_that_are_on_their_way() {
     assert_eq!(get(&db, &default(&db), b"on its way", At::Latest).unwrap().unwrap(), b"2");
 }
 
-/// The names of files that another job made may have gone with it, and that job's own sync would say that all is well.
+/// The names of files that another job made may have gone with it, and that job's own sync would say that all is well. So it is for want of space too.
 #[test]
 fn a_directory_that_could_not_be_synced_halts_the_store() {
-    for large in [false, true] {
+    let flush: fn(&Db, &Family) -> Result<()> = |db, _| db.flush();
+    let value_file: fn(&Db, &Family) -> Result<()> =
+        |db, family| put(db, family, b"large", &[7; 10_000], Durability::Os).map(drop);
+    let segment: fn(&Db, &Family) -> Result<()> = |db, family| {
+        let before = db.metrics().wal.turnovers;
+        while db.metrics().wal.turnovers < before + 2 {
+            put(db, family, b"first", b"1", Durability::Os)?;
+        }
+        Ok(())
+    };
+    for (needs_a_name, what) in [
+        (flush, "syncing the store's directory"),
+        (value_file, "syncing the store's directory"),
+        (segment, "sync the directory of"),
+    ] {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("store");
         let (fs, gates) = GatedFs::new(Arc::new(RealFs));
@@ -174,19 +189,33 @@ fn a_directory_that_could_not_be_synced_halts_the_store() {
         let family = default(&db);
         put(&db, &family, b"first", b"1", Durability::Sync).unwrap();
         gates.names_fail.store(true, Ordering::SeqCst);
-        match large {
-            true => put(&db, &family, b"large", &[7; 10_000], Durability::Os).unwrap_err(),
-            false => db.flush().unwrap_err(),
-        };
+        needs_a_name(&db, &family).unwrap_err();
         gates.names_fail.store(false, Ordering::SeqCst);
         let error = put(&db, &family, b"second", b"2", Durability::Os).unwrap_err();
-        assert!(error.to_string().contains("syncing the store's directory"), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
         db.flush().unwrap_err();
         assert_eq!(get(&db, &family, b"first", At::Latest).unwrap().unwrap(), b"1");
         drop((db, family));
         let db = Db::open(&dir, settings(), parts(Env::real())).unwrap();
         assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [(b"first".to_vec(), b"1".to_vec())]);
     }
+}
+
+/// The store's directory has the name of a checkpoint in it: what could not be synced then cannot be relied on by a flush.
+#[test]
+fn a_sync_of_the_store_s_directory_that_failed_elsewhere_halts_the_next_who_needs_one() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let (fs, gates) = GatedFs::new(Arc::new(RealFs));
+    let env = Env { fs: Arc::new(fs), work: Mode::Stepped, ..Env::real() };
+    let db = Db::open(&dir, settings(), parts(env)).unwrap();
+    let family = default(&db);
+    gates.names_fail.store(true, Ordering::SeqCst);
+    db.checkpoint(&dir.join("within")).unwrap_err();
+    gates.names_fail.store(false, Ordering::SeqCst);
+    put(&db, &family, b"first", b"1", Durability::Sync).unwrap();
+    assert!(db.flush().unwrap_err().is_out_of_space(), "what was said first");
+    assert_eq!(*put(&db, &family, b"second", b"2", Durability::Os).unwrap_err().kind(), ErrorKind::Halted);
 }
 
 /// Zeros go out ahead of the log where commits are synced, and a frame that is too long for the ring goes to its place by itself, meanwhile.
