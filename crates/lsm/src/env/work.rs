@@ -113,13 +113,21 @@ impl Bell {
 
     /// Waits for the bell, or for the time to pass; the lock is free meanwhile. One bell has one lock.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>, at_most: Option<Duration>) -> MutexGuard<'a, T> {
+        if let Some(time) = at_most {
+            return self.wait_at_most(guard, time).0;
+        }
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        let guard = match at_most {
-            None => self.rung.wait(guard).unwrap_or_else(PoisonError::into_inner),
-            Some(time) => self.rung.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0,
-        };
+        let guard = self.rung.wait(guard).unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         guard
+    }
+
+    /// Waits for the bell, at most for so long; true: the time passed.
+    pub fn wait_at_most<'a, T>(&self, guard: MutexGuard<'a, T>, time: Duration) -> (MutexGuard<'a, T>, bool) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let (guard, ended) = self.rung.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        (guard, ended.timed_out())
     }
 
     /// How many wait for it now.

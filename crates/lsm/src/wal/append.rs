@@ -155,7 +155,7 @@ impl<T> Wal<T> {
             return Ok(None); // each frame is a write
         }
         let mut filler: Option<Filler> = None;
-        let mut waited = false;
+        let mut waits_since = None;
         let mut order = self.order.lock();
         let kind = loop {
             if self.failed.get().is_some() || order.closed {
@@ -179,12 +179,20 @@ impl<T> Wal<T> {
                     match filler.take() {
                         Some(filler) => self.copy_filler(&filler)?,
                         None if under.at_once => return Ok(None),
-                        None => self.await_step(step, !std::mem::replace(&mut waited, true))?,
+                        None => {
+                            let is_first = waits_since.is_none();
+                            waits_since.get_or_insert_with(|| self.env.clock.monotonic_nanos());
+                            self.await_step(step, is_first)?;
+                        }
                     }
                     order = self.order.lock();
                 }
             }
         };
+        if let Some(since) = waits_since {
+            let waited = self.env.clock.monotonic_nanos().saturating_sub(since);
+            self.metrics.longest_wait_nanos.fetch_max(waited, Ordering::Relaxed);
+        }
         if under.is_ruled_out(order.rules, &self.last_time) || under.at_once && !self.goes_at_once(&mut order, kind) {
             drop(order);
             filler.map_or(Ok(()), |filler| self.copy_filler(&filler))?;
@@ -335,8 +343,8 @@ impl<T> Wal<T> {
 
     fn copy_frame(&self, spot: &Spot, body: &[u8]) -> Result<()> {
         if let Some(segment) = &spot.direct {
-            self.check()?;
             self.await_zeros(spot.offset);
+            self.check()?;
             write_frame(segment, spot, body)
                 .during(|| format!("write a frame to {}", segment.name()))
                 .map_err(|error| self.halt(error))?;

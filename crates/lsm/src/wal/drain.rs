@@ -3,8 +3,8 @@
 //! Each run ends with a frame: recovery needs every frame whole in one of the two places. The last page is written again with
 //! what comes into it later, so the ring keeps it until then (`Order::kept`). What stands behind the last frame goes out as zeros. A write that fails halts the log (I09): the ring still holds every byte.
 //!
-//! Where commits are synced, zeros go out some way ahead of the log as well, into blocks that were never written: a sync of such a block is one
-//! of the file system's own blocks too, and half as long again. What is written to a segment past the ring never meets them: none go out
+//! Where commits are synced, zeros go out some way ahead of the log as well, behind the last run that is due, into blocks that were never
+//! written: a sync of such a block is one of the file system's own blocks too, and half as long again. What is written to a segment past the ring never meets them: none go out
 //! while such a frame stands behind, and one that is ordered later waits for those on their way (`Wal::await_zeros`).
 
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl<T> Wal<T> {
                 self.look(&mut order);
                 moved |= order.drained > before;
                 let mut job = next_job(&order, (staging.len() as u64).saturating_sub(AHEAD), end);
-                if let Some(job) = &mut job {
+                if let Some(job) = job.as_mut().filter(|job| job.is_end) {
                     self.look_ahead(&order, job);
                 }
                 order.draining = job.is_some();
@@ -98,8 +98,10 @@ impl<T> Wal<T> {
         let is_last = order.pieces.len() == 1 || planted::active(Bug::ZerosOverFrames);
         let written = job.segment.written.max(self.ahead.load(Ordering::Relaxed));
         if is_last && job.until > written && self.expects_syncs.load(Ordering::Relaxed) {
-            job.until = (job.until + AHEAD).min(job.segment.limit());
-            self.ahead.store(job.until, Ordering::Release);
+            let until = (job.until + AHEAD).min(job.segment.limit());
+            self.metrics.zeroed_ahead_bytes.fetch_add(until - job.until, Ordering::Relaxed);
+            job.until = until;
+            self.ahead.store(until, Ordering::Release);
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-/// Nobody waits longer, however slow the disk is.
+/// Nobody watches longer at a time, however slow the disk is.
 const LONGEST: Duration = Duration::from_millis(2);
 
 /// After so many waits in vain the groups between two tries are no more than before: 64.
@@ -39,18 +39,19 @@ pub(super) enum Next {
 }
 
 impl Gathering {
-    /// What one of so many who are `present` does.
-    pub(super) fn next(&mut self, present: usize) -> Next {
+    /// What one of so many who are `present` does; it may be the one that watched, and was woken before its time was up.
+    pub(super) fn next(&mut self, present: usize, watched: bool) -> Next {
         if present >= self.expected || self.skips > 0 || self.sync.is_zero() {
             return Next::Lead;
         }
-        match std::mem::replace(&mut self.watched, true) {
+        match std::mem::replace(&mut self.watched, true) && !watched {
             true => Next::Wait,
             false => Next::Watch(self.sync.min(LONGEST)),
         }
     }
 
-    /// Somebody leads now, so many being `present`, or since the time was up.
+    /// Somebody leads now, so many being `present`, or since the time was up. A group that was all there halves what waits in vain have taught, so
+    /// that where half of them are, they are waited for; one alone teaches nothing.
     pub(super) fn led(&mut self, present: usize, time_is_up: bool) {
         self.watched = false;
         if self.skips > 0 {
@@ -58,8 +59,8 @@ impl Gathering {
         } else if time_is_up && present < self.expected {
             self.misses = (self.misses + 1).min(MOST_MISSES);
             self.skips = 1 << self.misses;
-        } else {
-            self.misses = 0;
+        } else if self.expected > 1 {
+            self.misses /= 2;
         }
     }
 
@@ -79,7 +80,7 @@ mod tests {
     fn one_alone_waits_for_nobody() {
         let mut gathering = Gathering::default();
         for _ in 0..3 {
-            assert_eq!(gathering.next(1), Next::Lead);
+            assert_eq!(gathering.next(1, false), Next::Lead);
             gathering.led(1, false);
             gathering.synced(1, SYNC);
         }
@@ -90,13 +91,13 @@ mod tests {
         let mut gathering = Gathering::default();
         gathering.synced(3, SYNC);
         for _ in 0..3 {
-            let next = [1, 2, 3].map(|present| gathering.next(present));
+            let next = [1, 2, 3].map(|present| gathering.next(present, false));
             assert_eq!(next, [Next::Watch(SYNC), Next::Wait, Next::Lead]);
             gathering.led(3, false);
             gathering.synced(3, SYNC);
         }
         gathering.synced(3, Duration::from_secs(1));
-        assert_eq!(gathering.next(1), Next::Watch(LONGEST));
+        assert_eq!(gathering.next(1, false), Next::Watch(LONGEST));
     }
 
     #[test]
@@ -104,24 +105,40 @@ mod tests {
         let (mut gathering, mut tries) = (Gathering::default(), Vec::new());
         for at in 0..600 {
             gathering.synced(2, SYNC);
-            let waits = gathering.next(1) != Next::Lead;
+            let waits = gathering.next(1, false) != Next::Lead;
             if waits {
                 tries.push(at);
             }
             gathering.led(1, waits);
         }
         assert_eq!(tries, [0, 3, 8, 17, 34, 67, 132, 197, 262, 327, 392, 457, 522, 587]);
-        while gathering.next(1) == Next::Lead {
+        while gathering.next(1, false) == Next::Lead {
             gathering.led(1, false);
         }
-        gathering.led(2, false);
-        assert_eq!(gathering.next(1), Next::Watch(SYNC));
+        // Those in vain were more than six: one that helps leaves three, and the next in vain is the fourth.
+        for (present, skipped) in [(2, 0), (1, 16), (2, 0), (2, 0), (1, 4)] {
+            assert_eq!(gathering.next(1, true), Next::Watch(SYNC));
+            gathering.led(present, present == 1);
+            for _ in 0..skipped {
+                assert_eq!(gathering.next(1, false), Next::Lead);
+                gathering.led(1, false);
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_was_woken_early_watches_again() {
+        let mut gathering = Gathering::default();
+        gathering.synced(3, SYNC);
+        let next =
+            [(1, false), (2, true), (2, false), (2, true)].map(|(present, watched)| gathering.next(present, watched));
+        assert_eq!(next, [Next::Watch(SYNC), Next::Watch(SYNC), Next::Wait, Next::Watch(SYNC)]);
     }
 
     #[test]
     fn a_clock_that_stands_still_makes_nobody_wait() {
         let mut gathering = Gathering::default();
         gathering.synced(16, Duration::ZERO);
-        assert_eq!(gathering.next(1), Next::Lead);
+        assert_eq!(gathering.next(1, false), Next::Lead);
     }
 }

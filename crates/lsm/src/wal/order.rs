@@ -94,7 +94,7 @@ pub(super) struct Order<T> {
     /// Threads that wait for a change here.
     pub waiting: usize,
     pub closed: bool,
-    /// Commits are synced, and blocks of this segment were never written: the log turns to the next one early.
+    /// Commits are synced, and this segment is to be left early (`Segment::good_until`).
     pub wants_written: bool,
     /// Up to here a short batch of whoever is alone needs no more than its place: the log would not have it turn, and the ring has room. What
     /// makes it less makes it 0; what makes it more is found when it is reached.
@@ -238,7 +238,7 @@ impl<T> Order<T> {
             first: self.current.first,
             limit: self.current.limit(),
             turn_at: if self.wants_written && self.next.is_some() {
-                self.current.written
+                self.current.good_until()
             } else {
                 self.current.limit()
             },
@@ -334,13 +334,13 @@ impl<T> Order<T> {
     pub(super) fn want_written(&mut self, limits: Limits) {
         let is_ordinary = self.current.length() == limits.segment_bytes;
         self.easy_until = 0;
-        self.wants_written = is_ordinary && self.current.written < self.current.limit();
+        self.wants_written = is_ordinary && self.current.good_until() < self.current.limit();
     }
 
     /// How far the log is on its way to a next segment; none where there is one, or where none will be needed.
     pub(super) fn way(&self) -> Option<Way> {
         let (first, limit) = (self.current.first, self.current.limit());
-        let good_until = if self.wants_written { self.current.written } else { limit };
+        let good_until = if self.wants_written { self.current.good_until() } else { limit };
         let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
         (self.next.is_none() && !self.closed).then_some(way)
     }

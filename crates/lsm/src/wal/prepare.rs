@@ -36,7 +36,7 @@ pub(super) struct Retired {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub used: u64,
-    /// Up to here it is used gladly, if there is a next one: what lies behind was never written.
+    /// Up to here it is used gladly, if there is a next one (`Segment::good_until`).
     pub good: u64,
     /// Up to here it can be used.
     pub room: u64,
@@ -373,6 +373,31 @@ mod tests {
         // The first segment has 256 KiB that were written before, half of which are used when it begins; and each commit takes a page.
         let pieces = 4 * MIB as u64 / ZERO_BYTES as u64;
         assert!(ready.unwrap() <= 128 * 1024 + (pieces + 2) * PAGE, "{ready:?}");
+    }
+
+    #[test]
+    fn a_segment_that_was_left_early_is_used_to_its_end_the_next_time() {
+        let mut again: Option<(Arc<Segment>, u64)> = None;
+        live(0, (2600, 0), |wal, end| {
+            let below = wal.synced().offset.min(wal.taken_up_to());
+            if let Some(retirable) = wal.retirable(below) {
+                wal.recycle(&retirable.segments);
+            }
+            let ahead = wal.metrics().zeroed_ahead_bytes.load(Ordering::Relaxed);
+            let current = wal.order.lock().current.clone();
+            if current.is_used_again && again.is_none() {
+                again = Some((current.clone(), ahead));
+            }
+            let Some((segment, before)) = again.as_ref().filter(|(segment, _)| Arc::ptr_eq(segment, &current)) else {
+                return;
+            };
+            // Zeros go out as soon as a page is one that was never written.
+            assert!(end + PAGE > segment.written || ahead == *before, "{end}");
+            assert!(end <= segment.written || ahead > *before, "{end}");
+        });
+        let (segment, _) = again.unwrap();
+        let (left_at, _) = *segment.closed.get().unwrap();
+        assert!(segment.written < segment.limit() && left_at + PAGE >= segment.limit(), "{left_at} of {segment:?}");
     }
 
     #[test]

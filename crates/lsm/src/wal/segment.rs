@@ -101,6 +101,8 @@ pub(super) struct Segment {
     length: AtomicU64,
     /// Blocks below this logical offset were written before the segment was used, as far as that saves anything; else the limit.
     pub written: u64,
+    /// It held other frames before.
+    pub is_used_again: bool,
     /// Set by the turnover that left it: where its last frame ends, and that frame's link.
     pub closed: OnceLock<(u64, u64)>,
     /// Closed, and durable to its end.
@@ -113,6 +115,12 @@ impl Segment {
     /// Logical offset behind the last byte that the file can hold.
     pub(super) fn limit(&self) -> u64 {
         self.first + self.length() - PAGE
+    }
+
+    /// Where commits are synced the log leaves it here for the next one: where its zeros end. One that is used again is used to its end, so that
+    /// the next time all of it was written; from the ring zeros go out ahead until then (`drain`).
+    pub(super) fn good_until(&self) -> u64 {
+        if self.is_used_again { self.limit() } else { self.written }
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -263,12 +271,16 @@ impl Maker {
         made
     }
 
-    /// An old file under a new number; what it held means nothing to the new nonce.
+    /// An old file under a new number; what it held means nothing to the new nonce. Its blocks were written as far as they were before it was
+    /// used, and as far as it was.
     pub(super) fn recycled(&self, env: &Env, dir: &Path, old: &Segment, number: u64, first: u64) -> Made<Segment> {
         let (from, to) = (old.name(), Name::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
-        self.start(env, dir, file, (number, first, old.length()), first + old.length() - PAGE)
+        let used = old.closed.get().map_or(old.first, |(end, _)| *end);
+        let written = used.max(old.written).min(old.limit()) - old.first;
+        let started = self.start(env, dir, file, (number, first, old.length()), first + written)?;
+        Ok(Segment { is_used_again: true, ..started })
     }
 
     /// Makes a segment that no frame has entered longer.
@@ -301,7 +313,7 @@ impl Maker {
         let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
         file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
         file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)?;
-        env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::of_sync)?;
+        env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::Sync)?;
         Ok(Segment {
             number,
             nonce,
@@ -309,6 +321,7 @@ impl Maker {
             file,
             length: AtomicU64::new(length),
             written,
+            is_used_again: false,
             closed: OnceLock::new(),
             synced: AtomicBool::new(false),
             sealed: AtomicBool::new(false),

@@ -66,7 +66,7 @@ impl<T> Wal<T> {
     /// `sync`, for what comes once in many commits: an edit, a full segment.
     pub fn sync_once(&self, upto: u64) -> Result<()> {
         let mut group = lock(&self.group);
-        let mut time_is_up = false;
+        let (mut watches, mut time_is_up) = (false, false);
         loop {
             if group.synced.offset >= upto {
                 return Ok(());
@@ -76,26 +76,31 @@ impl<T> Wal<T> {
                 return self.check();
             }
             if group.leading {
+                (watches, time_is_up) = (false, false);
                 let bell = group.bell(upto);
                 group = self.bells[bell].wait(group, None);
                 continue;
             }
             let turn = group.turn;
             let present = self.bells[turn].waiting() + 1;
-            let at_most = match group.gathering.next(present) {
-                _ if time_is_up => None,
-                Next::Lead => None,
-                Next::Wait => Some(None),
-                Next::Watch(time) => Some(Some(time)),
-            };
-            if let Some(at_most) = at_most {
-                group = self.bells[turn].wait(group, at_most);
-                time_is_up = at_most.is_some();
-                continue;
+            if !time_is_up {
+                match group.gathering.next(present, watches) {
+                    Next::Lead => {}
+                    Next::Wait => {
+                        group = self.bells[turn].wait(group, None);
+                        continue;
+                    }
+                    Next::Watch(time) => {
+                        watches = true;
+                        (group, time_is_up) = self.bells[turn].wait_at_most(group, time);
+                        continue;
+                    }
+                }
             }
             group.gathering.led(present, time_is_up);
             group.leading = true;
             let before = group.synced.offset;
+            (watches, time_is_up) = (false, false);
             drop(group);
             let started = self.env.clock.monotonic_nanos();
             let outcome = self.lead();
