@@ -91,7 +91,7 @@ fn kind(name: Name, path: &str, offset: u64) -> Option<Kind> {
         Name::Waxseal | Name::Plain => match file.rsplit('.').next() {
             _ if file == "LOCK" => None,
             Some("log" | "ring") => Some(Kind::Wal),
-            Some("tbl") => Some(Kind::Table),
+            Some("tbl" | "val") => Some(Kind::Table),
             _ => Some(Kind::Meta),
         },
         Name::Fjall if file == "lock" => None,
@@ -148,6 +148,9 @@ struct Tally {
     records_lost_median: f64,
 }
 
+/// What is at least as long as a value that stands apart, where a store has such.
+const LARGE_BYTES: usize = 5_000;
+
 /// The known history: three phases, after the first two of which the store is flushed.
 fn history(seed: u64) -> [Vec<Op>; 3] {
     let mut random = Random::stream(seed, 0xf11b);
@@ -155,7 +158,8 @@ fn history(seed: u64) -> [Vec<Op>; 3] {
         (0..count)
             .map(|_| {
                 let key = format!("{:016}", random.below(1_200)).into_bytes();
-                let value = (random.below(100) >= deletes).then(|| (0..100).map(|_| random.word() as u8).collect());
+                let length = if random.below(20) == 0 { LARGE_BYTES } else { 100 };
+                let value = (random.below(100) >= deletes).then(|| (0..length).map(|_| random.word() as u8).collect());
                 Op { key, value }
             })
             .collect()

@@ -65,6 +65,8 @@ pub enum Site {
     SealWord,
     /// The manifest on disk.
     Manifest,
+    /// A value file on disk.
+    ValueFile,
 }
 
 /// What is hit.
@@ -143,7 +145,7 @@ pub enum Outcome {
 
 impl Site {
     /// Every site.
-    pub const ALL: [Site; 18] = [
+    pub const ALL: [Site; 19] = [
         Site::Batch,
         Site::Log,
         Site::Ring,
@@ -162,6 +164,7 @@ impl Site {
         Site::FilterInMemory,
         Site::SealWord,
         Site::Manifest,
+        Site::ValueFile,
     ];
 }
 
@@ -218,6 +221,9 @@ impl Cell {
         use Target::*;
         let record = matches!(self.target, Key | Value | Kind | Seqno | Seal | Lengths | Payload | Stamp);
         match (self.site, self.target) {
+            (ValueFile, Stale) => Some("a file that is written once: nothing stood there before"),
+            (ValueFile, Dropped | Duplicated) => Some("values are found by their places: see any"),
+            (ValueFile, _) if record => Some("values are found by their places: see any"),
             (MemtableLinks | VersionLinks, Dropped) => None,
             (MemtableLinks | VersionLinks, _) => Some("a link leads somewhere or nowhere: it has no other part"),
             (SealWord, Seal) => None,

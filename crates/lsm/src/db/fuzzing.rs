@@ -177,6 +177,7 @@ impl Run {
             fanout: 3,
             level0_tables: 2,
             part_blocks: if self.how & 32 == 0 { 2 } else { 512 },
+            large_value_bytes: if self.how & 64 == 0 { 256 } else { 4096 },
             ..CfOptions::default()
         };
         let mut families: Vec<_> = FAMILIES.iter().map(|name| ((*name).to_owned(), options.clone())).collect();

@@ -35,10 +35,10 @@ pub fn subject(config: Config, closed: bool) -> Subject {
     world.open().expect("a new store");
     world.create_family("alpha").expect("family");
     world.create_family("back1").expect("family");
+    let long = if config.large > 0 { config.large + 6 } else { 30 };
     for round in 0..4 {
         for _ in 0..40 {
-            let change =
-                Change::Put(world.family_name(), world.key(), vec![round; if config.large > 0 { 70 } else { 30 }]);
+            let change = Change::Put(world.family_name(), world.key(), vec![round; long]);
             world.commit(vec![change], Durability::Os).expect("put");
         }
         world.db().flush().expect("flush");
@@ -46,9 +46,10 @@ pub fn subject(config: Config, closed: bool) -> Subject {
             world.db().step().expect("step");
         }
     }
-    for _ in 0..25 {
+    for n in 0..25 {
         let change = match world.one_in(4) {
             true => Change::Delete(world.family_name(), world.key()),
+            false if n % 3 == 0 => Change::Put(world.family_name(), world.key(), vec![9; long]),
             false => Change::Put(world.family_name(), world.key(), b"in the log".to_vec()),
         };
         world.commit(vec![change], Durability::Os).expect("put");
@@ -179,7 +180,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
     let all = std::env::var("WAXSEAL_FLIPS").is_ok_and(|asked| asked == "all");
     let outcomes = Outcomes::default();
     let kinds: Vec<(Config, bool)> =
-        [0, 1, 4, 5, 6, 8, 9].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
+        [0, 1, 4, 5, 6, 8, 9, 10].iter().flat_map(|n| [(CONFIGS[*n], true), (CONFIGS[*n], false)]).collect();
     let next = AtomicUsize::new(0);
     let flipped = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -187,6 +188,8 @@ fn no_flipped_bit_gives_a_wrong_answer() {
             scope.spawn(|| {
                 while let Some((config, closed)) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let mut subject = subject(*config, *closed);
+                    let has_values = subject.files.iter().any(|(name, _)| name.ends_with(".val"));
+                    assert_eq!(has_values, config.large > 0, "{}", config.name);
                     let bits = subject.bits();
                     let random = SeededRandom::new(11);
                     let wanted = if all { bits } else { FLIPS.div_ceil(kinds.len() as u64) };

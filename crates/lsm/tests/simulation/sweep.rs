@@ -524,7 +524,7 @@ const POINTS_EACH: usize = 24;
 fn no_crash_loses_what_was_promised() {
     let most = std::env::var("WAXSEAL_SWEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(POINTS_EACH);
     let work: Vec<(usize, Config)> =
-        (0..SCENARIOS.len()).flat_map(|n| [0, 1, 4, 5, 8, 9].map(|config| (n, CONFIGS[config]))).collect();
+        (0..SCENARIOS.len()).flat_map(|n| [0, 1, 4, 5, 8, 9, 10].map(|config| (n, CONFIGS[config]))).collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let points = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -79,7 +79,7 @@ pub enum Seals {
     Entries,
 }
 
-pub const CONFIGS: [Config; 10] = [
+pub const CONFIGS: [Config; 11] = [
     MAPPED,
     PLAIN,
     NO_BOOT_ID,
@@ -110,6 +110,8 @@ pub const CONFIGS: [Config; 10] = [
         memtable: MemtableKind::Arena,
         ..PLAIN
     },
+    // What a store is that nobody chose anything for: commits put their large values apart.
+    Config { name: "mapped, sealed, large", seals: Seals::Following, watched: false, large: 64, ..MAPPED },
 ];
 
 /// In a build with zstd: the bottom level packed with a dictionary, and the levels above packed without one, or not at all.

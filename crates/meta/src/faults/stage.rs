@@ -50,6 +50,8 @@ pub(super) struct Setting {
     pub(super) packed: bool,
     pub(super) column: bool,
     pub(super) cached: bool,
+    /// Values from 64 bytes on stand in value files.
+    pub(super) apart: bool,
 }
 
 /// A disk with a store that nobody has open, and what it holds.
@@ -147,7 +149,7 @@ pub(super) fn label(value: &[u8]) -> Result<Vec<u8>> {
 
 /// A value that stands nowhere else.
 pub(super) fn value(round: u64, number: usize, dice: &mut Dice) -> Vec<u8> {
-    let length = 8 + dice.below(40);
+    let length = 8 + dice.below(80);
     let mut value = format!("{round}:{number}:").into_bytes();
     value.extend((0..length).map(|_| dice.below(256) as u8));
     value
@@ -232,6 +234,7 @@ impl Stage {
             level_base_bytes: 4 * KIB as u64,
             fanout: 3,
             level0_tables: 4,
+            large_value_bytes: if self.setting.apart { 64 } else { 0 },
             // What is asked is whether a check finds it, not how often one is made.
             verify_scans: Verify::Always,
             ..CfOptions::default()
@@ -464,7 +467,8 @@ impl Excuse {
 /// Goes through all that a fault goes through, without one. Anything but `Correct` is a false alarm.
 pub fn clean(seed: u64) -> Result<Told> {
     let mut dice = Dice::new(seed);
-    let setting = Setting { packed: dice.once_in(2), column: dice.once_in(2), cached: dice.once_in(2) };
+    let mut either = || dice.once_in(2);
+    let setting = Setting { packed: either(), column: either(), cached: either(), apart: either() };
     let image = Image::new(setting)?;
     let mut stage = image.stage(setting);
     let mut verdict = Verdict::new();
