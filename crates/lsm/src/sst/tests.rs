@@ -1,5 +1,6 @@
 //! Tables as a whole: what goes in comes out, in every shape; what is damaged says so.
 
+mod ahead;
 mod cache;
 mod cut;
 mod damage;

@@ -2,16 +2,18 @@
 //! record, never an older one, never silence.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Remedy};
-use waxseal_lsm::env::SimFs;
+use waxseal_lsm::env::work::Mode;
+use waxseal_lsm::env::{Env, SimFs};
 use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
-use waxseal_lsm::record::{Kind, MAX_SEQNO};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
+use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
 use waxseal_lsm::sst::fuzzing::Site;
 
 use crate::keeper::Keeper;
@@ -436,4 +438,61 @@ fn a_get_hashes_its_key_once() {
     put(&stage.db, &stage.family(), &record(50, 0).0, b"in memory", Durability::Os).unwrap();
     assert_eq!(hashed(50, Verify::Always), 1);
     assert_eq!(hashed(50, Verify::Never), 1); // for the memtable's filter
+}
+
+/// Counts what a keeper is asked: the seal of a record is made by its put, is looked at once by each read, and is carried by flush and merge.
+#[test]
+fn a_seal_is_made_once_and_looked_at_once_a_read() {
+    let asked = Arc::new(Asked::default());
+    let home = tempfile::tempdir().unwrap();
+    let env = Env { work: Mode::Stepped, ..Env::real() };
+    let parts = Parts { companions: asked.clone(), ..parts(env) };
+    let db = Db::open(&home.path().join("store"), settings(), parts).unwrap();
+    let family = default(&db);
+    let key = |n: u64| format!("{n:08}").into_bytes();
+    let reads = || {
+        (0..500).for_each(|n| assert!(get(&db, &family, &key(n), At::Latest).unwrap().is_some()));
+        asked.take()
+    };
+    for n in 0..500 {
+        put(&db, &family, &key(n), &[7; 30], Durability::Os).unwrap();
+    }
+    let (made, _) = asked.take();
+    assert_eq!(made, 500);
+    assert_eq!(reads(), (0, 500), "in memory");
+    db.settle().unwrap();
+    let (made, looked_at) = asked.take();
+    assert!(made == 0 && looked_at >= 500, "nothing that is damaged gets into a table: {looked_at}");
+    assert_eq!(reads(), (0, 500), "in tables");
+    assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 500);
+    let (made, looked_at) = asked.take();
+    assert!(made == 0 && (1..=500).contains(&looked_at), "{looked_at} by a scan");
+}
+
+/// A keeper over the test's own that counts how often a seal is made and looked at.
+#[derive(Default)]
+struct Asked {
+    keeper: Keeper,
+    made: AtomicUsize,
+    looked_at: AtomicUsize,
+}
+
+impl Asked {
+    fn take(&self) -> (usize, usize) {
+        (self.made.swap(0, Ordering::SeqCst), self.looked_at.swap(0, Ordering::SeqCst))
+    }
+}
+
+impl Companions for Asked {
+    fn beneath(&self) -> Option<&dyn Companions> {
+        Some(&self.keeper)
+    }
+    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.made.fetch_add(1, Ordering::SeqCst);
+        self.keeper.on_write(draft, out)
+    }
+    fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
+        self.looked_at.fetch_add(1, Ordering::SeqCst);
+        self.keeper.verify(record, key_hash, source)
+    }
 }
