@@ -38,6 +38,9 @@ pub struct StepReport {
     pub peak_rss_bytes: u64,
     /// Keys found; rows of a scan.
     pub found: u64,
+    /// The longest that a write waited for the store itself since it was opened, of a store that counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_wait_us: Option<f64>,
 }
 
 impl StepReport {

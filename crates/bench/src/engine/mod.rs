@@ -165,6 +165,11 @@ pub trait Engine: Send + Sync {
     /// Waits until nothing is left to do in the background. Gives back the part of the wait that only watched for quiet.
     fn settle(&self) -> Outcome<Duration>;
 
+    /// The longest that a write waited for the store itself since it was opened: held back, or for room in the log. None: it is not counted.
+    fn own_wait(&self) -> Option<Duration> {
+        None
+    }
+
     /// What opening found.
     fn findings(&self) -> Findings {
         Findings::default()

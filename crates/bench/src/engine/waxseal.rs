@@ -73,6 +73,11 @@ impl Engine for Waxseal {
         Ok(self.db.sync()?)
     }
 
+    fn own_wait(&self) -> Option<Duration> {
+        let metrics = self.db.metrics();
+        Some(Duration::from_nanos(metrics.longest_stall_nanos.max(metrics.wal.longest_wait_nanos)))
+    }
+
     fn flush(&self) -> Outcome<()> {
         Ok(self.db.flush()?)
     }

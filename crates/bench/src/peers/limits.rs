@@ -14,6 +14,9 @@ const MIB: f64 = (1 << 20) as f64;
 /// Memory over the budget that a row may take.
 const MEMORY_MIB: f64 = 64.0;
 
+/// The fills whose waits are looked at.
+const FILLS: [&str; 2] = ["fillrandom", "over.overwrite"];
+
 /// What seals may cost: a share of the plain engine's time or so many nanoseconds, whichever is more.
 const TAX: &[(&str, &str, f64, f64)] =
     &[("tax.put", "fillrandom", 0.02, 40.0), ("tax.get", "readrandom", 0.03, 30.0), ("tax.scan", "readseq", 0.05, 0.0)];
@@ -30,7 +33,9 @@ impl Limits<'_> {
         let mut gates = vec![self.memory()];
         for suite in suites {
             match suite {
-                Suite::Core => gates.extend([self.stall(), self.levels(), self.space(), self.sync_cost()]),
+                Suite::Core => {
+                    gates.extend([self.stall(), self.own_wait(), self.levels(), self.space(), self.sync_cost()])
+                }
                 Suite::Values => gates.extend([self.disk_rate(), self.written_once()]),
                 Suite::Load => gates.extend([self.amplification(), self.load_space()]),
                 Suite::Recovery => gates.push(self.recovery()),
@@ -67,13 +72,21 @@ impl Limits<'_> {
     /// The longest wait in the fills, RocksDB's over ours.
     fn stall(&self) -> Gate {
         let longest = |round: &Round, name: Name| {
-            let worst =
-                ["fillrandom", "over.overwrite"].iter().filter_map(|label| Some(round.get(label, name)?.max_us));
-            worst.reduce(f64::max)
+            FILLS.iter().filter_map(|label| Some(round.get(label, name)?.max_us)).reduce(f64::max)
         };
         let ratios = self.each(|round| Some(longest(round, Name::Rocksdb)? / longest(round, self.bench.subject)?));
         let bounds = ratio_interval(&ratios, self.bench.seed);
         self.judged("worst_stall", "shorter_than_rocksdb", "x", bounds, Wanted::AtLeast, 1.0)
+    }
+
+    /// The longest wait in the fills that is of the store's own making.
+    fn own_wait(&self) -> Gate {
+        let longest = self.each(|round| {
+            let fills = FILLS.iter().filter_map(|label| round.get(label, self.bench.subject)?.own_wait_us);
+            fills.reduce(f64::max).map(|micros| micros / 1e3)
+        });
+        let most = longest.iter().copied().reduce(f64::max).map(|most| exactly(most, longest.len() as u64));
+        self.judged("own_wait", "of_our_making", "ms", most, Wanted::AtMost, 4.0)
     }
 
     /// Reads say something about levels only where there are some.

@@ -351,13 +351,14 @@ impl Shapes<'_> {
     }
 
     fn by_threads(&self, threads: u64) -> Vec<Group> {
-        use Step::{DeleteRandom, Queue, Settle, YcsbA, YcsbB, YcsbC};
-        use Step::{
-            FillRandom, Overwrite, ReadMissing, ReadRandom, ReadReverse, ReadSeq, ReadWhileWriting, SeekRandom,
-        };
+        use Step::{DeleteRandom, FillBatch, FillRandom, FillSeq, Overwrite, Queue, Settle};
+        use Step::{ReadMissing, ReadRandom, ReadReverse, ReadSeq, ReadWhileWriting, SeekRandom};
+        use Step::{YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF};
         let (flat, deep) = (self.flat(), self.deep());
         let mut groups = vec![
             Group::fresh("side", flat, &[FillRandom, Settle]).threads(threads),
+            Group::fresh("side", flat, &[FillSeq, Settle]).prefix("seq.").threads(threads),
+            Group::fresh("side", flat, &[FillBatch, Settle]).prefix("batch.").threads(threads),
             Group::fresh("threads", deep, &[FillRandom, Settle]).prefix(format!("deep{threads}.")).prepares(),
         ];
         let steps = [
@@ -370,10 +371,13 @@ impl Shapes<'_> {
             YcsbB,
             YcsbA,
             ReadWhileWriting,
-            Overwrite,
-            DeleteRandom,
+            YcsbD,
+            YcsbF,
         ];
-        groups.extend(steps.map(|step| Group::on("threads", deep, &[step]).threads(threads)));
+        let on = |step| Group::on("threads", deep, &[step]).threads(threads);
+        groups.extend(steps.map(on));
+        groups.push(on(YcsbE).ops(self.num / 10));
+        groups.extend([Overwrite, DeleteRandom].map(on));
         groups.push(Group::fresh("side", flat, &[Queue]).threads(threads).last());
         groups
     }

@@ -107,6 +107,7 @@ pub fn run(plan: &Plan, report: &mut dyn FnMut(StepReport) -> Outcome<()>) -> Ou
             found: tally.found,
             elapsed,
             quantiles: [laps.quantile_us(0.5), laps.quantile_us(0.99), laps.quantile_us(0.999), laps.max_us()],
+            own_wait: store.own_wait(),
         };
         report(done.told(plan, *step, &counters))?;
     }
@@ -124,6 +125,7 @@ struct Done {
     found: u64,
     elapsed: Duration,
     quantiles: [f64; 4],
+    own_wait: Option<Duration>,
 }
 
 impl Done {
@@ -147,6 +149,7 @@ impl Done {
             disk_bytes: disk_bytes(&plan.dir),
             peak_rss_bytes: peak_rss_bytes(),
             found: self.found,
+            own_wait_us: self.own_wait.map(|wait| wait.as_secs_f64() * 1e6),
         }
     }
 }

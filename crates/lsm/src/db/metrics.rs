@@ -26,6 +26,7 @@ pub(crate) struct Counters {
     parts: AtomicU64,
     stalls: AtomicU64,
     stall_nanos: AtomicU64,
+    longest_stall_nanos: AtomicU64,
     rotations: AtomicU64,
     mended: AtomicU64,
     adopted: AtomicU64,
@@ -69,6 +70,7 @@ impl Counters {
     pub(crate) fn stalled(&self, nanos: u64) {
         self.stalls.fetch_add(1, Ordering::Relaxed);
         self.stall_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.longest_stall_nanos.fetch_max(nanos, Ordering::Relaxed);
     }
 }
 
@@ -101,6 +103,8 @@ pub struct Metrics {
     pub stalls: u64,
     /// Time that writers were held back.
     pub stall_nanos: u64,
+    /// The longest that one was.
+    pub longest_stall_nanos: u64,
     /// Times the manifest was written anew since open.
     pub manifest_rotations: u64,
     /// Companions that were hit, and that flushes and compactions since open wrote as they were.
@@ -208,6 +212,8 @@ pub struct WalMetrics {
     pub waits_for_room: u64,
     /// Commits that waited for a segment.
     pub waits_for_segment: u64,
+    /// The longest single wait of a commit for room, for a segment or for those before it, not for a sync.
+    pub longest_wait_nanos: u64,
     /// Bytes of log that would be read by a recovery now.
     pub live_bytes: u64,
 }
@@ -229,6 +235,7 @@ impl WalMetrics {
             recycled: get(&counters.segments_recycled),
             waits_for_room: get(&counters.waits_for_room),
             waits_for_segment: get(&counters.waits_for_segment),
+            longest_wait_nanos: get(&counters.longest_wait_nanos),
             live_bytes: wal.live_bytes(),
         }
     }
@@ -289,6 +296,7 @@ impl Inner {
             paced_nanos: self.pace.waited_nanos(),
             stalls: get(&counters.stalls),
             stall_nanos: get(&counters.stall_nanos),
+            longest_stall_nanos: get(&counters.longest_stall_nanos),
             manifest_rotations: get(&counters.rotations),
             mended: get(&counters.mended),
             adopted: get(&counters.adopted),
@@ -341,7 +349,8 @@ impl fmt::Display for Metrics {
             self.write_amplification(),
             self.paced_nanos / 1_000_000
         )?;
-        writeln!(f, "stalls {} ({} ms)", self.stalls, self.stall_nanos / 1_000_000)?;
+        let [all, longest] = [self.stall_nanos, self.longest_stall_nanos].map(|nanos| nanos / 1_000_000);
+        writeln!(f, "stalls {} ({all} ms, the longest {longest} ms)", self.stalls)?;
         writeln!(
             f,
             "log: {}, {} frames ({} B, filler {} B, {} large), {} drains, {} groups with {} fdatasyncs, {} turnovers, \
