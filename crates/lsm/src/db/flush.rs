@@ -69,9 +69,14 @@ impl Inner {
         Ok(through)
     }
 
-    /// The flush lane: everything frozen, of all families; and, while nothing is, what the open left to be removed.
+    /// The flush lane: everything frozen, of all families; and, while nothing is, the tables that readers let go of last, and what the open left
+    /// to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         if !self.flush_is_due() {
+            if self.dead_files.any() {
+                self.sweep_dead_files();
+                return Ok(true);
+            }
             return Ok(self.leftovers.remove_one(&*self.env.fs, &self.dir));
         }
         let _job = self.job()?;

@@ -121,8 +121,11 @@ impl Inner {
         }
     }
 
-    /// Removes the files that no version names any more (I06), or keeps them as trash. One that cannot be removed now is swept at the next open.
+    /// Frees the tables that no version names any more and removes their files (I06), or keeps them as trash. What was dead when it was called is
+    /// gone when it returns, whoever sees to it. A file that cannot be removed now is swept at the next open.
     pub(crate) fn sweep_dead_files(&self) {
+        let _one_at_a_time = lock(&self.sweeping);
+        drop(self.dead_files.drain_late());
         for table in self.dead_files.drain() {
             self.trash.take(&*self.env.fs, &self.dir, table.number, table.size);
         }

@@ -203,13 +203,15 @@ pub(crate) struct Inner {
     jobs_lock: Mutex<()>,
     /// The log of edits; held over its own I/O, never taken by a reader (I14).
     manifest: Mutex<Option<Manifest>>,
-    background: background::Background,
+    background: Arc<background::Background>,
     compactions: running::Running,
     pace: Pace,
     memory: memory::Memory,
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    /// Held while what is dead is freed and removed.
+    sweeping: Mutex<()>,
     /// How many tables are open, and may be.
     open_tables: Arc<OpenTables>,
     leftovers: leftovers::Leftovers,

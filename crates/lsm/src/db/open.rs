@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::apart::least_apart;
-use super::background::Background;
+use super::background::{Background, Lane};
 use super::chronicle::Book;
 use super::ddl::check_name;
 use super::leftovers::Leftovers;
@@ -201,7 +201,7 @@ fn start(
 ) -> Result<Db> {
     let recovered = Event::Recovered { commits: opened.report.commits, cut_bytes: opened.report.cut_bytes };
     let inner = Arc::new(Inner {
-        background: Background::new(parts.env.work),
+        background: Arc::new(Background::new(parts.env.work)),
         dir: dir.to_owned(),
         promise: parts.companions.protection(),
         companions: parts.companions,
@@ -227,6 +227,7 @@ fn start(
         pace: Pace::new(settings.background_bytes_per_second),
         ingesting: AtomicU64::new(0),
         dead_files: opened.dead_files,
+        sweeping: Mutex::default(),
         open_tables: opened.open_tables,
         leftovers: Leftovers::of(opened.leftovers),
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
@@ -243,6 +244,8 @@ fn start(
         let unsynced = inner.unsynced.clone();
         log.wal().syncs_first(Box::new(move || unsynced.sync()));
     }
+    let background = inner.background.clone();
+    inner.dead_files.heard_by(move || background.kick(Lane::Flush));
     let handle = Arc::new(Handle { inner: inner.clone(), threads: Mutex::new(Vec::new()) });
     if access == Access::Write {
         inner.revise_stall();

@@ -450,7 +450,7 @@ pub(super) fn shelf(
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())
     });
-    shelf.with_values(values)
+    shelf.with_values(values).freed_later(|table| table)
 }
 
 /// What the manifest proves about the log.

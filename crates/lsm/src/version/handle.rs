@@ -3,8 +3,9 @@
 //! A damaged table does not refuse the store: its error is returned by every read that needs it, and by no other.
 //!
 //! Life: made when the manifest names the table, shared by every picture that holds it, retired when an edit that removes it is
-//! durable. The last holder of a retired table puts its number on a list; whoever works in the background deletes the
-//! files on it (I06). Dropping does no I/O, so a reader that lets go of an old picture never waits for the disk.
+//! durable. The last holder of a retired table puts it on a list, and its number; whoever works in the background frees the
+//! tables and deletes the files on it (I06). So a reader that lets go of an old picture never waits for the disk, nor for the memory of
+//! all blocks of a table, which takes a tenth of a second to give back.
 //!
 //! Open tables are bounded (`OpenTables`). Who opens one too many has others put back: the next picture holds a fresh handle of the
 //! same table, which is opened when it is asked again, and the old one closes with the last picture that holds it. Nothing on the
@@ -27,7 +28,12 @@ pub struct Shelf<T> {
     dead: Arc<DeadFiles>,
     values: Option<Arc<ValueShelf>>,
     bound: Option<Bound<T>>,
+    /// Makes what is left of a table that died something that is freed later; none: it is freed by whoever lets go of it last.
+    late: Option<fn(T) -> Late>,
 }
+
+/// Something that takes a while to free.
+pub type Late = Arc<dyn Send + Sync>;
 
 /// The bound on open tables that those of a shelf count for, and what one takes in memory.
 pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
@@ -42,7 +48,7 @@ impl<T> Shelf<T> {
         dead: Arc<DeadFiles>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None, values: None })
+        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: None, values: None, late: None })
     }
 
     /// The same, for tables that are put back where there are too many. `bound` says how many, and what an open one takes.
@@ -52,16 +58,32 @@ impl<T> Shelf<T> {
         bound: Bound<T>,
         open: impl Fn(&TableMeta) -> Result<T> + Send + Sync + 'static,
     ) -> Arc<Shelf<T>> {
-        Arc::new(Shelf { family: family.into(), open: Box::new(open), dead, bound: Some(bound), values: None })
+        Arc::new(Shelf {
+            family: family.into(),
+            open: Box::new(open),
+            dead,
+            bound: Some(bound),
+            values: None,
+            late: None,
+        })
     }
 
     /// The same, with the value files that its tables may point into. For a shelf that nothing stands on yet.
     pub fn with_values(self: Arc<Shelf<T>>, values: Arc<ValueShelf>) -> Arc<Shelf<T>> {
-        let mut shelf = self;
-        if let Some(shelf) = Arc::get_mut(&mut shelf) {
-            shelf.values = Some(values);
+        self.with(|shelf| shelf.values = Some(values))
+    }
+
+    /// The same, for tables that take a while to free: those that died are, by whoever works through the list of the dead. For a shelf that
+    /// nothing stands on yet.
+    pub fn freed_later(self: Arc<Shelf<T>>, late: fn(T) -> Late) -> Arc<Shelf<T>> {
+        self.with(|shelf| shelf.late = Some(late))
+    }
+
+    fn with(mut self: Arc<Shelf<T>>, change: impl FnOnce(&mut Shelf<T>)) -> Arc<Shelf<T>> {
+        if let Some(shelf) = Arc::get_mut(&mut self) {
+            change(shelf);
         }
-        shelf
+        self
     }
 
     /// The value files that its tables point into.
@@ -77,17 +99,41 @@ impl<T> Shelf<T> {
     }
 }
 
-/// Tables that nobody can read any more and whose files still exist.
-#[derive(Debug, Default)]
+/// Tables that nobody can read any more and whose files still exist, and what of them is in memory.
+#[derive(Default)]
 pub struct DeadFiles {
     tables: Mutex<Vec<Arc<TableMeta>>>,
+    late: Mutex<Vec<Late>>,
     values: Arc<DeadValues>,
+    /// Hears that there is something on a list.
+    heard_by: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl DeadFiles {
+    /// Names who hears when something comes onto a list: whoever lets go of a table last does not wait for what they do.
+    pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
+        let _ = self.heard_by.set(Box::new(hears));
+    }
+
     /// Takes what is on the list; the caller deletes the files.
     pub fn drain(&self) -> Vec<Arc<TableMeta>> {
         std::mem::take(&mut *lock(&self.tables))
+    }
+
+    /// Takes what is to be freed; dropping it does that.
+    pub fn drain_late(&self) -> Vec<Late> {
+        std::mem::take(&mut *lock(&self.late))
+    }
+
+    /// True if there is something to be freed or deleted of tables.
+    pub fn any(&self) -> bool {
+        !lock(&self.late).is_empty() || !lock(&self.tables).is_empty()
+    }
+
+    fn tell(&self) {
+        if let Some(hears) = self.heard_by.get() {
+            hears();
+        }
     }
 
     /// The list of value files.
@@ -220,6 +266,7 @@ impl Drop for Life {
     fn drop(&mut self) {
         if *self.is_retired.get_mut() {
             lock(&self.dead.tables).push(Arc::clone(&self.meta));
+            self.dead.tell();
         }
     }
 }
@@ -327,6 +374,12 @@ impl<T> Drop for Handle<T> {
         if let (Some((tables, weigh)), Some(table)) = (&self.shelf.bound, self.opened.get()) {
             tables.closed(weigh(table));
         }
+        if self.life.is_retired.load(Ordering::Acquire)
+            && let (Some(late), Some(table)) = (self.shelf.late, self.opened.take())
+        {
+            lock(&self.shelf.dead.late).push(late(table));
+            self.shelf.dead.tell();
+        }
     }
 }
 
@@ -393,6 +446,32 @@ mod tests {
         drop(reader);
         assert_eq!(dead.drain(), [meta(2)]);
         assert_eq!(dead.drain(), []);
+    }
+
+    #[test]
+    fn a_table_that_died_is_freed_by_whoever_works_through_the_list() {
+        let (dead, heard) = (Arc::new(DeadFiles::default()), Arc::new(AtomicUsize::new(0)));
+        let hears = Arc::clone(&heard);
+        dead.heard_by(move || {
+            hears.fetch_add(1, Ordering::Relaxed);
+        });
+        let table = Arc::new(7);
+        let opened = Arc::clone(&table);
+        let shelf = Shelf::new("f", Arc::clone(&dead), move |_| Ok(Arc::clone(&opened))).freed_later(|table| table);
+        let handle = |number| {
+            let handle = Handle::new(meta(number), Arc::clone(&shelf));
+            handle.table().unwrap();
+            handle
+        };
+        let before = Arc::strong_count(&table);
+        drop(handle(1)); // put back, say: whoever needs the room frees it
+        assert_eq!((Arc::strong_count(&table), dead.any(), heard.load(Ordering::Relaxed)), (before, false, 0));
+        let handle = handle(2);
+        handle.retire();
+        drop(handle);
+        assert!(Arc::strong_count(&table) == before + 1 && dead.any() && heard.load(Ordering::Relaxed) > 0);
+        drop(dead.drain_late());
+        assert_eq!((Arc::strong_count(&table), dead.drain(), dead.any()), (before, vec![meta(2)], false));
     }
 
     /// A picture of tables as a family keeps it.

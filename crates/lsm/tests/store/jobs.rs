@@ -69,3 +69,25 @@ fn versions_that_nobody_sees_any_more_go_when_asked() {
     assert_eq!(records(), 300, "they stand at the bottom, without a tombstone beside them");
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 300);
 }
+
+/// Freeing all blocks of a table takes a tenth of a second, and its file longer: a reader that was the last to hold it does neither.
+#[test]
+fn what_a_cursor_held_last_is_removed_in_the_background() {
+    let (sim, dir) = sim(1);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    fill(&db, 0..500, 0);
+    db.settle().unwrap();
+    let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+    cursor.first().unwrap();
+    fill(&db, 0..500, 1);
+    db.compact(&family, &ALL).unwrap();
+    while db.step().unwrap() {}
+    let files = || named(&sim, &dir, ".tbl").len();
+    let (live, held) = (db.tables(&family).unwrap().len(), files());
+    assert!(held > live, "{held} files of {live} tables");
+    drop(cursor);
+    assert_eq!(files(), held);
+    while db.step().unwrap() {}
+    assert_eq!(files(), live);
+}
