@@ -5,7 +5,7 @@
 //! Life: made when the manifest names the table, shared by every picture that holds it, retired when an edit that removes it is
 //! durable. The last holder of a retired table puts it on a list, and its number; whoever works in the background frees the
 //! tables and deletes the files on it (I06). So a reader that lets go of an old picture never waits for the disk, nor for the memory of
-//! all blocks of a table, which takes a tenth of a second to give back.
+//! all blocks of a table that died, which takes a tenth of a second to give back. One that is put back is freed where that is done.
 //!
 //! Open tables are bounded (`OpenTables`). Who opens one too many has others put back: the next picture holds a fresh handle of the
 //! same table, which is opened when it is asked again, and the old one closes with the last picture that holds it. Nothing on the
