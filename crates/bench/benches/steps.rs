@@ -188,9 +188,7 @@ impl Appender {
             wal.prepare().expect("prepared");
         }
         wal.sync_full().expect("synced");
-        while let Some(place) = wal.seal_due() {
-            wal.sealed(place.segment);
-        }
+        wal.sealed(&wal.seals_due());
         if let Some(retirable) = wal.retirable(wal.synced().offset) {
             wal.recycle(&retirable.segments);
         }

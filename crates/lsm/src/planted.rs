@@ -33,6 +33,9 @@ pub enum Bug {
     RoomOfRefusedWriteKept,
     AnswerOutlivesItsRules,
     DropOvertaken,
+    // Found by those of the log alone (`log_planted`).
+    SegmentAheadNotNamed,
+    SealedBeforeSync,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,

@@ -107,8 +107,6 @@ impl Bench {
             let mut order = self.engines.clone();
             order.rotate_left((number as usize + place) % self.engines.len());
             order.retain(|name| !group.is_of_trees || name.is_tree());
-            // No time is taken net of the driver's there: an hour of it would tell nothing.
-            order.retain(|name| *name != Name::Null || !group.steps.contains(&Step::Mixed));
             let steps: Vec<String> = group.steps.iter().map(|step| group.label(*step)).collect();
             for name in order {
                 eprintln!("{suite:?} round {} {} {}", number + 1, name.text(), steps.join(","));
@@ -145,7 +143,9 @@ impl Bench {
         if group.steps.contains(&Step::Mixed)
             && let Ok(points) = std::fs::read(&windows)
         {
-            round.windows.insert(name, serde_json::from_slice(&points)?);
+            if name != Name::Null {
+                round.windows.insert(name, serde_json::from_slice(&points)?);
+            }
             std::fs::remove_file(&windows)?;
         }
         if name == self.subject && group.prefix == "deep." {
@@ -172,7 +172,8 @@ impl Bench {
             ("--table-kib", shape.table_kib),
             ("--level-kib", shape.level_kib),
             ("--seed", Some(self.seed)),
-            ("--seconds", Some(self.sizes.mixed_seconds)),
+            // Of the driver alone one window says all.
+            ("--seconds", Some(if name == Name::Null { self.sizes.window_seconds } else { self.sizes.mixed_seconds })),
             ("--window-seconds", Some(self.sizes.window_seconds)),
         ] {
             if let Some(value) = value {

@@ -523,7 +523,8 @@ impl Inner {
         }
     }
 
-    /// The log lane: drain, prepare, seal, and flushes for a log that grew too long.
+    /// The log lane: drain, prepare, sync what is full, and flushes for a log that grew too long. An edit is none of its work: while that waits for
+    /// the disk the ring fills up.
     pub(crate) fn log_step(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
         if log.wal.failed().is_some() {
@@ -538,13 +539,8 @@ impl Inner {
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {
             return Ok(true);
         }
-        if let Some(place) = log.wal.seal_due() {
-            let mut edit = Edit::default();
-            edit.changes.push(Change::SegmentSealed(place));
-            edit.changes.push(Change::LogWitness { offset: log.wal.synced().offset });
-            self.install(edit, None)?;
-            log.wal.sealed(place.segment);
-            return Ok(true);
+        if !log.wal.seals_due().is_empty() {
+            self.background.kick(Lane::Flush);
         }
         self.shorten_log(log)
     }

@@ -189,9 +189,9 @@ impl Inner {
         let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
         concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
         self.tell(&mut edit, Deed::Dropped, &concerned, None, started);
-        let retirable = self.log_changes(&mut edit, moment, Some((family, seqno)));
+        let said = self.log_changes(&mut edit, moment, Some((family, seqno)));
         self.install(edit, parts)?;
-        self.retire_log(retirable);
+        self.end_log_edit(said);
         Ok(())
     }
 }

@@ -69,18 +69,18 @@ impl Inner {
         Ok(through)
     }
 
-    /// The flush lane: everything frozen, of all families; and, while nothing is, the tables that readers let go of last, and what the open left
-    /// to be removed.
+    /// The flush lane: everything frozen, of all families; and, while nothing is, segments that are full and not sealed, what died, and what the
+    /// open left to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        if !self.flush_is_due() {
-            if self.dead_files.any() {
-                self.sweep_dead_files();
-                return Ok(true);
-            }
-            return Ok(self.leftovers.remove_one(&*self.env.fs, &self.dir));
+        if self.flush_is_due() {
+            let _job = self.job()?;
+            let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
+            return flushed.inspect_err(|_| self.sweep_dead_files()); // what died may be the room that it lacks
         }
-        let _job = self.job()?;
-        self.flush_frozen(&|_| true, Seqno::MAX)
+        if self.seal_log()? {
+            return Ok(true);
+        }
+        Ok(self.sweep_one() || self.leftovers.remove_one(&*self.env.fs, &self.dir))
     }
 
     /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.
@@ -135,12 +135,12 @@ impl Inner {
         if let Some(due) = &due {
             self.take_lines_out(&mut edit, due)?;
         }
-        let retirable = self.log_changes(&mut edit, moment, Some((family, through)));
+        let said = self.log_changes(&mut edit, moment, Some((family, through)));
         self.install(edit, parts)?;
         if !later.is_empty() {
             self.install(Edit::from(later.iter().flat_map(Replaced::changes).collect::<Vec<_>>()), later)?;
         }
-        self.retire_log(retirable);
+        self.end_log_edit(said);
         self.counters.flushed(bytes);
         drop(room);
         self.memory.let_go(memtables.iter());

@@ -187,9 +187,9 @@ impl Inner {
         let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
         edit.changes.extend(replaced.changes());
         self.tell(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
-        let retirable = self.log_changes(&mut edit, moment, None);
+        let said = self.log_changes(&mut edit, moment, None);
         self.install(edit, Some(replaced))?;
-        self.retire_log(retirable);
+        self.end_log_edit(said);
         self.revise_stall();
         self.background.kick(Lane::Compact);
         Ok(())

@@ -1,4 +1,4 @@
-//! Install: an edit made durable, then shown to readers (I04), and the files that die of it.
+//! Install: an edit made durable, then shown to readers (I04). What dies of it is swept elsewhere (`sweep.rs`).
 //!
 //! Edits and views change in the same order, under the manifest's lock, which no reader takes (I14).
 
@@ -69,7 +69,6 @@ impl Inner {
         if let Some(files) = self.open_tables.outgrown(tables) {
             self.env.fs.expect_open(&self.dir, files as u64);
         }
-        self.sweep_dead_files();
         Ok(())
     }
 
@@ -118,19 +117,6 @@ impl Inner {
                     let _ = self.env.fs.remove(&self.path(Name::Values(values.file.number)));
                 }
             }
-        }
-    }
-
-    /// Frees the tables that no version names any more and removes their files (I06), or keeps them as trash. What was dead when it was called is
-    /// gone when it returns, whoever sees to it. A file that cannot be removed now is swept at the next open.
-    pub(crate) fn sweep_dead_files(&self) {
-        let _one_at_a_time = lock(&self.sweeping);
-        drop(self.dead_files.drain_late());
-        for table in self.dead_files.drain() {
-            self.trash.take(&*self.env.fs, &self.dir, table.number, table.size);
-        }
-        for number in self.dead_files.values().drain() {
-            let _ = self.env.fs.remove(&self.path(Name::Values(number)));
         }
     }
 }

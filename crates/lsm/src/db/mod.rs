@@ -16,14 +16,15 @@
 //! examine.rs     a store looked at piece by piece
 //! mend.rs        what a repair puts in the place of a damaged table
 //! replace.rs     tables for what is left of them; fences, bars; quarantine.rs: a row of each
-//! trash.rs       replaced tables, kept for a while; leftovers.rs: what nobody needs, removed in the background
+//! sweep.rs       what died, freed and removed in the background; trash.rs: replaced tables, kept for a while; leftovers.rs: what an open found
 //! ddl.rs         families created and dropped
 //! ingest.rs      records of other files put under one seqno; raw records handed out
 //! checkpoint.rs  a copy of the store at one commit
 //! ```
 //!
 //! Locks, in the order in which they may be taken: `jobs_lock` (one flush, drop or checkpoint at a time) -> `apply` (one
-//! thread applies) -> `manifest` (over its own I/O) -> the short ones. Readers take none of them (I14).
+//! thread applies) -> `manifest` (over its own I/O) -> the short ones. `sweeping` is held over I/O too, and no other behind it but short
+//! ones. Readers take none of them (I14).
 
 mod apart;
 mod background;
@@ -59,6 +60,7 @@ mod retire;
 mod rows;
 mod running;
 mod snapshot;
+mod sweep;
 mod trash;
 mod values;
 mod versions;
@@ -210,7 +212,7 @@ pub(crate) struct Inner {
     /// How many ingestions have a seqno whose records are not shown yet: a snapshot taken meanwhile holds its views.
     ingesting: AtomicU64,
     dead_files: Arc<DeadFiles>,
-    /// Held while what is dead is freed and removed.
+    /// Held while a piece of what died is freed or removed.
     sweeping: Mutex<()>,
     /// How many tables are open, and may be.
     open_tables: Arc<OpenTables>,
@@ -432,6 +434,7 @@ impl Handle {
         // lock goes, for whoever opens the store next gives the same numbers to new files.
         let _last_job = lock(&inner.jobs_lock);
         inner.compactions.end();
+        inner.sweep_dead_files();
         while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
         *lock(&inner.manifest) = None; // an edit that comes too late is refused

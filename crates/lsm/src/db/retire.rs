@@ -1,7 +1,7 @@
-//! Retire: which segments of the log nobody needs any more, and how they go.
+//! Retire: which segments of the log are sealed, which nobody needs any more, and how those go.
 //!
-//! In:    families, what of the log their memtables hold. Out: an edit that names a later start of the log, and then segments that are used
-//!        again or removed; a store that has settled, or is closed, keeps hardly more than what is in it.
+//! In:    families, what of the log their memtables hold. Out: an edit that seals what is full and durable, and names a later start of the log,
+//!        and then segments that are used again or removed; a store that has settled, or is closed, keeps hardly more than what is in it.
 //! Holds: a segment goes only after the edit that does without it is durable, and no memtable holds a record of it (I12).
 //! Crash: before the edit, the log as it was; after it, files that nobody names, which the next open sweeps.
 
@@ -14,27 +14,31 @@ use crate::error::Result;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 use crate::version::{Change, Edit};
-use crate::wal::Retirable;
+use crate::wal::{Place, Retirable};
+
+/// What an edit says of segments: once it is durable, the log may go by it.
+#[derive(Default)]
+pub(super) struct LogEdit {
+    sealed: Vec<Place>,
+    retirable: Option<Retirable>,
+}
 
 impl Inner {
-    /// What an edit that makes commits permanent says of the log: how far it is durable, and which segments nobody needs once
-    /// the memtables of `flushed` up to its seqno are tables. Returns what may be recycled after the edit is durable.
-    pub(super) fn log_changes(
-        &self,
-        edit: &mut Edit,
-        moment: Moment,
-        flushed: Option<(&Family, Seqno)>,
-    ) -> Option<Retirable> {
-        let log = self.log.as_ref()?;
+    /// What an edit that makes commits permanent says of the log: how far it is durable, which segments are full, and which nobody needs once
+    /// the memtables of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
+    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: Option<(&Family, Seqno)>) -> LogEdit {
+        let Some(log) = &self.log else { return LogEdit::default() };
         let needed = self.needed_from(log, flushed);
         self.log_changes_below(log, edit, moment, needed)
     }
 
     /// The same where nothing in front of an offset is needed.
-    fn log_changes_below(&self, log: &Log, edit: &mut Edit, moment: Moment, needed: u64) -> Option<Retirable> {
+    fn log_changes_below(&self, log: &Log, edit: &mut Edit, moment: Moment, needed: u64) -> LogEdit {
+        let sealed = log.wal().seals_due();
+        edit.changes.extend(sealed.iter().copied().map(Change::SegmentSealed));
         edit.changes.push(Change::Permanent { offset: moment.offset, seqno: moment.seqno });
         edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
-        let retirable = log.wal().retirable(needed)?;
+        let Some(retirable) = log.wal().retirable(needed) else { return LogEdit { sealed, retirable: None } };
         edit.changes.push(Change::LogStart {
             place: retirable.start.place,
             ring: retirable.start.ring,
@@ -45,7 +49,25 @@ impl Inner {
             log.wal().recycle(&retirable.segments);
             let _ = log.wal().prepare();
         }
-        Some(retirable)
+        LogEdit { sealed, retirable: Some(retirable) }
+    }
+
+    /// Seals the segments that are full and durable, if no edit has done that by the way; true if there were any.
+    pub(super) fn seal_log(&self) -> Result<bool> {
+        let Some(log) = &self.log else { return Ok(false) };
+        if log.wal().seals_due().is_empty() {
+            return Ok(false);
+        }
+        let _job = self.job()?;
+        let sealed = log.wal().seals_due();
+        if sealed.is_empty() {
+            return Ok(false);
+        }
+        let mut edit = Edit::from(sealed.iter().copied().map(Change::SegmentSealed).collect::<Vec<_>>());
+        edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
+        self.install(edit, None)?;
+        log.wal().sealed(&sealed);
+        Ok(true)
     }
 
     /// The logical offset from which on frames hold records that are in no table.
@@ -71,9 +93,11 @@ impl Inner {
         held
     }
 
-    /// Lets segments go that no edit names any more.
-    pub(super) fn retire_log(&self, retirable: Option<Retirable>) {
-        if let (Some(log), Some(retirable)) = (&self.log, retirable) {
+    /// Takes segments as sealed that are, and lets those go that no edit names any more.
+    pub(super) fn end_log_edit(&self, LogEdit { sealed, retirable }: LogEdit) {
+        let Some(log) = &self.log else { return };
+        log.wal().sealed(&sealed);
+        if let Some(retirable) = retirable {
             log.wal().recycle(&retirable.segments);
             self.background.kick(Lane::Log);
         }
@@ -106,9 +130,12 @@ impl Inner {
         let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
-        let Some(retirable) = self.log_changes(&mut edit, moment, None) else { return Ok(false) };
+        let said = self.log_changes(&mut edit, moment, None);
+        if said.retirable.is_none() {
+            return Ok(false);
+        }
         self.install(edit, None)?;
-        self.retire_log(Some(retirable));
+        self.end_log_edit(said);
         Ok(true)
     }
 
@@ -124,13 +151,14 @@ impl Inner {
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
-        if let Some(retirable) = self.log_changes_below(log, &mut edit, moment, below) {
+        let said = self.log_changes_below(log, &mut edit, moment, below);
+        if let Some(retirable) = &said.retirable {
             if planted::active(Bug::LogGoneBeforeEdit) {
                 log.wal().recycle(&retirable.segments);
                 log.wal().give_back();
             }
             self.install(edit, None)?;
-            self.retire_log(Some(retirable));
+            self.end_log_edit(said);
         }
         log.wal().give_back();
         Ok(())

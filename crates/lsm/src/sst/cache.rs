@@ -467,9 +467,10 @@ impl<T: Kept> Slots<T> {
     }
 }
 
-impl<T: Kept> Drop for Slots<T> {
-    /// A closed table gives its bytes back; its entries in the queues no longer lead anywhere.
-    fn drop(&mut self) {
+impl<T: Kept> Slots<T> {
+    /// Frees all blocks: a closed table gives its bytes back here, and not where an eviction lets go of the slots at last, which looks at them
+    /// under a lock.
+    pub(super) fn empty(&self) {
         let (mut bytes, mut blocks) = (0, 0);
         for slot in &self.blocks {
             if let Some(block) = slot.swap(None) {
@@ -479,5 +480,12 @@ impl<T: Kept> Drop for Slots<T> {
         }
         self.cache.used.fetch_sub(bytes, Relaxed);
         self.cache.blocks.fetch_sub(blocks, Relaxed);
+    }
+}
+
+impl<T: Kept> Drop for Slots<T> {
+    /// Its entries in the queues no longer lead anywhere.
+    fn drop(&mut self) {
+        self.empty();
     }
 }

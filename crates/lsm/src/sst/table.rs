@@ -594,6 +594,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        self.slots.empty();
         match *self.loaded_bytes.get_mut() {
             0 => {}
             bytes => self.watch.shrank(bytes),

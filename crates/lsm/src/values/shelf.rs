@@ -30,13 +30,34 @@ use crate::seam::Companions;
 use crate::sst::{Cache, Large, LargeValues, Watch, unpack_block};
 
 /// Numbers of value files that nobody can read any more and that still exist.
-#[derive(Debug, Default)]
-pub struct DeadValues(Mutex<Vec<u64>>);
+#[derive(Default)]
+pub struct DeadValues {
+    numbers: Mutex<Vec<u64>>,
+    /// Hears that something died.
+    heard_by: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
 
 impl DeadValues {
-    /// Takes what is on the list; the caller deletes the files.
-    pub fn drain(&self) -> Vec<u64> {
-        std::mem::take(&mut *lock(&self.0))
+    /// Names who hears when a file comes onto the list: whoever lets go of it last does not wait for what they do.
+    pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
+        let _ = self.heard_by.set(Box::new(hears));
+    }
+
+    /// Something died: here, or what these are the values of.
+    pub fn tell(&self) {
+        if let Some(hears) = self.heard_by.get() {
+            hears();
+        }
+    }
+
+    /// Takes one off the list; the caller deletes the file.
+    pub fn take(&self) -> Option<u64> {
+        lock(&self.numbers).pop()
+    }
+
+    fn bury(&self, number: u64) {
+        lock(&self.numbers).push(number);
+        self.tell();
     }
 }
 
@@ -323,7 +344,7 @@ impl ValueFile {
     /// A table that named it does not any more; call it after the edit that says so is durable, never before.
     pub fn unname(&self) {
         if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {
-            lock(&self.shelf.dead.0).push(self.number);
+            self.shelf.dead.bury(self.number);
         }
     }
 
@@ -457,7 +478,7 @@ fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: 
 impl Drop for ValueFile {
     fn drop(&mut self) {
         if *self.named.get_mut() == 0 {
-            lock(&self.shelf.dead.0).push(self.number);
+            self.shelf.dead.bury(self.number);
         }
     }
 }

@@ -15,11 +15,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use super::dead::{Dead, DeadFiles, Late};
 use super::edit::TableMeta;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::planted::{self, Bug};
-use crate::values::{DeadValues, ValueFile, ValueShelf};
+use crate::values::{ValueFile, ValueShelf};
 
 /// What the tables of one family share: how they are opened, and where the dead ones go.
 pub struct Shelf<T> {
@@ -31,9 +32,6 @@ pub struct Shelf<T> {
     /// Makes what is left of a table that died something that is freed later; none: it is freed by whoever lets go of it last.
     late: Option<fn(T) -> Late>,
 }
-
-/// Something that takes a while to free.
-pub type Late = Arc<dyn Send + Sync>;
 
 /// The bound on open tables that those of a shelf count for, and what one takes in memory.
 pub type Bound<T> = (Arc<OpenTables>, fn(&T) -> usize);
@@ -96,49 +94,6 @@ impl<T> Shelf<T> {
         if let Some((tables, _)) = &self.bound {
             tables.add(holder);
         }
-    }
-}
-
-/// Tables that nobody can read any more and whose files still exist, and what of them is in memory.
-#[derive(Default)]
-pub struct DeadFiles {
-    tables: Mutex<Vec<Arc<TableMeta>>>,
-    late: Mutex<Vec<Late>>,
-    values: Arc<DeadValues>,
-    /// Hears that there is something on a list.
-    heard_by: OnceLock<Box<dyn Fn() + Send + Sync>>,
-}
-
-impl DeadFiles {
-    /// Names who hears when something comes onto a list: whoever lets go of a table last does not wait for what they do.
-    pub fn heard_by(&self, hears: impl Fn() + Send + Sync + 'static) {
-        let _ = self.heard_by.set(Box::new(hears));
-    }
-
-    /// Takes what is on the list; the caller deletes the files.
-    pub fn drain(&self) -> Vec<Arc<TableMeta>> {
-        std::mem::take(&mut *lock(&self.tables))
-    }
-
-    /// Takes what is to be freed; dropping it does that.
-    pub fn drain_late(&self) -> Vec<Late> {
-        std::mem::take(&mut *lock(&self.late))
-    }
-
-    /// True if there is something to be freed or deleted of tables.
-    pub fn any(&self) -> bool {
-        !lock(&self.late).is_empty() || !lock(&self.tables).is_empty()
-    }
-
-    fn tell(&self) {
-        if let Some(hears) = self.heard_by.get() {
-            hears();
-        }
-    }
-
-    /// The list of value files.
-    pub fn values(&self) -> &Arc<DeadValues> {
-        &self.values
     }
 }
 
@@ -265,8 +220,7 @@ struct Life {
 impl Drop for Life {
     fn drop(&mut self) {
         if *self.is_retired.get_mut() {
-            lock(&self.dead.tables).push(Arc::clone(&self.meta));
-            self.dead.tell();
+            self.dead.bury(Dead::Table(Arc::clone(&self.meta)));
         }
     }
 }
@@ -377,8 +331,7 @@ impl<T> Drop for Handle<T> {
         if self.life.is_retired.load(Ordering::Acquire)
             && let (Some(late), Some(table)) = (self.shelf.late, self.opened.take())
         {
-            lock(&self.shelf.dead.late).push(late(table));
-            self.shelf.dead.tell();
+            self.shelf.dead.bury(Dead::Memory(late(table)));
         }
     }
 }
@@ -397,6 +350,16 @@ mod tests {
 
     fn meta(number: u64) -> Arc<TableMeta> {
         Arc::new(TableMeta { number, smallest: b"a".to_vec(), largest: b"m".to_vec(), ..TableMeta::default() })
+    }
+
+    /// The tables that died, one after the other; of anything else there is none.
+    fn buried(dead: &DeadFiles) -> Vec<Arc<TableMeta>> {
+        let all = std::iter::from_fn(|| dead.take());
+        let tables = all.map(|dead| match dead {
+            Dead::Table(meta) => meta,
+            Dead::Memory(_) | Dead::Values(_) => panic!("tables alone died"),
+        });
+        tables.collect()
     }
 
     #[test]
@@ -437,15 +400,15 @@ mod tests {
         let dead = Arc::new(DeadFiles::default());
         let shelf = Shelf::new("f", Arc::clone(&dead), |_| Ok(()));
         drop(Handle::new(meta(1), Arc::clone(&shelf)));
-        assert_eq!(dead.drain(), []);
+        assert_eq!(buried(&dead), []);
         let handle = Handle::new(meta(2), shelf);
         let reader = Arc::clone(&handle);
         handle.retire();
         drop(handle);
-        assert_eq!(dead.drain(), []);
+        assert_eq!(buried(&dead), []);
         drop(reader);
-        assert_eq!(dead.drain(), [meta(2)]);
-        assert_eq!(dead.drain(), []);
+        assert_eq!(buried(&dead), [meta(2)]);
+        assert_eq!(buried(&dead), []);
     }
 
     #[test]
@@ -465,13 +428,14 @@ mod tests {
         };
         let before = Arc::strong_count(&table);
         drop(handle(1)); // put back, say: whoever needs the room frees it
-        assert_eq!((Arc::strong_count(&table), dead.any(), heard.load(Ordering::Relaxed)), (before, false, 0));
+        assert_eq!((Arc::strong_count(&table), heard.load(Ordering::Relaxed)), (before, 0));
+        assert!(dead.take().is_none());
         let handle = handle(2);
         handle.retire();
         drop(handle);
-        assert!(Arc::strong_count(&table) == before + 1 && dead.any() && heard.load(Ordering::Relaxed) > 0);
-        drop(dead.drain_late());
-        assert_eq!((Arc::strong_count(&table), dead.drain(), dead.any()), (before, vec![meta(2)], false));
+        assert_eq!((Arc::strong_count(&table), heard.load(Ordering::Relaxed)), (before + 1, 2));
+        assert!(matches!(dead.take(), Some(Dead::Memory(_))), "its file is closed before it is removed");
+        assert_eq!((Arc::strong_count(&table), buried(&dead)), (before, vec![meta(2)]));
     }
 
     /// A picture of tables as a family keeps it.
@@ -556,8 +520,8 @@ mod tests {
         // Whoever finds the table gone retires what the picture holds; a reader still has the handle before.
         lock(&picture.0)[0].retire();
         lock(&picture.0).clear();
-        assert_eq!((*old.table().unwrap(), dead.drain()), (0, vec![]));
+        assert_eq!((*old.table().unwrap(), buried(&dead)), (0, vec![]));
         drop(old);
-        assert_eq!(dead.drain(), [meta(0)]);
+        assert_eq!(buried(&dead), [meta(0)]);
     }
 }

@@ -10,13 +10,14 @@
 //! edit      one change of the store, encoded            state     everything the edits so far add up to
 //! manifest  appends edits, rotates                      recover   reads a manifest back
 //! current   the file that names the manifest            family    the options of a family, encoded
-//! handle    one table, open while it is asked            levels    the picture of one family
-//! lines     what was done, line by line
+//! handle    one table, open while it is asked            dead      what nobody can read any more
+//! levels    the picture of one family                  lines     what was done, line by line
 //! ```
 
 #[cfg(test)]
 mod crash_tests;
 mod current;
+pub mod dead;
 pub mod edit;
 pub mod family;
 pub mod handle;
@@ -28,8 +29,9 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
+pub use dead::{Dead, DeadFiles};
 pub use edit::{Change, Edit, TableMeta};
-pub use handle::{DeadFiles, Handle, Holder, OpenTables, Shelf};
+pub use handle::{Handle, Holder, OpenTables, Shelf};
 pub use levels::{Level, Levels};
 pub use lines::{Line, Lines};
 pub use manifest::Manifest;

@@ -152,6 +152,8 @@ pub struct Wal<T> {
     expects_syncs: AtomicBool,
     /// How much of the next segment is written.
     made: AtomicU64,
+    /// The file of the segment behind the next one is at hand.
+    is_one_ahead: AtomicBool,
     /// How many waited beside the leader when the last group was synced.
     crowd: AtomicUsize,
     /// Whoever synced last saw that the next segment is to be gone on with.
@@ -251,6 +253,7 @@ impl<T> Wal<T> {
             retired: Mutex::new(Retired::default()),
             expects_syncs: AtomicBool::new(false),
             made: AtomicU64::new(0),
+            is_one_ahead: AtomicBool::new(false),
             crowd: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
             pins: Arc::default(),

@@ -94,6 +94,8 @@ pub(super) struct Order<T> {
     /// Threads that wait for a change here.
     pub waiting: usize,
     pub closed: bool,
+    /// The log has left a segment.
+    has_turned: bool,
     /// Commits are synced, and this segment is to be left early (`Segment::good_until`).
     pub wants_written: bool,
     /// Up to here a short batch of whoever is alone needs no more than its place: the log would not have it turn, and the ring has room. What
@@ -224,6 +226,7 @@ impl<T> Order<T> {
             draining: false,
             waiting: 0,
             closed: false,
+            has_turned: false,
             wants_written: false,
             easy_until: 0,
             scratch: vec![0; FILLER_BODY_BYTES].into(),
@@ -345,6 +348,15 @@ impl<T> Order<T> {
         (self.next.is_none() && !self.closed).then_some(way)
     }
 
+    /// True if there is a next segment, and the log will soon need the one behind it too, should it go on as it did: it has filled one
+    /// already, and an eighth of this one.
+    pub(super) fn wants_one_ahead(&self, limits: Limits) -> bool {
+        let current = &self.current;
+        let is_on_its_way =
+            current.length() == limits.segment_bytes && self.end - current.first >= current.length() / 8;
+        is_on_its_way && self.has_turned && self.next.is_some() && !self.closed
+    }
+
     /// Gives a batch its seqnos, place and link.
     pub(super) fn place(
         &mut self,
@@ -382,6 +394,7 @@ impl<T> Order<T> {
         self.link = next.nonce;
         self.pieces.push_back(Piece { segment: next.clone(), start: next.first, end: next.first, direct: false });
         self.current = next;
+        self.has_turned = true;
         self.wants_written = false;
         self.easy_until = 0;
         Some(filler)

@@ -1,7 +1,8 @@
 //! Segments before and after their use: the next one made ready, retired ones used again.
 //!
 //! `prepare` keeps one empty segment ready, durable and named in the directory, so that a turnover costs no I/O. Its first
-//! logical offset is where the current segment's file ends, whatever part of that is used.
+//! logical offset is where the current segment's file ends, whatever part of that is used. Where nobody waits for syncs, and so no zeros are
+//! written, the file behind that one is durable and named before its turn as well: a fast log is not kept by the file system's journal.
 //! A new one is made in pieces, for its zeros take the disk from whoever syncs. Where few do, each sync of blocks that were written before costs its
 //! commit half, so the next segment is made as fast as it goes. Where a crowd shares every sync the journal's share of it is small and the
 //! disk is what all wait for: then it is made no faster than the present one is used up, so that it is there in time and not before. `Way::due` decides.
@@ -91,10 +92,12 @@ impl Drop for Pin {
 }
 
 impl<T> Wal<T> {
-    /// True if no next segment is ready and it is time to go on with it: a store that is hardly written keeps one.
+    /// True if it is time to go on with what comes next: a store that is hardly written keeps one segment.
     pub fn prepare_due(&self) -> bool {
-        let way = self.order.lock().way();
-        way.is_some_and(|way| self.is_due(&way))
+        let order = self.order.lock();
+        let (way, is_early) = (order.way(), order.wants_one_ahead(self.limits));
+        drop(order);
+        way.map_or_else(|| is_early && self.is_one_ahead_due(), |way| self.is_due(&way))
     }
 
     /// The same as whoever synced last saw it. A load.
@@ -105,38 +108,42 @@ impl<T> Wal<T> {
 
     pub(super) fn is_due(&self, way: &Way) -> bool {
         let length = self.limits.segment_bytes;
-        if way.room + PAGE < length {
-            return way.used > 0; // a short one lasts until the next is there
+        if way.room + PAGE < length || self.is_one_ahead.load(Ordering::Relaxed) {
+            return way.used > 0; // a short one lasts until the next is there; and of one that is at hand little is left to do
         }
         let (made, crowd) = (self.made.load(Ordering::Relaxed), self.crowd.load(Ordering::Relaxed));
         way.due(length, crowd) >= length.min(made + ZERO_BYTES as u64)
     }
 
-    /// Goes on with the next segment: a piece of a new file, or else the rest of it. True if something was done. A failure leaves the log
-    /// as it was, except that a failed sync halts it.
+    /// Where zeros are written the next segment takes the disk's time as it is; the one behind it is not begun before its turn.
+    fn is_one_ahead_due(&self) -> bool {
+        !self.is_one_ahead.load(Ordering::Relaxed) && !self.expects_syncs.load(Ordering::Relaxed)
+    }
+
+    /// Goes on with the next segment: a piece of a new file, or else the rest of it; or, if that is there, with the file of the one behind it. True
+    /// if something was done. A failure leaves the log as it was, except that a failed sync halts it.
     pub fn prepare_some(&self) -> Result<bool> {
         let mut retired = lock(&self.retired);
         self.check()?;
-        if self.order.lock().next.is_some() {
-            return Ok(false);
+        let order = self.order.lock();
+        let (is_there, is_early) = (order.next.is_some(), order.wants_one_ahead(self.limits));
+        drop(order);
+        if is_there {
+            return if is_early && self.is_one_ahead_due() { self.name_one_ahead(&mut retired) } else { Ok(false) };
         }
         let length = self.limits.segment_bytes;
-        if self.fitting(&retired, length).is_none() {
+        if !self.is_at_hand(&retired, length) && self.fitting(&retired, length).is_none() {
             let making = match retired.making.take() {
                 Some(making) => making,
                 None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
             };
             if self.maker.has_to_fill(&making) && self.expects_syncs.load(Ordering::Relaxed) && !self.is_short() {
-                self.made.store(0, Ordering::Relaxed);
-                let (making, bytes) = match self.maker.fill_some(&self.env, &self.dir, making) {
-                    Ok(filled) => filled,
-                    Err(Refusal::Plain(error)) => return Err(error),
-                    Err(Refusal::Sync(error)) => return Err(self.halt(error)),
-                };
+                self.note_making(&retired);
+                let (making, bytes) = self.unless_halted(self.maker.fill_some(&self.env, &self.dir, making))?;
                 self.metrics.zeroed_bytes.fetch_add(bytes, Ordering::Relaxed);
                 let is_whole = making.filled == length;
-                self.made.store(making.filled, Ordering::Relaxed);
                 retired.making = Some(making);
+                self.note_making(&retired);
                 if !is_whole {
                     return Ok(true);
                 }
@@ -146,6 +153,34 @@ impl<T> Wal<T> {
         }
         drop(retired);
         self.prepare()
+    }
+
+    /// Makes the file of the segment after the next, all but what depends on where that one ends. So the log, however fast it grows, waits for
+    /// the file system's journal only if that takes longer than to fill a segment and a half.
+    fn name_one_ahead(&self, retired: &mut Retired) -> Result<bool> {
+        let length = self.limits.segment_bytes;
+        let making = match (retired.making.take(), self.fitting(retired, length)) {
+            (Some(making), _) => making,
+            (None, Some(at)) => self.reuse(retired, at)?,
+            (None, None) => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
+        };
+        retired.making = Some(self.unless_halted(self.maker.name(&self.env, &self.dir, making))?);
+        self.note_making(retired);
+        Ok(true)
+    }
+
+    /// True if the file of the next segment is there, with all that is to be done beforehand.
+    fn is_at_hand(&self, retired: &Retired, length: u64) -> bool {
+        let is_filled =
+            |making: &Making| !self.maker.has_to_fill(making) || !self.expects_syncs.load(Ordering::Relaxed);
+        retired.making.as_ref().is_some_and(|making| making.is_named && making.length == length && is_filled(making))
+    }
+
+    fn unless_halted<A>(&self, made: Made<A>) -> Result<A> {
+        made.map_err(|refusal| match refusal {
+            Refusal::Plain(error) => error,
+            Refusal::Sync(error) => self.halt(error),
+        })
     }
 
     /// Makes the next segment ready, all of it. True if it was not.
@@ -191,34 +226,45 @@ impl<T> Wal<T> {
     fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Made<Arc<Segment>> {
         let length = length.max(self.limits.segment_bytes);
         self.shed(retired, POOL);
-        let segment = match self.fitting(retired, length) {
-            Some(at) => {
-                let old = retired.segments.swap_remove(at);
-                self.metrics.segments_recycled.fetch_add(1, Ordering::Relaxed);
-                self.maker.recycled(&self.env, &self.dir, &old, (self.numbers)(), first)?
-            }
-            None => {
-                self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
-                self.made.store(0, Ordering::Relaxed);
-                let making = match retired.making.take() {
-                    Some(making) => making,
-                    None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
-                };
-                // One that is a frame's own is hardly used again.
-                let is_filled = length == self.limits.segment_bytes && self.expects_syncs.load(Ordering::Relaxed);
-                let filled = match is_filled {
-                    true if self.is_short() => written_first(length),
-                    true => length,
-                    false => 0,
-                };
-                if self.maker.has_to_fill(&making) {
-                    let zeros = filled.saturating_sub(making.filled);
-                    self.metrics.zeroed_bytes.fetch_add(zeros, Ordering::Relaxed);
-                }
-                self.maker.finish(&self.env, &self.dir, making, first, length, filled)?
-            }
+        let at_hand = if self.is_at_hand(retired, length) { retired.making.take() } else { None };
+        let making = match (at_hand, self.fitting(retired, length)) {
+            (Some(making), _) => making,
+            (None, Some(at)) => self.reuse(retired, at)?,
+            (None, None) => match retired.making.take() {
+                Some(making) => making,
+                None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
+            },
         };
-        Ok(Arc::new(segment))
+        self.note_making(retired);
+        if !making.is_used_again {
+            self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
+        }
+        // One that is a frame's own is hardly used again.
+        let is_filled = length == self.limits.segment_bytes && self.expects_syncs.load(Ordering::Relaxed);
+        let filled = match is_filled {
+            true if self.is_short() => written_first(length),
+            true => length,
+            false => 0,
+        };
+        if self.maker.has_to_fill(&making) {
+            let zeros = filled.saturating_sub(making.filled);
+            self.metrics.zeroed_bytes.fetch_add(zeros, Ordering::Relaxed);
+        }
+        self.maker.finish(&self.env, &self.dir, making, first, length, filled).map(Arc::new)
+    }
+
+    /// Takes a retired segment to be used again.
+    fn reuse(&self, retired: &mut Retired, at: usize) -> Result<Making> {
+        let old = retired.segments.swap_remove(at);
+        self.metrics.segments_recycled.fetch_add(1, Ordering::Relaxed);
+        self.maker.reuse(&self.env, &self.dir, &old, (self.numbers)())
+    }
+
+    /// Publishes how far the file that is in the making has come.
+    pub(super) fn note_making(&self, retired: &Retired) {
+        let made = retired.making.as_ref().map_or(0, |making| making.filled);
+        self.made.store(made, Ordering::Relaxed);
+        self.is_one_ahead.store(self.is_at_hand(retired, self.limits.segment_bytes), Ordering::Relaxed);
     }
 
     /// Which retired segment may be used again for one of this length.
@@ -449,6 +495,28 @@ mod tests {
             assert_eq!(lengths, [usual, short, usual, short][..lengths.len()]);
             assert!(lengths.len() >= 3);
         }
+    }
+
+    #[test]
+    fn a_log_that_nobody_syncs_has_the_file_behind_the_next_one_named_in_time() {
+        let (mut last, mut at_hand, mut turned) = (0, None, 0);
+        live(0, (8000, u64::MAX), |wal, _| {
+            let order = wal.order.lock();
+            let (first, used) = (order.current.first, order.end - order.current.first);
+            let next = order.next.as_ref().map(|next| next.number);
+            drop(order);
+            let ahead = lock(&wal.retired).making.as_ref().map(|making| (making.number, making.is_named));
+            if first != last {
+                // The lane has had one step since the turnover, and that was enough.
+                turned += 1;
+                assert!(turned == 1 || next.is_some() && next == at_hand, "{next:?} {at_hand:?}");
+                (last, at_hand) = (first, None);
+            } else if turned > 0 && used > wal.limits.segment_bytes / 4 * 3 {
+                assert!(ahead.is_some_and(|(_, is_named)| is_named), "{ahead:?}");
+                at_hand = ahead.map(|(number, _)| number);
+            }
+        });
+        assert!(turned > 3, "{turned}");
     }
 
     #[test]

@@ -155,10 +155,10 @@ impl Stage {
 
     fn seal(&mut self) -> String {
         let mut out = String::new();
-        while let Some(seal) = self.wal().seal_due() {
+        for seal in self.wal().seals_due() {
             writeln!(out, "segment {} is sealed at {}", seal.segment, seal.offset).unwrap();
             self.facts.sealed.push(seal);
-            self.wal().sealed(seal.segment);
+            self.wal().sealed(&[seal]);
         }
         if out.is_empty() { "nothing to seal\n".to_owned() } else { out }
     }

@@ -172,14 +172,19 @@ impl Refusal {
     }
 }
 
-/// The file of a segment to be.
+/// The file of a segment to be. Nobody names it before it is finished: what a crash leaves of it is swept at the next open.
 #[derive(Debug)]
 pub(super) struct Making {
     file: Arc<dyn File>,
     pub number: u64,
     pub length: u64,
-    /// Zeros are written up to here.
+    /// It was written up to here.
     pub filled: u64,
+    /// It held frames before.
+    pub is_used_again: bool,
+    /// Its length, its first page and its name are durable: whoever finishes it waits for one page, and not for the file system's journal,
+    /// which on a busy disk takes some hundred milliseconds.
+    pub is_named: bool,
 }
 
 /// Makes segments in one directory; every one it returns is durable, header and directory entry.
@@ -205,17 +210,47 @@ impl Maker {
         self.finish(env, dir, making, first, length, filled)
     }
 
-    /// A new file, its space reserved. Nobody names it before it is finished: what a crash leaves of it is swept at the next open.
+    /// A new file, its space reserved.
     pub(super) fn begin(&self, env: &Env, dir: &Path, number: u64, length: u64) -> Result<Making> {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         match file.allocate(length).during(|| format!("reserve {length} bytes for {name}")) {
-            Ok(()) => Ok(Making { file, number, length, filled: PAGE }),
+            Ok(()) => Ok(Making { file, number, length, filled: PAGE, is_used_again: false, is_named: false }),
             Err(error) => {
                 remove(env, dir, &name);
                 Err(error)
             }
         }
+    }
+
+    /// An old file under a new number; what it held means nothing to the new nonce. Its blocks were written as far as they were before it was
+    /// used, and as far as it was.
+    pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<Making> {
+        let (from, to) = (old.name(), Name::Segment(number).to_string());
+        env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
+        let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
+        let used = old.closed.get().map_or(old.first, |(end, _)| *end);
+        let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
+        Ok(Making { file, number, length: old.length(), filled, is_used_again: true, is_named: false })
+    }
+
+    /// Makes durable what of a segment does not depend on where the log will be when it is entered. On an error the file is gone.
+    pub(super) fn name(&self, env: &Env, dir: &Path, mut making: Making) -> Made<Making> {
+        let name = Name::Segment(making.number).to_string();
+        let named = (|| {
+            if !making.is_used_again {
+                making.file.write_at(&[0; PAGE_BYTES], 0).during(|| format!("write {name}"))?;
+            }
+            match planted::active(Bug::SegmentAheadNotNamed) {
+                true => sync(&*making.file, &name),
+                false => sync_named(env, dir, &*making.file, &name),
+            }
+        })();
+        if named.is_err() {
+            remove(env, dir, &name);
+        }
+        making.is_named = true;
+        named.map(|()| making)
     }
 
     /// Writes the next zeros of a file: a sync of data in blocks that were never written waits for the file system's journal too, which is
@@ -226,7 +261,7 @@ impl Maker {
         let name = Name::Segment(making.number).to_string();
         let written = fill(&*making.file, making.filled, to).during(|| format!("write zeros to {name}"));
         let synced = written.map_err(Refusal::Plain).and_then(|()| match to < making.length {
-            true => making.file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync),
+            true => sync(&*making.file, &name),
             false => Ok(()),
         });
         if let Err(refusal) = synced {
@@ -239,7 +274,7 @@ impl Maker {
 
     /// True if there is something to be filled of a file: where blocks are not reserved, zeros save nothing.
     pub(super) fn has_to_fill(&self, making: &Making) -> bool {
-        self.reserves && making.filled < making.length
+        self.reserves && making.filled < making.length && !making.is_used_again
     }
 
     /// Makes a segment of a file, at least as long as it was made, with zeros up to `filled` or as far as it has them.
@@ -252,35 +287,41 @@ impl Maker {
         length: u64,
         filled: u64,
     ) -> Made<Segment> {
-        let Making { file, number, filled: before, length: reserved } = making;
+        let Making { file, number, filled: before, length: reserved, is_used_again, is_named } = making;
         let name = Name::Segment(number).to_string();
         let made = (|| {
             if length > reserved {
                 file.allocate(length).during(|| format!("reserve {length} bytes for {name}"))?;
             }
-            let filled = if self.reserves { filled.max(before) } else { length };
+            let filled = if is_used_again { before } else { filled.max(before) };
+            let filled = if self.reserves { filled } else { length };
             if filled > before && self.reserves {
                 fill(&*file, before, filled).during(|| format!("write zeros to {name}"))?;
             }
-            let written = first + filled.min(length) - PAGE;
-            self.start(env, dir, file, (number, first, length), written)
+            let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
+            let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
+            file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
+            match is_named && length == reserved {
+                true => sync(&*file, &name)?,
+                false => sync_named(env, dir, &*file, &name)?,
+            }
+            Ok(Segment {
+                number,
+                nonce,
+                first,
+                file,
+                length: AtomicU64::new(length),
+                written: first + filled.min(length) - PAGE,
+                is_used_again,
+                closed: OnceLock::new(),
+                synced: AtomicBool::new(false),
+                sealed: AtomicBool::new(false),
+            })
         })();
         if made.is_err() {
             remove(env, dir, &name);
         }
         made
-    }
-
-    /// An old file under a new number; what it held means nothing to the new nonce. Its blocks were written as far as they were before it was
-    /// used, and as far as it was.
-    pub(super) fn recycled(&self, env: &Env, dir: &Path, old: &Segment, number: u64, first: u64) -> Made<Segment> {
-        let (from, to) = (old.name(), Name::Segment(number).to_string());
-        env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
-        let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
-        let used = old.closed.get().map_or(old.first, |(end, _)| *end);
-        let written = used.max(old.written).min(old.limit()) - old.first;
-        let started = self.start(env, dir, file, (number, first, old.length()), first + written)?;
-        Ok(Segment { is_used_again: true, ..started })
     }
 
     /// Makes a segment that no frame has entered longer.
@@ -295,38 +336,20 @@ impl Maker {
             length,
         };
         segment.file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
-        segment.file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)?;
+        sync(&*segment.file, &name)?;
         segment.length.store(length, Ordering::Relaxed);
         Ok(())
     }
+}
 
-    fn start(
-        &self,
-        env: &Env,
-        dir: &Path,
-        file: Arc<dyn File>,
-        (number, first, length): (u64, u64, u64),
-        written: u64,
-    ) -> Made<Segment> {
-        let name = Name::Segment(number).to_string();
-        let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
-        let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
-        file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
-        file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)?;
-        env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::Sync)?;
-        Ok(Segment {
-            number,
-            nonce,
-            first,
-            file,
-            length: AtomicU64::new(length),
-            written,
-            is_used_again: false,
-            closed: OnceLock::new(),
-            synced: AtomicBool::new(false),
-            sealed: AtomicBool::new(false),
-        })
-    }
+fn sync(file: &dyn File, name: &str) -> Made<()> {
+    file.sync_data().during(|| format!("sync {name}")).map_err(Refusal::of_sync)
+}
+
+/// The same, and the directory that it is named in.
+fn sync_named(env: &Env, dir: &Path, file: &dyn File, name: &str) -> Made<()> {
+    sync(file, name)?;
+    env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(Refusal::Sync)
 }
 
 /// Removes a file that nobody names; it is swept at the next open if this fails too.

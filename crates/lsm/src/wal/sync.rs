@@ -142,24 +142,27 @@ impl<T> Wal<T> {
         lock(&self.group).synced
     }
 
-    /// A segment that is full and durable and not sealed yet, to be sealed in the manifest; `sealed` takes it off the list.
-    pub fn seal_due(&self) -> Option<Place> {
+    /// The ends of the segments that are full and durable and not sealed yet, oldest first, to be sealed in the manifest; `sealed` takes them
+    /// off the list.
+    pub fn seals_due(&self) -> Vec<Place> {
         if self.failed.get().is_some() {
-            return None;
+            return Vec::new();
         }
         let order = self.order.lock();
-        let full = order.live.iter().find(|segment| !segment.sealed.load(Ordering::Relaxed))?;
-        let (offset, link) = *full.closed.get()?;
-        let synced = full.synced.load(Ordering::Acquire);
-        synced.then_some(Place { segment: full.number, nonce: full.nonce, offset, link })
+        let unsealed = order.live.iter().filter(|segment| !segment.sealed.load(Ordering::Relaxed));
+        let ends = unsealed.map_while(|segment| {
+            let (offset, link) = *segment.closed.get()?;
+            let is_durable = segment.synced.load(Ordering::Acquire) || planted::active(Bug::SealedBeforeSync);
+            is_durable.then_some(Place { segment: segment.number, nonce: segment.nonce, offset, link })
+        });
+        ends.collect()
     }
 
-    /// The manifest has sealed this segment durably.
-    pub fn sealed(&self, number: u64) {
+    /// The manifest has sealed these segments durably.
+    pub fn sealed(&self, seals: &[Place]) {
         let order = self.order.lock();
-        if let Some(segment) = order.live.iter().find(|segment| segment.number == number) {
-            segment.sealed.store(true, Ordering::Relaxed);
-        }
+        let is_of = |segment: &&Arc<Segment>| seals.iter().any(|seal| seal.segment == segment.number);
+        order.live.iter().filter(is_of).for_each(|segment| segment.sealed.store(true, Ordering::Relaxed));
     }
 
     /// Syncs the segments that were left behind, so that they can be sealed. Background work; true if there was something.

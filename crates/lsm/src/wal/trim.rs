@@ -83,7 +83,7 @@ impl<T> Wal<T> {
             return;
         }
         if let Some(making) = retired.making.take() {
-            self.made.store(0, Ordering::Relaxed);
+            self.note_making(&retired);
             self.remove(making.number);
         }
         let next = self.order.lock().take_next();

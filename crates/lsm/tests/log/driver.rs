@@ -197,12 +197,16 @@ impl Driver {
                 Ok(())
             }
             Do::SyncFull => self.wal.sync_full().map(drop),
-            Do::Prepare => self.wal.prepare().map(drop),
-            Do::Seal => {
-                while let Some(seal) = self.wal.seal_due() {
-                    self.manifest.facts.sealed.push(seal);
-                    self.wal.sealed(seal.segment);
+            Do::Prepare => {
+                if !self.wal.prepare()? && self.wal.prepare_due() {
+                    self.wal.prepare_some()?;
                 }
+                Ok(())
+            }
+            Do::Seal => {
+                let seals = self.wal.seals_due();
+                self.wal.sealed(&seals);
+                self.manifest.facts.sealed.extend(seals);
                 Ok(())
             }
             Do::Retire => {
@@ -395,6 +399,16 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
             ]
             .concat(),
         ),
+        (
+            "one segment ahead",
+            [
+                vec![Prepare],
+                repeat(&[Commit(3900)], 10),
+                repeat(&[vec![Prepare, Prepare], repeat(&[Commit(3900)], 9)].concat(), 3),
+                vec![CommitSync(100), Prepare, Commit(50)],
+            ]
+            .concat(),
+        ),
         ("ring full, drain behind", repeat(&[Commit(3500)], 12)),
         (
             "above a quarter ring",
@@ -448,7 +462,7 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
         ),
         (
             "older segment unsynced",
-            [repeat(&[Commit(3900)], 10), vec![Drain, CommitSync(10), Commit(10), CommitSync(100)]].concat(),
+            [repeat(&[Commit(3900)], 10), vec![Drain, Seal, CommitSync(10), Commit(10), CommitSync(100)]].concat(),
         ),
         (
             "full segments sealed",

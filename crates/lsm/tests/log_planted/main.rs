@@ -21,6 +21,8 @@ fn each_planted_bug_of_the_log_is_found() {
         Bug::AloneMarkedBeforeStored,
         Bug::AlonePassesOthers,
         Bug::TornTailNotReported,
+        Bug::SegmentAheadNotNamed,
+        Bug::SealedBeforeSync,
     ];
     for bug in bugs {
         plant(Some(bug));

@@ -91,3 +91,35 @@ fn what_a_cursor_held_last_is_removed_in_the_background() {
     while db.step().unwrap() {}
     assert_eq!(files(), live);
 }
+
+/// What died may be the very room that a flush lacks: it goes before the flush is tried again.
+#[test]
+fn a_flush_that_finds_no_room_is_given_what_died() {
+    let (sim, dir) = sim(2);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    fill(&db, 0..500, 0);
+    db.settle().unwrap();
+    let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+    cursor.first().unwrap();
+    fill(&db, 0..500, 1);
+    db.compact(&family, &ALL).unwrap();
+    while db.step().unwrap() {}
+    let files = || named(&sim, &dir, ".tbl").len();
+    let (live, held) = (db.tables(&family).unwrap().len(), files());
+    let frozen = || db.metrics().families[0].frozen;
+    let mut n = 500;
+    while frozen() == 0 {
+        fill(&db, n..n + 1, 0);
+        n += 1;
+    }
+    sim.set_free_space(Some(0));
+    while db.step().unwrap() {}
+    drop(cursor);
+    assert!(held > live && files() == held && frozen() > 0);
+    while db.step().unwrap() {}
+    assert!(frozen() > 0, "the room that is there now is for the next time");
+    assert_eq!(files(), live);
+    while db.step().unwrap() {}
+    assert_eq!(frozen(), 0, "{:?}", sim.free_space());
+}
