@@ -1,12 +1,14 @@
 //! Collect: which value files are mostly garbage, and which table is written anew to be rid of one. Pure.
 //!
 //! In:     what the tables of a family say of the value files that they point into. Out: files to be collected, a plan.
-//! Choice: a file of which half or more is garbage, where two fifths of all files of the family are, or the store is to settle: what is moved too
-//!         early is overwritten soon and was moved for nothing. So garbage takes no more than the values that are alive. A compaction that meets a pointer into it moves the value; where nothing else is due,
+//! Choice: a file of which half or more is garbage, where two fifths of all files of the family are: what is moved too
+//!         early is overwritten soon and was moved for nothing. So garbage takes no more than the values that are alive, and each byte that is written for it
+//!         frees one at least. A compaction that meets a pointer into it moves the value; where nothing else is due,
 //!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
-//!         So each byte that is written for it frees one at least.
+//!         In a store that is to settle files go, those with the greatest share of garbage first, until what is left of it is an eighth of what is alive.
 //! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,7 +34,13 @@ impl Living {
         self.file.entry_bytes().saturating_sub(self.bytes)
     }
 
-    /// True if it is to be collected.
+    /// How many of so many bytes of it are garbage.
+    fn garbage_in(&self, bytes: u64) -> u64 {
+        let share = u128::from(self.garbage()) * u128::from(bytes) / u128::from(self.file.entry_bytes().max(1));
+        share as u64
+    }
+
+    /// True if it is mostly garbage.
     pub fn is_stale(&self) -> bool {
         self.garbage() > 0 && self.garbage() >= self.bytes
     }
@@ -49,19 +57,47 @@ pub fn living<'a>(tables: impl Iterator<Item = &'a TableMeta>) -> BTreeMap<Uid, 
     files
 }
 
-/// The files to be collected; `at_once`: also where little is garbage beside what is alive.
-pub fn stale(files: &BTreeMap<Uid, Living>, at_once: bool) -> BTreeSet<Uid> {
-    let (garbage, all) = files.values().fold((0u64, 0u64), |(garbage, all), living| {
-        (garbage.saturating_add(living.garbage()), all.saturating_add(living.file.entry_bytes()))
-    });
-    if !at_once && u128::from(garbage) * 5 < u128::from(all) * 2 {
-        return BTreeSet::new();
-    }
-    files.iter().filter(|(_, living)| living.is_stale()).map(|(uid, _)| *uid).collect()
+/// What is collected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Thrift {
+    /// Files that are mostly garbage, where much of all is.
+    Usual,
+    /// Files that are mostly garbage.
+    Mostly,
+    /// As many files as leave little garbage.
+    Lean,
 }
 
-/// The table to be written anew for the values that it points to in stale files; `stale` says how many bytes of them a table has.
-pub fn pick_stale(picture: &Picture<'_>, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
+/// Of a store that has settled garbage takes this part of what is alive, at most.
+const LEAN_PART: u128 = 8;
+
+/// The files to be collected.
+pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
+    let (mut garbage, all) = files.values().fold((0u128, 0u128), |(garbage, all), living| {
+        (garbage + u128::from(living.garbage()), all + u128::from(living.file.entry_bytes()))
+    });
+    let alive = all.saturating_sub(garbage);
+    match thrift {
+        Thrift::Usual if garbage * 5 < all * 2 => BTreeSet::new(),
+        Thrift::Usual | Thrift::Mostly => {
+            files.iter().filter(|(_, living)| living.is_stale()).map(|(uid, _)| *uid).collect()
+        }
+        Thrift::Lean => {
+            let mut worst: Vec<_> = files.iter().filter(|(_, living)| living.garbage() > 0).collect();
+            worst.sort_by_key(|(_, living)| Reverse(living.garbage_in(1 << 32)));
+            let is_too_much = |(_, living): &(&Uid, &Living)| {
+                let is_too_much = garbage * LEAN_PART > alive;
+                garbage -= u128::from(living.garbage());
+                is_too_much
+            };
+            worst.into_iter().take_while(is_too_much).map(|(uid, _)| *uid).collect()
+        }
+    }
+}
+
+/// The table to be written anew, for this reason, for the values that it points to in stale files; `stale` says how many bytes of them a
+/// table has.
+pub fn pick_stale(picture: &Picture<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
     let mut found: Option<(u64, Plan)> = None;
     for (level, tables) in picture.levels.iter().enumerate().skip(1) {
         for table in tables.iter().filter(|table| !table.is_busy) {
@@ -75,7 +111,7 @@ pub fn pick_stale(picture: &Picture<'_>, stale: &dyn Fn(u64) -> u64) -> Option<P
                     inputs: vec![(level, vec![table.number])],
                     output_level: level,
                     action: Action::Merge,
-                    reason: Reason::Values,
+                    reason,
                     score: 0,
                     span,
                 };
@@ -120,14 +156,18 @@ mod tests {
     #[test]
     fn files_are_collected_where_garbage_weighs_against_what_is_alive() {
         let (a, b) = (file(7, 100), file(8, 100));
-        let stale_of = |alive: [u64; 2], at_once| {
+        let stale_of = |alive: [u64; 2], thrift| {
             let tables = [table(1, [b"a", b"b"], &[(&a, alive[0]), (&b, alive[1])])];
-            stale(&living(tables.iter()), at_once).into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
+            stale(&living(tables.iter()), thrift).into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
         };
-        assert_eq!((stale_of([40, 81], false), stale_of([40, 81], true)), (vec![], vec![7]));
-        assert_eq!((stale_of([40, 80], false), stale_of([40, 80], true)), (vec![7], vec![7]));
-        assert_eq!((stale_of([50, 50], false), stale_of([51, 51], false)), (vec![7, 8], vec![]));
-        assert_eq!(stale(&BTreeMap::new(), true), BTreeSet::new());
+        use Thrift::{Lean, Mostly, Usual};
+        assert_eq!((stale_of([40, 81], Usual), stale_of([40, 81], Mostly)), (vec![], vec![7]));
+        assert_eq!((stale_of([40, 80], Usual), stale_of([40, 80], Mostly)), (vec![7], vec![7]));
+        assert_eq!((stale_of([50, 50], Usual), stale_of([51, 51], Usual)), (vec![7, 8], vec![]));
+        assert_eq!((stale_of([51, 51], Mostly), stale_of([51, 51], Lean)), (vec![], vec![7, 8]));
+        assert_eq!((stale_of([78, 100], Lean), stale_of([77, 100], Lean)), (vec![], vec![7]));
+        assert_eq!((stale_of([90, 70], Lean), stale_of([80, 70], Lean)), (vec![8], vec![7, 8]));
+        assert_eq!(stale(&BTreeMap::new(), Lean), BTreeSet::new());
     }
 
     #[test]
@@ -143,13 +183,13 @@ mod tests {
         let stale = |number: u64| tables.iter().find(|table| table.1 == number).map_or(0, |table| table.3);
         let plan = |running: &[Span], busy: u64| {
             let picture = Picture::new(&levels, shape, running, None, |number| number == busy);
-            pick_stale(&picture, &stale).map(|plan| (plan.inputs, plan.output_level))
+            pick_stale(&picture, Reason::Values, &stale).map(|plan| (plan.inputs, plan.output_level))
         };
         assert_eq!(plan(&[], 0), Some((vec![(1, vec![3])], 1)));
         assert_eq!(plan(&[], 3), Some((vec![(1, vec![2])], 1)));
         let running = [Span { level: 1, smallest: b"a".to_vec(), largest: b"z".to_vec() }];
         assert_eq!(plan(&running, 0), None);
         let picture = Picture::new(&levels, shape, &[], None, |_| false);
-        assert_eq!(pick_stale(&picture, &|_| 0), None);
+        assert_eq!(pick_stale(&picture, Reason::Values, &|_| 0), None);
     }
 }

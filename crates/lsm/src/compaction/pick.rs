@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use super::collect::Thrift;
 use crate::fence::Fence;
 use crate::options::CfOptions;
 use crate::order::Order;
@@ -142,7 +143,7 @@ pub enum Reason {
     Range,
     /// It points into value files that are mostly garbage, and there is nothing better to do.
     Values,
-    /// The levels above the lowest hold more than they should in a store that is to settle.
+    /// The levels above the lowest hold more than they should in a store that is to settle, or value files do.
     Space,
 }
 
@@ -159,9 +160,13 @@ impl Reason {
         }
     }
 
-    /// True if it is the shape of the levels that asks for it, and not the room that could be had.
-    pub fn is_of_shape(self) -> bool {
-        matches!(self, Reason::Level0 | Reason::Size | Reason::Tombstones)
+    /// Which value files are collected by the way: more of them where it is not the shape of the levels that asks, but the room that could be had.
+    pub fn thrift(self) -> Thrift {
+        match self {
+            Reason::Level0 | Reason::Size | Reason::Tombstones => Thrift::Usual,
+            Reason::Range | Reason::Values => Thrift::Mostly,
+            Reason::Space => Thrift::Lean,
+        }
     }
 }
 

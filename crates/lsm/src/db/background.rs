@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 /// A kind of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
-    /// Drains, prepares and seals segments.
+    /// Drains, prepares and syncs segments.
     Log = 0,
     /// Frozen memtables become tables.
     Flush = 1,

@@ -523,8 +523,8 @@ impl Inner {
         }
     }
 
-    /// The log lane: drain, prepare, sync what is full, and flushes for a log that grew too long. An edit is none of its work: while that waits for
-    /// the disk the ring fills up.
+    /// The log lane: drain, prepare, sync what is full, and flushes for a log that grew too long. An edit is none of its work where it can be helped: while that waits
+    /// for the disk the ring fills up.
     pub(crate) fn log_step(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
         if log.wal.failed().is_some() {

@@ -15,6 +15,7 @@ use super::reads::Bounds;
 use super::running::{Picked, Taken};
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
+use crate::compaction::collect::Thrift;
 use crate::compaction::output::{Expires, Job, Pass, Written};
 use crate::compaction::packing::{self, HOT_LEVELS};
 use crate::compaction::parts::{Part, write_parts};
@@ -110,8 +111,10 @@ impl Inner {
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
-        let stale =
-            || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, settles.is_some()));
+        let stale = || {
+            let reason = if settles.is_some() { Reason::Space } else { Reason::Values };
+            families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, reason))
+        };
         let idle = || families.by_id.values().find_map(|family| plan(family, pick::pick_idle));
         let lean = || {
             let newest = settles?;
@@ -121,7 +124,8 @@ impl Inner {
             };
             families.by_id.values().filter(rests).find_map(|family| plan(family, lean::pick_lean))
         };
-        due.or_else(stale).or_else(idle).or_else(lean)
+        // What is merged tells which values are garbage: those that are alive behind it are moved once.
+        due.or_else(lean).or_else(stale).or_else(idle)
     }
 
     /// The table of a family that is written anew to be rid of value files that are mostly garbage.
@@ -130,10 +134,11 @@ impl Inner {
         family: &Family,
         oldest: Option<Seqno>,
         taken: &Taken<'_>,
-        settles: bool,
+        reason: Reason,
     ) -> Option<(Family, Plan)> {
         let view = family.view();
-        let stale = stale_files(&view.levels, settles);
+        let thrift = if reason == Reason::Space { Thrift::Lean } else { Thrift::Usual };
+        let stale = stale_files(&view.levels, thrift);
         if stale.is_empty() {
             return None;
         }
@@ -146,7 +151,7 @@ impl Inner {
         let spans = taken.spans(family.id());
         let picture = self.picture_of(family, &view, &spans, oldest, taken);
         let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
-        collect::pick_stale(&picture, &of).map(|plan| (family.clone(), plan))
+        collect::pick_stale(&picture, reason, &of).map(|plan| (family.clone(), plan))
     }
 
     fn compact_range(&self, family: &Family, bounds: &Bounds) -> Result<()> {
@@ -246,7 +251,7 @@ impl Inner {
         let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
         let stay = in_place
             && (unmoved > 0
-                || (plan.reason != Reason::Values
+                || (!matches!(plan.reason, Reason::Values | Reason::Space)
                     && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before));
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
         self.exchange(Replaced::tables(family, removes, adds), plan, started)?;
@@ -288,13 +293,8 @@ impl Inner {
         let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
         let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
-        let pass = Pass {
-            carried,
-            checks_inputs,
-            emits: None,
-            expires,
-            collects: stale_files(levels, !plan.reason.is_of_shape()),
-        };
+        let pass =
+            Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels, plan.reason.thrift()) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -541,9 +541,9 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
 }
 
 /// The value files of a family that are to be collected.
-fn stale_files(levels: &Levels, at_once: bool) -> BTreeSet<Uid> {
+fn stale_files(levels: &Levels, thrift: Thrift) -> BTreeSet<Uid> {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
-    collect::stale(&collect::living(tables), at_once)
+    collect::stale(&collect::living(tables), thrift)
 }
 
 /// The shape that a family wants. Tables move freely where all levels are packed alike.

@@ -75,12 +75,17 @@ impl Inner {
         if self.flush_is_due() {
             let _job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
-            return flushed.inspect_err(|_| self.sweep_dead_files()); // what died may be the room that it lacks
+            // What died may be the room that it lacks.
+            if self.sweep_one() && flushed.is_err() {
+                while self.sweep_one() {}
+            }
+            return flushed;
         }
-        if self.seal_log()? {
+        let sealed = self.seal_log();
+        if matches!(sealed, Ok(true)) || self.sweep_one() || self.leftovers.remove_one(&*self.env.fs, &self.dir) {
             return Ok(true);
         }
-        Ok(self.sweep_one() || self.leftovers.remove_one(&*self.env.fs, &self.dir))
+        sealed
     }
 
     /// Flushes the memtables of the chosen families that were frozen at commits up to `through`; the caller holds `jobs_lock`.

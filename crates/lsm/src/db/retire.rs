@@ -52,13 +52,14 @@ impl Inner {
         LogEdit { sealed, retirable: Some(retirable) }
     }
 
-    /// Seals the segments that are full and durable, if no edit has done that by the way; true if there were any.
+    /// Seals the segments that are full and durable, if no edit has done that by the way; true if it did. Beside another job it is left to that one's
+    /// edit, or the next one's: the witness proves as much.
     pub(super) fn seal_log(&self) -> Result<bool> {
         let Some(log) = &self.log else { return Ok(false) };
         if log.wal().seals_due().is_empty() {
             return Ok(false);
         }
-        let _job = self.job()?;
+        let Ok(job) = self.jobs_lock.try_lock() else { return Ok(false) };
         let sealed = log.wal().seals_due();
         if sealed.is_empty() {
             return Ok(false);
@@ -67,6 +68,8 @@ impl Inner {
         edit.changes.push(Change::LogWitness { offset: log.wal().synced().offset });
         self.install(edit, None)?;
         log.wal().sealed(&sealed);
+        drop(job);
+        self.background.kick(Lane::Log); // which may have wanted a turn to shorten it
         Ok(true)
     }
 
@@ -127,7 +130,7 @@ impl Inner {
 
     /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
     fn forget_log(&self) -> Result<bool> {
-        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it
+        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it, or a seal asks again
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
         let said = self.log_changes(&mut edit, moment, None);

@@ -1,7 +1,7 @@
 //! Sweep: what died is freed, and its files are removed or kept as trash.
 //!
 //! In:    tables and value files that nobody can read any more (`version::dead`, I06). Out: their memory and their place on the disk.
-//! Who:   the flush lane, a piece a step, while no memtable waits for it, and all of it if a flush finds no room; and whoever promises that
+//! Who:   the flush lane, a piece a step, and all of it if its flush fails, for want of room perhaps; and whoever promises that
 //!        what died by its own doing is gone when it returns (a compaction, a drop, `settle`, `close`). An edit does not: the lane of the log
 //!        and those who wait for a flush have no time for it.
 //! Crash: files that no version names, which the next open sweeps. So is one that cannot be removed.

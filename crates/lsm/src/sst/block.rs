@@ -195,6 +195,7 @@ impl Block {
     /// The bytes, of a block that nobody is to read any longer.
     pub(super) fn take_bytes(&mut self) -> Vec<u8> {
         self.count = 0;
+        self.far = Box::default();
         mem::take(&mut self.bytes)
     }
 

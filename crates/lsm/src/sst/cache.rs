@@ -57,8 +57,13 @@ pub(super) trait Kept: Send + Sync + 'static {
     /// Takes back the note that it was read; answers whether there was one.
     fn cool(&self) -> bool;
 
-    /// Its bytes, when nobody is to have it any longer.
-    fn take_spare(&mut self) -> Vec<u8>;
+    /// It went: what can be used again of it is left, if nobody holds it.
+    fn leave(self: Arc<Self>, spares: &Spares);
+
+    /// It, shared.
+    fn shared(self, spares: &Spares) -> Arc<Self>
+    where
+        Self: Sized;
 }
 
 impl Kept for Block {
@@ -70,8 +75,15 @@ impl Kept for Block {
         Block::cool(self)
     }
 
-    fn take_spare(&mut self) -> Vec<u8> {
-        self.take_bytes()
+    fn leave(mut self: Arc<Self>, spares: &Spares) {
+        if let Some(block) = Arc::get_mut(&mut self) {
+            spares.give(block.take_bytes());
+            spares.give_shell(self);
+        }
+    }
+
+    fn shared(self, spares: &Spares) -> Arc<Self> {
+        spares.fill_shell(self)
     }
 }
 
@@ -237,7 +249,7 @@ impl Cache {
     }
 
     /// Puts one in the place of another, if that is still there and there is room: it goes when the other would have gone.
-    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, mut before: Arc<T>, block: Arc<T>) -> Arc<T> {
+    fn exchange<T: Kept>(&self, slots: &Slots<T>, number: usize, before: Arc<T>, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
         let bytes = block.memory();
         let Some(slot) = slots.blocks.get(number).filter(|_| self.reserve(bytes, number % SHARDS)) else {
@@ -249,7 +261,7 @@ impl Cache {
         self.used.fetch_sub(if took { before.memory() } else { bytes }, Relaxed);
         drop(found);
         if took {
-            self.leave(&mut before);
+            before.leave(&self.spares);
         }
         if took { &self.evictions } else { &self.refused }.fetch_add(1, Relaxed);
         block
@@ -283,13 +295,6 @@ impl Cache {
         room.saturating_sub(self.spares.most())
     }
 
-    /// Keeps the bytes of a block that went, unless somebody holds it.
-    fn leave<T: Kept + ?Sized>(&self, block: &mut Arc<T>) {
-        if let Some(block) = Arc::get_mut(block) {
-            self.spares.give(block.take_spare());
-        }
-    }
-
     /// Evicts what is too much since more was charged.
     fn shrink(&self) {
         while self.used.load(Relaxed) > self.room() && self.evict_one(0) {}
@@ -301,9 +306,9 @@ impl Cache {
             let shard = &self.shards[(home + step) % SHARDS];
             let victim = lock(shard).evict(self.room() / 10 / SHARDS, &self.clock);
             // The block itself is freed here, outside of the lock.
-            if let Some(Victim { bytes, mut block, _slots }) = victim {
+            if let Some(Victim { bytes, block, _slots }) = victim {
                 self.used.fetch_sub(bytes, Relaxed);
-                self.leave(&mut block);
+                block.leave(&self.spares);
                 self.blocks.fetch_sub(1, Relaxed);
                 self.evictions.fetch_add(1, Relaxed);
                 return true;
@@ -430,7 +435,7 @@ impl<T: Kept> Slots<T> {
 
     /// Keeps a loaded block if there is room; answers the block to use.
     pub(super) fn keep(self: &Arc<Self>, number: usize, block: T) -> Arc<T> {
-        self.put(number, Arc::new(block))
+        self.put(number, block.shared(&self.cache.spares))
     }
 
     /// The same of one that is shared already.
@@ -473,7 +478,10 @@ impl<T: Kept> Slots<T> {
     pub(super) fn empty(&self) {
         let (mut bytes, mut blocks) = (0, 0);
         for slot in &self.blocks {
-            if let Some(block) = slot.swap(None) {
+            // A look is cheaper than a swap, and most are empty.
+            if slot.load().is_some()
+                && let Some(block) = slot.swap(None)
+            {
                 bytes += block.memory();
                 blocks += 1;
             }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::cache::{Cache, Kept, Slots};
+use super::spare::Spares;
 use crate::checksum::mix;
 use crate::env::work::lock;
 use crate::options::KIB;
@@ -65,9 +66,15 @@ impl Kept for Large {
         self.is_hot.swap(false, Relaxed)
     }
 
-    fn take_spare(&mut self) -> Vec<u8> {
-        self.length = 0;
-        mem::take(&mut self.bytes)
+    fn leave(mut self: Arc<Self>, spares: &Spares) {
+        if let Some(large) = Arc::get_mut(&mut self) {
+            large.length = 0;
+            spares.give(mem::take(&mut large.bytes));
+        }
+    }
+
+    fn shared(self, _: &Spares) -> Arc<Self> {
+        Arc::new(self)
     }
 }
 

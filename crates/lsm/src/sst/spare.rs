@@ -1,14 +1,17 @@
-//! Buffers of blocks that went, for blocks that come.
+//! What blocks that went leave to blocks that come: their buffers, and their own memory.
 //!
 //! Why:   an allocator keeps what a thread gives back for threads of the same part of it. A cache whose blocks one thread loads and
 //!        another one evicts so comes to twice its budget, with as many threads as there are parts to more. In a full cache a block is
-//!        read into the buffer of one that made way, which also costs neither a call of the allocator nor zeros.
-//! In:    the bytes of what nobody holds any longer. Out: a buffer of a length that is asked for, of any content: whoever asks fills it.
-//! Holds: few buffers, within a small part of the budget that is theirs alone.
+//!        read into the buffer of one that made way, which also costs neither a call of the allocator nor zeros. A block itself is larger than what
+//!        allocators keep at hand, and begins at a cache line: asking for one and giving it back are a tenth of a read that is not cached.
+//! In:    the bytes of what nobody holds any longer, and blocks without any (shells). Out: a buffer of a length that is asked for, of any content: whoever
+//!        asks fills it; a block, shared.
+//! Holds: few buffers and shells, within a small part of the budget that is theirs alone.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
+use super::block::Block;
 use crate::env::work::lock;
 
 /// Buffers at most.
@@ -26,12 +29,14 @@ pub(super) struct Spares {
     most: usize,
     bytes: AtomicUsize,
     each: Mutex<Vec<Vec<u8>>>,
+    /// Blocks that nobody else holds, and that hold nothing.
+    shells: Mutex<Vec<Arc<Block>>>,
 }
 
 impl Spares {
     /// Those of a budget.
     pub(super) fn within(budget: usize) -> Spares {
-        Spares { most: budget / SHARE, bytes: AtomicUsize::new(0), each: Mutex::default() }
+        Spares { most: budget / SHARE, bytes: AtomicUsize::new(0), each: Mutex::default(), shells: Mutex::default() }
     }
 
     /// Bytes that they may take.
@@ -56,6 +61,28 @@ impl Spares {
             && let Some((shortest, _)) = each.iter().enumerate().min_by_key(|(_, buffer)| buffer.capacity())
         {
             self.bytes.fetch_sub(each.swap_remove(shortest).capacity(), Relaxed);
+        }
+    }
+
+    /// Keeps a block that nobody else holds and whose bytes were taken.
+    pub(super) fn give_shell(&self, shell: Arc<Block>) {
+        let mut shells = lock(&self.shells);
+        if shells.len() < COUNT && self.bytes() + size_of::<Block>() <= self.most {
+            self.bytes.fetch_add(size_of::<Block>(), Relaxed);
+            shells.push(shell);
+        }
+    }
+
+    /// A block in the memory of one that went, if there is any.
+    pub(super) fn fill_shell(&self, block: Block) -> Arc<Block> {
+        let Some(mut shell) = lock(&self.shells).pop() else { return Arc::new(block) };
+        self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
+        match Arc::get_mut(&mut shell) {
+            Some(place) => {
+                *place = block;
+                shell
+            }
+            None => Arc::new(block),
         }
     }
 

@@ -43,7 +43,7 @@ impl DeadFiles {
         self.values.tell();
     }
 
-    /// Takes what died first, of tables and then of value files: to be freed, or removed.
+    /// Takes a piece, to be freed or removed: what died first of tables, and then a value file.
     pub fn take(&self) -> Option<Dead> {
         let first = lock(&self.tables).pop_front();
         first.or_else(|| self.values.take().map(Dead::Values))

@@ -150,7 +150,7 @@ pub struct Wal<T> {
     retired: Mutex<Retired>,
     /// Somebody has waited for a commit to be durable. Where nobody does, zeros are a second writing of the whole log, and save nothing.
     expects_syncs: AtomicBool,
-    /// How much of the next segment is written.
+    /// How much of the file that is in the making is written.
     made: AtomicU64,
     /// The file of the segment behind the next one is at hand.
     is_one_ahead: AtomicBool,

@@ -31,6 +31,8 @@ pub(super) struct Retired {
     segments: Vec<Arc<Segment>>,
     /// A new one, as far as it is made.
     pub(super) making: Option<Making>,
+    /// There was no room for the file of one ahead while the segment that begins here was written.
+    no_room_at: Option<u64>,
 }
 
 /// How far the log is on its way to its next segment: bytes of the current one.
@@ -126,10 +128,20 @@ impl<T> Wal<T> {
         let mut retired = lock(&self.retired);
         self.check()?;
         let order = self.order.lock();
-        let (is_there, is_early) = (order.next.is_some(), order.wants_one_ahead(self.limits));
+        let (is_there, is_early, at) = (order.next.is_some(), order.wants_one_ahead(self.limits), order.current.first);
         drop(order);
         if is_there {
-            return if is_early && self.is_one_ahead_due() { self.name_one_ahead(&mut retired) } else { Ok(false) };
+            if !is_early || !self.is_one_ahead_due() || retired.no_room_at == Some(at) {
+                return Ok(false);
+            }
+            return match self.name_one_ahead(&mut retired) {
+                // Nobody needs it yet: what does need room goes on.
+                Err(error) if error.is_out_of_space() && self.failed.get().is_none() => {
+                    retired.no_room_at = Some(at);
+                    Ok(false)
+                }
+                named => named.map(|()| true),
+            };
         }
         let length = self.limits.segment_bytes;
         if !self.is_at_hand(&retired, length) && self.fitting(&retired, length).is_none() {
@@ -157,7 +169,7 @@ impl<T> Wal<T> {
 
     /// Makes the file of the segment after the next, all but what depends on where that one ends. So the log, however fast it grows, waits for
     /// the file system's journal only if that takes longer than to fill a segment and a half.
-    fn name_one_ahead(&self, retired: &mut Retired) -> Result<bool> {
+    fn name_one_ahead(&self, retired: &mut Retired) -> Result<()> {
         let length = self.limits.segment_bytes;
         let making = match (retired.making.take(), self.fitting(retired, length)) {
             (Some(making), _) => making,
@@ -166,7 +178,7 @@ impl<T> Wal<T> {
         };
         retired.making = Some(self.unless_halted(self.maker.name(&self.env, &self.dir, making))?);
         self.note_making(retired);
-        Ok(true)
+        Ok(())
     }
 
     /// True if the file of the next segment is there, with all that is to be done beforehand.
@@ -358,8 +370,12 @@ mod tests {
 
     /// A log of 4 MiB segments on a simulated disk, and what a lane does for it behind each commit of 3 kB: of those from a number on, each is
     /// synced, with so many who wait for it.
-    fn live(crowd: usize, (commits, synced_from): (u64, u64), mut look: impl FnMut(&Wal<()>, u64)) {
-        let (sim, dir) = (SimFs::new(1), Path::new("/log"));
+    fn live(crowd: usize, commits: (u64, u64), look: impl FnMut(&Wal<()>, u64)) {
+        live_on(&SimFs::new(1), crowd, commits, look);
+    }
+
+    fn live_on(sim: &SimFs, crowd: usize, (commits, synced_from): (u64, u64), mut look: impl FnMut(&Wal<()>, u64)) {
+        let dir = Path::new("/log");
         let env = sim.env(1);
         env.fs.create_dir_all(dir).unwrap();
         let settings =
@@ -386,7 +402,7 @@ mod tests {
             }
             wal.sync_full().unwrap();
             if wal.prepare_due() {
-                assert!(wal.prepare_some().unwrap());
+                assert!(wal.prepare_some().unwrap() || sim.free_space() == Some(0));
             }
             look(&wal, ticket.end);
         }
@@ -517,6 +533,24 @@ mod tests {
             }
         });
         assert!(turned > 3, "{turned}");
+    }
+
+    /// A full disk: nobody needs the file behind the next one yet, so that all else goes on, and it is tried again a segment later.
+    #[test]
+    fn a_file_ahead_that_finds_no_room_keeps_nobody_from_anything() {
+        let sim = SimFs::new(1);
+        let (mut tried, mut turnovers, mut segments) = (0, 0, 0);
+        live_on(&sim, 0, (6000, u64::MAX), |wal, _| {
+            assert!(lock(&wal.retired).making.is_none());
+            assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
+            turnovers = wal.metrics().turnovers.load(Ordering::Relaxed);
+            let order = wal.order.lock();
+            tried += u32::from(order.wants_one_ahead(wal.limits));
+            segments = order.live.len();
+            sim.set_free_space(order.next.as_ref().map(|_| 0));
+        });
+        assert!(turnovers > 3 && tried > 1000, "{turnovers} {tried}");
+        assert_eq!(sim.files("/log").len(), segments + 1, "beside the ring, and no file that nobody needs");
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Refusal {
     }
 }
 
-/// The file of a segment to be. Nobody names it before it is finished: what a crash leaves of it is swept at the next open.
+/// The file of a segment to be. Nothing points to it before it is finished: what a crash leaves of it is swept at the next open.
 #[derive(Debug)]
 pub(super) struct Making {
     file: Arc<dyn File>,
