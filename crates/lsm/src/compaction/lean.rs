@@ -4,6 +4,8 @@
 //! Lean:  all that stands above the lowest level that holds data is no more than a share of it, one of `fanout - 2`: an eighth by default. Levels
 //!        as large as they should be take a little less than that. What stands above may be newer versions of what lies below, all of it; more
 //!        than that cannot be hidden, but for what snapshots keep. A level 0 with nothing below is lean if it is one table.
+//! Bare:  nothing stands above. For tables that point to more than they hold: what they hide are values that stand elsewhere, an eighth of them by
+//!        an eighth of the pointers, and no value is moved where pointers are merged.
 //! Cost:  of a byte that goes down `fanout` are rewritten at most, in each level that is full, as ever; and once the base for what goes down
 //!        from level 0. Only who asks for it pays: beside writers that go on it would be paid again for every memtable.
 //! Ends:  each plan takes tables to a lower level, and none comes up.
@@ -15,15 +17,35 @@ use crate::version::LEVELS;
 
 /// True if little stands above the lowest level that holds data.
 pub fn is_lean(picture: &Picture<'_>) -> bool {
+    stands_at_most(picture, |lowest| lowest / picture.shape.fanout.saturating_sub(2).max(1))
+}
+
+/// True if nothing does.
+pub fn is_bare(picture: &Picture<'_>) -> bool {
+    stands_at_most(picture, |_| 0)
+}
+
+/// What to merge where nothing is due until a family is lean.
+pub fn pick_lean(picture: &Picture<'_>) -> Option<Plan> {
+    if is_lean(picture) { None } else { pick_fullest(picture) }
+}
+
+/// The same until it is bare.
+pub fn pick_bare(picture: &Picture<'_>) -> Option<Plan> {
+    if is_bare(picture) { None } else { pick_fullest(picture) }
+}
+
+/// Whether no more stands above the lowest level that holds data than what that one allows.
+fn stands_at_most(picture: &Picture<'_>, allowed: impl Fn(u64) -> u64) -> bool {
     let sizes = picture.sizes();
     let Some(lowest) = (1..LEVELS).rev().find(|level| sizes[*level] > 0) else { return picture.levels[0].len() <= 1 };
     let above = sizes[..lowest].iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
-    above <= sizes[lowest] / picture.shape.fanout.saturating_sub(2).max(1)
+    above <= allowed(sizes[lowest])
 }
 
-/// What to merge where nothing is due: level 0 first, then the level that holds most.
-pub fn pick_lean(picture: &Picture<'_>) -> Option<Plan> {
-    if !picture.running.is_empty() || is_lean(picture) {
+/// Level 0 first, then the level that holds most.
+fn pick_fullest(picture: &Picture<'_>) -> Option<Plan> {
+    if !picture.running.is_empty() {
         return None;
     }
     let (sizes, base) = (picture.sizes(), picture.targets().base);

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::compaction::lean::{is_lean, pick_lean};
+use crate::compaction::lean::{is_bare, is_lean, pick_bare, pick_lean};
 use crate::compaction::rules::{Decision, Rules};
 use crate::compaction::split::Splitter;
 use crate::record::Kind;
@@ -320,6 +320,8 @@ proptest! {
         prop_assert!(tree.ask(|picture| picture.scores().iter().all(|score| *score < 1000)));
         tree.run_all(|picture| pick(picture).or_else(|| pick_lean(picture)));
         prop_assert!(tree.ask(is_lean) && tree.ask(pick).is_none());
+        tree.run_all(|picture| pick(picture).or_else(|| pick_bare(picture)));
+        prop_assert!(tree.ask(is_bare) && tree.ask(is_lean) && tree.ask(pick).is_none());
         tree.run_all(pick_idle);
         for level in 0..LEVELS {
             tree.run_all(|picture| match plan_range(picture, level, None, None, u64::MAX) {

@@ -122,7 +122,11 @@ impl Inner {
             let rests = |family: &&Family| {
                 family.view().levels.level(0).tables().iter().all(|table| table.meta().number < newest)
             };
-            families.by_id.values().filter(rests).find_map(|family| plan(family, lean::pick_lean))
+            let towards = |family: &Family| match points_more_than_it_holds(&family.view().levels) {
+                true => lean::pick_bare,
+                false => lean::pick_lean,
+            };
+            families.by_id.values().filter(rests).find_map(|family| plan(family, towards(family)))
         };
         // What is merged tells which values are garbage: those that are alive behind it are moved once.
         due.or_else(lean).or_else(stale).or_else(idle)
@@ -544,6 +548,16 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
 fn stale_files(levels: &Levels, thrift: Thrift) -> BTreeSet<Uid> {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
     collect::stale(&collect::living(tables), thrift)
+}
+
+/// True if the values that tables point to take more than the tables.
+fn points_more_than_it_holds(levels: &Levels) -> bool {
+    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+    let (held, pointed) = tables.fold((0u64, 0u64), |(held, pointed), meta| {
+        let values = meta.values.iter().map(|of| of.bytes).fold(pointed, u64::saturating_add);
+        (held.saturating_add(meta.size), values)
+    });
+    pointed > held
 }
 
 /// The shape that a family wants. Tables move freely where all levels are packed alike.
