@@ -415,7 +415,7 @@ impl Db {
     }
 
     /// Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
-    /// all that stands there may be newer versions; then removes the log's spare segments. For the end of a load: what it does beyond a
+    /// all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare segments. For the end of a load: what it does beyond a
     /// compaction that is due it leaves out as soon as others write on.
     pub fn settle(&self) -> Result<()> {
         self.inner.check_open()?;

@@ -6,13 +6,14 @@
 //!         frees one at least. A compaction that meets a pointer into it moves the value; where nothing else is due,
 //!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
 //!         In a store that is to settle files go, those with the greatest share of garbage first, until what is left of it is an eighth of what is alive.
-//! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it.
+//! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it. In a store that is to settle it is merged
+//!         first, if it points to such values.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::pick::{Action, Picture, Plan, Reason, Span, is_free};
+use super::pick::{Action, Picture, Plan, Reason, Span, is_free, pick_level0};
 use crate::checksum::Uid;
 use crate::values::ValueMeta;
 use crate::version::TableMeta;
@@ -98,6 +99,12 @@ pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
 /// The table to be written anew, for this reason, for the values that it points to in stale files; `stale` says how many bytes of them a
 /// table has.
 pub fn pick_stale(picture: &Picture<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<Plan> {
+    if reason == Reason::Space
+        && picture.levels[0].iter().any(|table| stale(table.number) > 0)
+        && let Some(plan) = pick_level0(picture, picture.targets().base, reason)
+    {
+        return Some(plan);
+    }
     let mut found: Option<(u64, Plan)> = None;
     for (level, tables) in picture.levels.iter().enumerate().skip(1) {
         for table in tables.iter().filter(|table| !table.is_busy) {

@@ -146,7 +146,7 @@ pub struct Written {
     pub adopted: u64,
     /// Bytes of the value files that it wrote.
     pub value_bytes: u64,
-    /// Values that were moved out of files that are mostly garbage.
+    /// Values that were moved out of files that are collected.
     pub values_moved: u64,
     /// Values that could not be, since they cannot be read: they stay where they are.
     pub values_unreadable: u64,

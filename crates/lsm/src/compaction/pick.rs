@@ -159,15 +159,6 @@ impl Reason {
             Reason::Space => "space",
         }
     }
-
-    /// Which value files are collected by the way: more of them where it is not the shape of the levels that asks, but the room that could be had.
-    pub fn thrift(self) -> Thrift {
-        match self {
-            Reason::Level0 | Reason::Size | Reason::Tombstones => Thrift::Usual,
-            Reason::Range | Reason::Values => Thrift::Mostly,
-            Reason::Space => Thrift::Lean,
-        }
-    }
 }
 
 /// The next step of compacting a range.
@@ -185,6 +176,16 @@ impl Plan {
     /// True if files only change their level.
     pub fn is_move(&self) -> bool {
         self.action == Action::Move
+    }
+
+    /// Which value files are collected by the way: more of them where it is not the shape of the levels that asks, but the room that could be had.
+    pub fn thrift(&self) -> Thrift {
+        let is_in_place = self.inputs.iter().all(|(level, _)| *level == self.output_level);
+        match self.reason {
+            Reason::Range | Reason::Values => Thrift::Mostly,
+            Reason::Space if is_in_place => Thrift::Lean,
+            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space => Thrift::Usual,
+        }
     }
 }
 

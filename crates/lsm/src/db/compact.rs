@@ -37,17 +37,17 @@ use crate::version::{Edit, LEVELS, TableMeta};
 const FROZEN_MEMTABLES: usize = 2;
 
 impl Db {
-    /// Flushes, then compacts until no compaction is due and the levels above the lowest hold no more than they should; then gives back
-    /// what the log holds of the disk, unless somebody writes meanwhile.
+    /// Flushes, then compacts until no compaction is due and the levels above the lowest, and value files, hold no more than they should; then
+    /// gives back what the log holds of the disk. What of it is beyond what is due it leaves out where somebody writes meanwhile.
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.flush_all(|_| true)?;
         let newest = inner.next_file.load(Ordering::Relaxed);
         loop {
+            let seen = inner.compactions.finished();
             match inner.compact_once(Some(newest))? {
                 true => {}
-                false if inner.compactions.is_running() => {
-                    let seen = inner.compactions.finished();
+                false if inner.compactions.is_running() || inner.compactions.finished() != seen => {
                     inner.wait_until(Lane::Compact, || inner.compactions.finished() != seen)?;
                 }
                 false => break,
@@ -111,10 +111,8 @@ impl Inner {
         let families = self.families();
         let due = families.by_id.values().filter_map(|family| plan(family, pick::pick));
         let due = due.max_by_key(|(_, plan)| plan.score);
-        let stale = || {
-            let reason = if settles.is_some() { Reason::Space } else { Reason::Values };
-            families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, reason))
-        };
+        let stale =
+            || families.by_id.values().find_map(|family| self.pick_stale(family, oldest, taken, Reason::Values));
         let idle = || families.by_id.values().find_map(|family| plan(family, pick::pick_idle));
         let lean = || {
             let newest = settles?;
@@ -122,13 +120,14 @@ impl Inner {
             let rests = |family: &&Family| {
                 family.view().levels.level(0).tables().iter().all(|table| table.meta().number < newest)
             };
-            let towards = |family: &Family| match points_more_than_it_holds(&family.view().levels) {
-                true => lean::pick_bare,
-                false => lean::pick_lean,
-            };
-            families.by_id.values().filter(rests).find_map(|family| plan(family, towards(family)))
+            let is_idle = |family: &&Family| taken.spans(family.id()).is_empty();
+            let mut at_rest = families.by_id.values().filter(rests).filter(is_idle);
+            at_rest.find_map(|family| {
+                let towards = if holds_pointers(&family.view().levels) { lean::pick_bare } else { lean::pick_lean };
+                // What is merged tells which values are garbage: only then those that are alive are moved, once.
+                plan(family, towards).or_else(|| self.pick_stale(family, oldest, taken, Reason::Space))
+            })
         };
-        // What is merged tells which values are garbage: those that are alive behind it are moved once.
         due.or_else(lean).or_else(stale).or_else(idle)
     }
 
@@ -167,7 +166,7 @@ impl Inner {
                 if self.background.is_stopping() {
                     return Err(Error::closed());
                 }
-                let mut step = Step::Done;
+                let (mut step, seen) = (Step::Done, self.compactions.finished());
                 let planned = self.compactions.pick(|taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
@@ -183,8 +182,7 @@ impl Inner {
                 });
                 match (planned, step) {
                     (Some(picked), _) => self.carry_out(picked)?,
-                    (None, Step::Wait) if self.compactions.is_running() => {
-                        let seen = self.compactions.finished();
+                    (None, Step::Wait) if self.compactions.is_running() || self.compactions.finished() != seen => {
                         self.wait_until(Lane::Compact, || self.compactions.finished() != seen)?;
                     }
                     _ => break,
@@ -297,8 +295,7 @@ impl Inner {
         let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
         let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
-        let pass =
-            Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels, plan.reason.thrift()) };
+        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels, plan.thrift()) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -550,14 +547,14 @@ fn stale_files(levels: &Levels, thrift: Thrift) -> BTreeSet<Uid> {
     collect::stale(&collect::living(tables), thrift)
 }
 
-/// True if the values that tables point to take more than the tables.
-fn points_more_than_it_holds(levels: &Levels) -> bool {
+/// True if tables are little beside the values that they point to: an eighth of them, at most.
+fn holds_pointers(levels: &Levels) -> bool {
     let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
     let (held, pointed) = tables.fold((0u64, 0u64), |(held, pointed), meta| {
         let values = meta.values.iter().map(|of| of.bytes).fold(pointed, u64::saturating_add);
         (held.saturating_add(meta.size), values)
     });
-    pointed > held
+    pointed / 8 > held
 }
 
 /// The shape that a family wants. Tables move freely where all levels are packed alike.

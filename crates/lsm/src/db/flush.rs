@@ -73,8 +73,9 @@ impl Inner {
     /// open left to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         if self.flush_is_due() {
-            let _job = self.job()?;
+            let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
+            drop(job);
             // What died may be the room that it lacks.
             if self.sweep_one() && flushed.is_err() {
                 while self.sweep_one() {}

@@ -111,7 +111,7 @@ pub struct Metrics {
     pub mended: u64,
     /// Records that had no companion and were given one by them.
     pub adopted: u64,
-    /// Values that compactions moved out of value files that were mostly garbage.
+    /// Values that compactions moved out of value files that were collected.
     pub values_moved: u64,
     /// Values that they could not move, since they cannot be read.
     pub values_unreadable: u64,

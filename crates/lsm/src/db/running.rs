@@ -114,8 +114,9 @@ impl Running {
         if let Some(at) = tables.spans.iter().position(|(of, other)| *of == family && other == span) {
             tables.spans.swap_remove(at);
         }
-        drop(tables);
+        // Under the lock: whoever finds that nothing runs sees the count as well.
         self.finished.fetch_add(1, Ordering::Release);
+        drop(tables);
         self.tables.notify_all();
     }
 

@@ -67,7 +67,8 @@ impl Spares {
     /// Keeps a block that nobody else holds and whose bytes were taken.
     pub(super) fn give_shell(&self, shell: Arc<Block>) {
         let mut shells = lock(&self.shells);
-        if shells.len() < COUNT && self.bytes() + size_of::<Block>() <= self.most {
+        let has_room = (shells.len() + 1) * size_of::<Block>() <= self.most / 4;
+        if shells.len() < COUNT && has_room && self.bytes() + size_of::<Block>() <= self.most {
             self.bytes.fetch_add(size_of::<Block>(), Relaxed);
             shells.push(shell);
         }

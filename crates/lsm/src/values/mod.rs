@@ -6,7 +6,7 @@
 //!         names a table that points into it
 //! replay  frame -> pointer -> the value, or a frame that is not whole                                                           logged.rs
 //! read    record -> pointer -> the value in memory, or pread of the stored bytes -> checked against V, the hash of the value as it was put
-//! move    a compaction copies pointers; values only out of files that are mostly garbage (`compaction::collect`)
+//! move    a compaction copies pointers; values only out of files that are collected (`compaction::collect`)
 //! ```
 //!
 //! Names:  nothing in the manifest says that a value file exists but the tables that point into it, each with how many values and how many

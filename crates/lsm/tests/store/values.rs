@@ -591,3 +591,17 @@ fn a_settled_store_holds_little_besides_one_value_a_row() {
     }
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 80);
 }
+
+/// Versions that a flush leaves out are garbage that one table of level 0 alone points beside.
+#[test]
+fn a_settled_store_keeps_nothing_of_what_a_flush_left_out() {
+    let (sim, dir) = sim(4);
+    let db = open_with_values(&sim, &dir);
+    for round in 0..200 {
+        write(&db, [1, 2, 4].into_iter(), round);
+    }
+    db.settle().unwrap();
+    let (all, alive) = check_files(&sim, &dir, &db);
+    assert!(all - alive <= alive / 8, "{alive} of {all} bytes are alive");
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [1, 2, 4].map(|n| (key(n), value(n, 199))));
+}
