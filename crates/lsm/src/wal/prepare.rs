@@ -188,7 +188,8 @@ impl<T> Wal<T> {
         retired.making.as_ref().is_some_and(|making| making.is_named && making.length == length && is_filled(making))
     }
 
-    fn unless_halted<A>(&self, made: Made<A>) -> Result<A> {
+    /// What was made; a sync that failed halts the log.
+    pub(super) fn unless_halted<A>(&self, made: Made<A>) -> Result<A> {
         made.map_err(|refusal| match refusal {
             Refusal::Plain(error) => error,
             Refusal::Sync(error) => self.halt(error),

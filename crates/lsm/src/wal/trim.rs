@@ -16,7 +16,6 @@ use crate::names::Name;
 
 use super::Wal;
 use super::order::Step;
-use super::segment::Refusal;
 
 impl<T> Wal<T> {
     /// Turns to a short segment, unless the log stands at the beginning of one or segments are being copied; true if it did. Who commits
@@ -60,10 +59,7 @@ impl<T> Wal<T> {
         spare.iter().for_each(|spare| self.remove(spare.number));
         let filled = if self.expects_syncs.load(Ordering::Relaxed) { length } else { 0 };
         let made = self.maker.fresh(&self.env, &self.dir, (self.numbers)(), first, length, filled);
-        let short = Arc::new(made.map_err(|refusal| match refusal {
-            Refusal::Plain(error) => error,
-            Refusal::Sync(error) => self.halt(error),
-        })?);
+        let short = Arc::new(self.unless_halted(made)?);
         self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
         let mut order = self.order.lock();
         order.live.push_back(short.clone());

@@ -1,8 +1,11 @@
 //! How jobs are done: divided among threads, held to a rate.
 
+use std::path::PathBuf;
+
 use waxseal_lsm::db::{At, Db};
-use waxseal_lsm::env::Env;
+use waxseal_lsm::env::{Env, SimFs};
 use waxseal_lsm::options::Settings;
+use waxseal_lsm::read::UserCursor;
 
 use crate::support::*;
 
@@ -70,10 +73,9 @@ fn versions_that_nobody_sees_any_more_go_when_asked() {
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 300);
 }
 
-/// Freeing all blocks of a table takes a tenth of a second, and its file longer: a reader that was the last to hold it does neither.
-#[test]
-fn what_a_cursor_held_last_is_removed_in_the_background() {
-    let (sim, dir) = sim(1);
+/// A store in which a cursor is the last to hold tables that were replaced.
+fn held_by_a_cursor(seed: u64) -> (SimFs, PathBuf, Db, UserCursor) {
+    let (sim, dir) = sim(seed);
     let db = open(&sim, &dir);
     let family = default(&db);
     fill(&db, 0..500, 0);
@@ -83,8 +85,15 @@ fn what_a_cursor_held_last_is_removed_in_the_background() {
     fill(&db, 0..500, 1);
     db.compact(&family, &ALL).unwrap();
     while db.step().unwrap() {}
+    (sim, dir, db, cursor)
+}
+
+/// Freeing all blocks of a table takes a tenth of a second, and its file longer: a reader that was the last to hold it does neither.
+#[test]
+fn what_a_cursor_held_last_is_removed_in_the_background() {
+    let (sim, dir, db, cursor) = held_by_a_cursor(1);
     let files = || named(&sim, &dir, ".tbl").len();
-    let (live, held) = (db.tables(&family).unwrap().len(), files());
+    let (live, held) = (db.tables(&default(&db)).unwrap().len(), files());
     assert!(held > live, "{held} files of {live} tables");
     drop(cursor);
     assert_eq!(files(), held);
@@ -95,18 +104,9 @@ fn what_a_cursor_held_last_is_removed_in_the_background() {
 /// What died may be the very room that a flush lacks: it goes before the flush is tried again.
 #[test]
 fn a_flush_that_finds_no_room_is_given_what_died() {
-    let (sim, dir) = sim(2);
-    let db = open(&sim, &dir);
-    let family = default(&db);
-    fill(&db, 0..500, 0);
-    db.settle().unwrap();
-    let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
-    cursor.first().unwrap();
-    fill(&db, 0..500, 1);
-    db.compact(&family, &ALL).unwrap();
-    while db.step().unwrap() {}
+    let (sim, dir, db, cursor) = held_by_a_cursor(2);
     let files = || named(&sim, &dir, ".tbl").len();
-    let (live, held) = (db.tables(&family).unwrap().len(), files());
+    let (live, held) = (db.tables(&default(&db)).unwrap().len(), files());
     let frozen = || db.metrics().families[0].frozen;
     let mut n = 500;
     while frozen() == 0 {
