@@ -168,7 +168,10 @@ impl Block {
         let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
         let mut bytes = if stored.is_packed() { scratch } else { buffer };
         bytes.truncate(body_len);
-        bytes.extend_from_slice(column.as_deref().unwrap_or_default());
+        if let Some(column) = &column {
+            bytes.reserve_exact(column.len()); // as many as it takes: `memory` counts them all
+            bytes.extend_from_slice(column);
+        }
         Ok(Block {
             bytes,
             far: far.into_boxed_slice(),

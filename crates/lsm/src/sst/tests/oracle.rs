@@ -1,5 +1,6 @@
 //! Tables against a sorted list of records.
 
+use super::block::Block;
 use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
@@ -198,6 +199,20 @@ fn a_record_larger_than_a_block_stands_alone() {
         let table = opened(file, &finished, &settings.order, &Arc::new(Cache::new(1 << 20)));
         assert_eq!(table.blocks(), 3);
         assert_eq!(got(&table, b"b", 9).unwrap().as_ref(), Some(&records[1]));
+    }
+}
+
+#[test]
+fn a_block_that_was_packed_takes_what_it_holds_and_no_more() {
+    let records: Vec<Owned> = (0..200u32).map(|n| Owned::put(&numbered(n), 5, &[7; 100]).sealed()).collect();
+    let settings = WriterSettings { seal_column: true, compression: Compression::Lz4, ..settings() };
+    let (file, finished) = written(&records, &settings);
+    let table = opened(file, &finished, &settings.order, &Arc::new(Cache::new(1 << 20)));
+    for number in 0..table.blocks() {
+        let (handle, block) = (table.handle(number).unwrap(), table.read_block(number, true).unwrap());
+        assert!(handle.is_packed() && block.has_column() && block.len() <= 44, "this test needs such blocks");
+        let held = handle.raw_len as usize + 9 * block.len();
+        assert_eq!(block.memory(), held + size_of::<Block>() + 2 * align_of::<Block>());
     }
 }
 
