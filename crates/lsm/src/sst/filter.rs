@@ -3,6 +3,7 @@
 //! One line of the processor's cache per key. A "no" hides records, so it counts only from a line whose own check holds;
 //! a damaged line says "maybe" and is counted.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::checksum::{hash, mix};
@@ -109,8 +110,41 @@ impl Filter {
     }
 }
 
+/// Hashes of a table's keys, a sixteenth of its bytes where records are small, in pieces: a list that doubles takes twice that, and an
+/// allocator that has seen so large a buffer come and go keeps as much for every thread (glibc: up to twice the largest).
+#[derive(Debug, Default)]
+pub(super) struct Hashes(Vec<Vec<u64>>);
+
+/// Hashes in a piece: 64 KiB.
+const PIECE: usize = 8 * 1024;
+
+impl Hashes {
+    /// Adds a key's, unless it is that of the last key.
+    #[inline]
+    pub(super) fn add(&mut self, hash: u64) {
+        match self.0.last_mut() {
+            Some(piece) if piece.last() == Some(&hash) => {}
+            Some(piece) if piece.len() < PIECE => piece.push(hash),
+            _ => {
+                let mut piece = Vec::with_capacity(PIECE);
+                piece.push(hash);
+                self.0.push(piece);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+    }
+
+    /// Those of a range.
+    pub(super) fn range(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
+        range.map(|at| self.0[at / PIECE][at % PIECE])
+    }
+}
+
 /// Makes a filter body for keys with these hashes.
-pub(super) fn build(hashes: &[u64], bits_per_key: usize) -> Vec<u8> {
+pub(super) fn build(hashes: impl ExactSizeIterator<Item = u64>, bits_per_key: usize) -> Vec<u8> {
     let count = (hashes.len() * bits_per_key).div_ceil(LINE_BITS).max(1);
     // 0.69 bits a key is where half of the bits are set.
     let probes_made = ((bits_per_key * 69 + 50) / 100).clamp(1, MAX_PROBES as usize) as u8;
@@ -119,8 +153,8 @@ pub(super) fn build(hashes: &[u64], bits_per_key: usize) -> Vec<u8> {
     body[4] = probes_made;
     let (lines, _) = body[HEAD_BYTES..].as_chunks_mut::<64>();
     for hash in hashes {
-        let line = &mut lines[line_of(*hash, count)];
-        for bit in probes(*hash, probes_made) {
+        let line = &mut lines[line_of(hash, count)];
+        for bit in probes(hash, probes_made) {
             line[bit >> 3] |= 1 << (bit & 7);
         }
     }
@@ -164,7 +198,7 @@ mod tests {
         #[test]
         fn no_key_is_lost(keys: Vec<u64>, bits in 1usize..33) {
             let hashes: Vec<u64> = keys.iter().map(|key| hash(&key.to_le_bytes())).collect();
-            let filter = Filter::decode(&build(&hashes, bits)).unwrap();
+            let filter = Filter::decode(&build(hashes.iter().copied(), bits)).unwrap();
             prop_assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
             prop_assert_eq!(filter.damaged(), 0);
         }
@@ -180,15 +214,29 @@ mod tests {
     #[test]
     fn ten_bits_a_key_let_about_one_in_a_hundred_through() {
         let hashes: Vec<u64> = (0..100_000u64).map(|key| hash(&key.to_le_bytes())).collect();
-        let filter = Filter::decode(&build(&hashes, 10)).unwrap();
+        let filter = Filter::decode(&build(hashes.iter().copied(), 10)).unwrap();
         let passed = (200_000..300_000u64).filter(|key| filter.may_contain(hash(&key.to_le_bytes()))).count();
         assert!((500..2000).contains(&passed), "{passed} of 100000");
     }
 
     #[test]
+    fn hashes_come_back_in_their_order_and_the_same_one_in_a_row_once() {
+        let mut hashes = Hashes::default();
+        assert_eq!((hashes.len(), hashes.range(0..0).count()), (0, 0));
+        for at in 0..2 * PIECE as u64 + 1 {
+            hashes.add(at);
+            hashes.add(at);
+            assert_eq!(hashes.len() as u64, at + 1);
+        }
+        assert!(hashes.range(0..hashes.len()).eq(0..2 * PIECE as u64 + 1));
+        assert!(hashes.range(PIECE - 1..PIECE + 1).eq(PIECE as u64 - 1..PIECE as u64 + 1));
+        assert!(hashes.0.iter().all(|piece| piece.capacity() == PIECE), "a piece never grows");
+    }
+
+    #[test]
     fn a_damaged_line_never_says_no() {
         let hashes: Vec<u64> = (0..100u64).map(|key| hash(&key.to_le_bytes())).collect();
-        let body = build(&hashes, 10);
+        let body = build(hashes.iter().copied(), 10);
         for bit in HEAD_BYTES * 8..body.len() * 8 {
             let mut flipped = body.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::cut::{Cutter, End, Ranges};
 use super::dictionary::{Dictionary, Packer};
 use super::entry;
+use super::filter::Hashes;
 use super::format::{Footer, Handle, Stored, digest, put_block, put_packed, word_of};
 use super::properties::{Carried, Properties};
 use super::steps::{Keys, walk};
@@ -130,7 +131,7 @@ struct Seen {
 struct Checked {
     ledger: Ledger,
     /// Hashes of the keys, each once, if they are wanted for a filter.
-    hashes: Option<Vec<u64>>,
+    hashes: Option<Hashes>,
     /// The keys, for whoever else makes the filter.
     policed: Option<policed::Builder>,
     with_companion: u64,
@@ -159,7 +160,7 @@ impl Writer {
         let collector = keeper.collector();
         let policed = settings.filter_policy.clone().map(policed::Builder::new);
         let hashes = policed.is_none() && settings.filter_bits > 0 && settings.order.is_hashable();
-        let hashes = hashes.then(Vec::new);
+        let hashes = hashes.then(Hashes::default);
         Writer {
             file,
             uid,
@@ -418,7 +419,7 @@ impl Writer {
 
     /// A range of the index would end behind the block before.
     fn end_here(&self, bound: Vec<u8>) -> End {
-        let hashes = self.checked.hashes.as_ref().map_or(0, Vec::len);
+        let hashes = self.checked.hashes.as_ref().map_or(0, Hashes::len);
         End { mark: self.index.mark(), hashes, offset: self.offset(), bound }
     }
 
@@ -434,7 +435,7 @@ impl Writer {
             let (mut span, (from, to), hashed) = ranges.next(end, at + 1 == count);
             span.index = self.put_side(&self.index.part(from, to), Role::Index)?;
             if let Some(hashes) = &hashes {
-                let body = filter::build(&hashes[hashed], self.settings.filter_bits);
+                let body = filter::build(hashes.range(hashed), self.settings.filter_bits);
                 span.filter = self.put_side(&body, Role::Filter)?;
             }
             spans.push(span);
@@ -454,7 +455,7 @@ impl Writer {
     }
 
     fn put_filter(&mut self) -> Result<Handle> {
-        let own = |hashes: Vec<u64>| filter::build(&hashes, self.settings.filter_bits);
+        let own = |hashes: Hashes| filter::build(hashes.range(0..hashes.len()), self.settings.filter_bits);
         let body = match self.checked.policed.take() {
             Some(policed) => policed.finish(),
             None => self.checked.hashes.take().map(own),
@@ -596,10 +597,8 @@ impl Checked {
             self.more_than_a_word += word_of(record.companion).is_none() as u64;
             self.adopted += companion::is_adopted(record.companion) as u64;
         }
-        if let Some(hashes) = &mut self.hashes
-            && hashes.last() != Some(&key_hash)
-        {
-            hashes.push(key_hash);
+        if let Some(hashes) = &mut self.hashes {
+            hashes.add(key_hash);
         }
         if let Some(policed) = &mut self.policed {
             policed.add(record.key, order);
