@@ -24,8 +24,10 @@ pub struct Debt {
 /// Where waiting begins, and where it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Tables in level 0 at which writers begin to slow down, and at which they stop.
+    /// Tables in level 0 at which writers begin to slow down, and at which they are slowest.
     pub level0: (usize, usize),
+    /// Tables in level 0 at which they stop: a merge below it may take many seconds, and slow writers do not come so far meanwhile.
+    pub level0_stop: usize,
     /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
     pub bytes: (u64, u64),
     /// Frozen memtables at most; with so many, a full active one stops writers.
@@ -33,12 +35,17 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits for a family: level 0 from three times to nine times its trigger, debt from 16 to 256 base levels, or `SOON_BYTES`: what a
-    /// disk rewrites within seconds holds nobody back, however small the levels.
+    /// Limits for a family: level 0 from three times to nine times its trigger, and 27 times in all; debt from 16 to 256 base levels, or
+    /// `SOON_BYTES`: what a disk rewrites within seconds holds nobody back, however small the levels.
     pub fn new(level0_tables: usize, level_base_bytes: u64, frozen: usize) -> Limits {
         let level0 = level0_tables.max(1);
         let bytes = level_base_bytes.saturating_mul(16).max(SOON_BYTES);
-        Limits { level0: (level0 * 3, level0 * 9), bytes: (bytes, bytes.saturating_mul(16)), frozen: frozen.max(1) }
+        Limits {
+            level0: (level0 * 3, level0 * 9),
+            level0_stop: level0 * 27,
+            bytes: (bytes, bytes.saturating_mul(16)),
+            frozen: frozen.max(1),
+        }
     }
 }
 
@@ -83,7 +90,7 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     let is_full = debt.frozen > limits.frozen || (debt.frozen == limits.frozen && debt.active >= 1000);
-    if is_full || debt.memory >= 1000 || debt.level0 >= limits.level0.1 {
+    if is_full || debt.memory >= 1000 || debt.level0 >= limits.level0_stop {
         return Stall::Stop;
     }
     // With all memtables but the active one frozen, its last half is what is left to breathe.
@@ -125,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { level0: (12, 36), bytes: (1000, 9000), frozen: 2 };
+    const LIMITS: Limits = Limits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), frozen: 2 };
 
     #[test]
     fn a_store_that_keeps_up_costs_nothing() {
@@ -136,11 +143,11 @@ mod tests {
     #[test]
     fn only_memory_and_level_0_stop() {
         let stops = |debt: Debt| stall(&debt, &LIMITS) == Stall::Stop;
-        assert!(stops(Debt { level0: 36, ..Debt::default() }));
+        assert!(stops(Debt { level0: 108, ..Debt::default() }));
         assert!(stops(Debt { frozen: 2, active: 1000, ..Debt::default() }));
         assert!(stops(Debt { frozen: 3, ..Debt::default() }));
         assert!(stops(Debt { memory: 1000, ..Debt::default() }));
-        assert!(!stops(Debt { bytes: u64::MAX, level0: 35, frozen: 2, active: 999, memory: 999 }));
+        assert!(!stops(Debt { bytes: u64::MAX, level0: 107, frozen: 2, active: 999, memory: 999 }));
     }
 
     #[test]

@@ -311,3 +311,16 @@ fn small_levels_hold_nobody_back_while_their_debt_is_small() {
     life.put(40 * MIB);
     assert_eq!((life.longest, life.stopped), (0, 0), "{}", told(&life));
 }
+
+/// Where tables are tiny a merge makes thousands of files, each of them synced, and takes many seconds: level 0 grows meanwhile.
+#[test]
+fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
+    let usual = Given::usual();
+    let shape = Shape { table_bytes: 64 * KIB, ..usual.shape };
+    let mut life = Life::new(Given { shape, memtable: 4 * MIB, merge: 60_000, ..usual });
+    life.put(640 * MIB);
+    let merged: u64 = life.levels[1..].iter().flatten().map(|table| table.size).sum();
+    assert!(merged > 256 * MIB && life.longest > 0, "nothing was merged for long: {}", told(&life));
+    assert_eq!(life.stopped, 0, "{}", told(&life));
+    assert!(life.longest <= 4_000_000, "{}", told(&life));
+}
