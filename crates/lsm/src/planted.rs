@@ -34,7 +34,8 @@ pub enum Bug {
     AnswerOutlivesItsRules,
     DropOvertaken,
     // Found by those of the log alone (`log_planted`).
-    SegmentAheadNotNamed,
+    SegmentNotNamed,
+    BehindLongerKept,
     SealedBeforeSync,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,

@@ -370,10 +370,10 @@ impl<T> Wal<T> {
                 count(&self.metrics.waits_for_segment);
                 self.prepare_at_least(length).map(drop)
             }
-            Step::AwaitDrain(_) => {
+            Step::AwaitDrain(until) => {
                 count(&self.metrics.waits_for_room);
                 let draining = self.order.lock().draining;
-                let moved = !draining && self.drain()?;
+                let moved = !draining && self.drain_until(u64::MAX, until)?;
                 if moved { Ok(()) } else { self.sleep("frames that were ordered are not copied") }
             }
             Step::AwaitTake => {

@@ -1,6 +1,7 @@
 //! The drain: whole frames, in whole pages, from the ring to the segments.
 //!
-//! Each run ends with a frame: recovery needs every frame whole in one of the two places. The last page is written again with
+//! Each run ends with a frame, as most of its pieces do: recovery needs every frame whole in one of the two places, and the ring has room only behind
+//! whole ones. The last page is written again with
 //! what comes into it later, so the ring keeps it until then (`Order::kept`). What stands behind the last frame goes out as zeros. A write that fails halts the log (I09): the ring still holds every byte.
 //!
 //! Where commits are synced, zeros go out some way ahead of the log as well, behind the last run that is due, into blocks that were never
@@ -32,6 +33,8 @@ struct Job {
     until: u64,
     /// A frame ends there.
     is_end: bool,
+    /// Nothing is due behind it.
+    is_last: bool,
 }
 
 impl<T> Wal<T> {
@@ -48,6 +51,11 @@ impl<T> Wal<T> {
 
     /// `drain` of what stands before the end of a frame; what comes meanwhile is left to others.
     pub(super) fn drain_through(&self, end: u64) -> Result<bool> {
+        self.drain_until(end, u64::MAX)
+    }
+
+    /// The same until the ring keeps nothing below an offset: whoever waits for room leaves the rest to others.
+    pub(super) fn drain_until(&self, end: u64, enough: u64) -> Result<bool> {
         let mut staging = lock(&self.staging);
         let mut moved = false;
         loop {
@@ -57,8 +65,11 @@ impl<T> Wal<T> {
                 let before = order.drained;
                 self.look(&mut order);
                 moved |= order.drained > before;
+                if order.kept >= enough {
+                    return Ok(true);
+                }
                 let mut job = next_job(&order, (staging.len() as u64).saturating_sub(AHEAD), end);
-                if let Some(job) = job.as_mut().filter(|job| job.is_end) {
+                if let Some(job) = job.as_mut().filter(|job| job.is_last) {
                     self.look_ahead(&order, job);
                 }
                 order.draining = job.is_some();
@@ -118,7 +129,67 @@ fn next_job<T>(order: &Order<T>, room: u64, end: u64) -> Option<Job> {
     let piece = order.pieces.front().filter(|piece| !piece.direct)?;
     let from = order.drained / PAGE * PAGE;
     let end = order.whole.offset.min(piece.end).min(end);
-    let to = end.min(from + room);
-    let job = || Job { segment: piece.segment.clone(), from, to, until: to.next_multiple_of(PAGE), is_end: to == end };
+    let frame_end = if end <= from + room { Some(end) } else { order.frame_end_up_to(from + room) };
+    let to = frame_end.unwrap_or(from + room);
+    let job = || Job {
+        segment: piece.segment.clone(),
+        from,
+        to,
+        until: to.next_multiple_of(PAGE),
+        is_end: frame_end.is_some(),
+        is_last: to == end,
+    };
     (to > order.drained).then(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::env::SimFs;
+    use crate::options::{MIB, Settings};
+    use crate::record::Kind;
+    use crate::seam::Plain;
+
+    /// Whoever finds the ring full writes one piece of it, and a drain of all of it makes room with each piece.
+    #[test]
+    fn who_waits_for_room_waits_for_a_piece_of_the_ring_and_not_for_all_of_it() {
+        let (sim, dir) = (SimFs::new(1), Path::new("/log"));
+        let env = sim.env(1);
+        env.fs.create_dir_all(dir).unwrap();
+        let settings = Settings { ring_bytes: MIB, drain_bytes: MIB / 8, ..Settings::default() };
+        let next = AtomicU64::new(1);
+        let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
+        let (wal, _) = Wal::<()>::create(&env, dir, &settings, 0, 1, numbers).unwrap();
+        let mut group = Vec::new();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for n in 0..4000_usize {
+            let mut batch = Batch::new();
+            batch.push(0, Kind::Put, b"key", &vec![7; n * 37 % 5000], &Plain).unwrap();
+            let body = batch.seal();
+            let (waits, drained) = (count(&wal.metrics().waits_for_room), count(&wal.metrics().drained_bytes));
+            let ticket = wal.order(&body, ()).unwrap();
+            wal.copy(&ticket, &body).unwrap();
+            wal.take_whole(&mut group);
+            group.clear();
+            wal.acknowledge(ticket.end).unwrap();
+            let waited = count(&wal.metrics().waits_for_room) - waits;
+            let drained = count(&wal.metrics().drained_bytes) - drained;
+            assert!(waited <= 1 && drained <= waited * MIB as u64 / 8, "{drained} bytes for {waited} waits");
+            let order = wal.order.lock();
+            assert!(order.end - order.kept <= MIB as u64);
+        }
+        assert!(count(&wal.metrics().waits_for_room) > 60);
+        let (before, most) = (count(&wal.metrics().drains), MIB as u64 / 8);
+        let due = {
+            let order = wal.order.lock();
+            order.end - order.kept
+        };
+        assert!(wal.drain().unwrap());
+        let drains = count(&wal.metrics().drains) - before;
+        assert!(due / most <= drains && drains <= 2 * due / most, "{drains} for {due} bytes");
+    }
 }

@@ -152,8 +152,8 @@ pub struct Wal<T> {
     expects_syncs: AtomicBool,
     /// How much of the file that is in the making is written.
     made: AtomicU64,
-    /// The file of the segment behind the next one is at hand.
-    is_one_ahead: AtomicBool,
+    /// How many next segments are wanted where nobody waits for syncs.
+    ready_wanted: AtomicUsize,
     /// How many waited beside the leader when the last group was synced.
     crowd: AtomicUsize,
     /// Whoever synced last saw that the next segment is to be gone on with.
@@ -238,7 +238,7 @@ impl<T> Wal<T> {
             numbers,
             maker,
             limits,
-            order: Signal::new(Order::new(first, seqno)),
+            order: Signal::new(Order::new(first, seqno, &limits)),
             slots: (0..DEPTH).map(|_| AtomicU64::new(0)).collect(),
             whole: AtomicU64::new(start),
             drained: AtomicU64::new(start),
@@ -253,7 +253,7 @@ impl<T> Wal<T> {
             retired: Mutex::new(Retired::default()),
             expects_syncs: AtomicBool::new(false),
             made: AtomicU64::new(0),
-            is_one_ahead: AtomicBool::new(false),
+            ready_wanted: AtomicUsize::new(prepare::LEAST_READY),
             crowd: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
             pins: Arc::default(),

@@ -13,7 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
-use super::prepare::Way;
+use super::prepare::{MOST_READY, Way};
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
 
@@ -64,6 +64,39 @@ pub(super) struct Filler {
     pub head: [u8; 24],
 }
 
+/// Ends of frames in the ring, one for each so many bytes: where a drain may stop, and the ring has room again.
+struct Marks {
+    spacing: u64,
+    /// A frame that ends here or behind is marked.
+    next: u64,
+    ends: VecDeque<u64>,
+}
+
+impl Marks {
+    fn new(limits: &Limits) -> Marks {
+        let spacing = (limits.drain_bytes / 8).max(PAGE);
+        Marks { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
+    }
+
+    #[cold]
+    fn push(&mut self, end: u64) {
+        self.ends.push_back(end);
+        self.next = end + self.spacing;
+    }
+
+    /// The last one that is not behind an offset.
+    fn last_up_to(&self, offset: u64) -> Option<u64> {
+        let behind = self.ends.partition_point(|end| *end <= offset);
+        self.ends.get(behind.checked_sub(1)?).copied()
+    }
+
+    fn forget_up_to(&mut self, offset: u64) {
+        while self.ends.front().is_some_and(|end| *end <= offset) {
+            self.ends.pop_front();
+        }
+    }
+}
+
 /// Everything that is ordered.
 pub(super) struct Order<T> {
     pub next_seqno: Seqno,
@@ -73,9 +106,9 @@ pub(super) struct Order<T> {
     pub end: u64,
     link: u64,
     pub current: Arc<Segment>,
-    /// The next segment, durable and empty.
-    pub next: Option<Arc<Segment>>,
-    /// Every segment that is not retired, oldest first, the next one last.
+    /// The next segments, durable and empty, each behind the limit of the one before.
+    pub next: VecDeque<Arc<Segment>>,
+    /// Every segment that is not retired, oldest first, the next ones last.
     pub live: VecDeque<Arc<Segment>>,
     queue: VecDeque<Entry<T>>,
     /// Frames ordered, seen whole, and taken, since the log was created.
@@ -89,6 +122,7 @@ pub(super) struct Order<T> {
     pub drained: u64,
     /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
     pub kept: u64,
+    marks: Marks,
     /// Someone drains.
     pub draining: bool,
     /// Threads that wait for a change here.
@@ -204,7 +238,7 @@ impl Situation {
 }
 
 impl<T> Order<T> {
-    pub(super) fn new(first: Arc<Segment>, seqno: Seqno) -> Order<T> {
+    pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &Limits) -> Order<T> {
         let mut pieces = VecDeque::with_capacity(PIECES);
         pieces.push_back(Piece { segment: first.clone(), start: first.first, end: first.first, direct: false });
         Order {
@@ -215,9 +249,10 @@ impl<T> Order<T> {
             whole: first.start(),
             drained: first.first,
             kept: first.first,
+            marks: Marks::new(limits),
             live: VecDeque::from([first.clone()]),
             current: first,
-            next: None,
+            next: VecDeque::with_capacity(MOST_READY),
             queue: VecDeque::with_capacity(DEPTH),
             ordered: 0,
             whole_count: 0,
@@ -240,12 +275,12 @@ impl<T> Order<T> {
             kept: self.kept,
             first: self.current.first,
             limit: self.current.limit(),
-            turn_at: if self.wants_written && self.next.is_some() {
+            turn_at: if self.wants_written && !self.next.is_empty() {
                 self.current.good_until()
             } else {
                 self.current.limit()
             },
-            next_length: self.next.as_ref().map(|next| next.length()),
+            next_length: self.next.front().map(|next| next.length()),
             limits,
         }
     }
@@ -291,12 +326,24 @@ impl<T> Order<T> {
         }
     }
 
-    /// Takes the next segment back, which no frame has entered.
-    pub(super) fn take_next(&mut self) -> Option<Arc<Segment>> {
-        let next = self.next.take()?;
-        self.live.pop_back();
+    /// Takes the next segments back, which no frame has entered, but for so many.
+    pub(super) fn take_next(&mut self, but_for: usize) -> Vec<Arc<Segment>> {
+        let taken = self.next.split_off(but_for.min(self.next.len()));
+        self.live.truncate(self.live.len() - taken.len());
         self.easy_until = 0;
-        Some(next)
+        taken.into()
+    }
+
+    /// Adds one to the next segments.
+    pub(super) fn add_next(&mut self, next: Arc<Segment>) {
+        self.live.push_back(next.clone());
+        self.next.push_back(next);
+        self.easy_until = 0;
+    }
+
+    /// Where the segment begins that is made next.
+    pub(super) fn next_first(&self) -> u64 {
+        self.next.back().unwrap_or(&self.current).limit()
     }
 
     /// Where the first batch begins that waits to be taken; where the next will, if there is none.
@@ -345,16 +392,16 @@ impl<T> Order<T> {
         let (first, limit) = (self.current.first, self.current.limit());
         let good_until = if self.wants_written { self.current.good_until() } else { limit };
         let way = Way { used: self.end - first, good: good_until - first, room: limit - first };
-        (self.next.is_none() && !self.closed).then_some(way)
+        (self.next.is_empty() && !self.closed).then_some(way)
     }
 
-    /// True if there is a next segment, and the log will soon need the one behind it too, should it go on as it did: it has filled one
-    /// already, and an eighth of this one.
-    pub(super) fn wants_one_ahead(&self, limits: Limits) -> bool {
+    /// True if there is a next segment, fewer than so many, and the log will soon need those behind it too, should it go on as it did: it has
+    /// filled one already, and an eighth of this one.
+    pub(super) fn wants_more(&self, wanted: usize, limits: Limits) -> bool {
         let current = &self.current;
         let is_on_its_way =
             current.length() == limits.segment_bytes && self.end - current.first >= current.length() / 8;
-        is_on_its_way && self.has_turned && self.next.is_some() && !self.closed
+        is_on_its_way && self.has_turned && (1..wanted).contains(&self.next.len()) && !self.closed
     }
 
     /// Gives a batch its seqnos, place and link.
@@ -380,7 +427,7 @@ impl<T> Order<T> {
 
     /// Orders the turnover frame, up to `until`, and goes on in the next segment.
     pub(super) fn turn(&mut self, until: u64, limits: Limits) -> Option<Filler> {
-        let next = self.next.take()?;
+        let next = self.next.pop_front()?;
         let mut head = [0; 24];
         head[..8].copy_from_slice(&next.number.to_le_bytes());
         head[8..16].copy_from_slice(&next.nonce.to_le_bytes());
@@ -464,6 +511,9 @@ impl<T> Order<T> {
                 self.pieces.push_back(Piece { segment, start: offset, end, direct });
             }
         }
+        if end >= self.marks.next && !direct {
+            self.marks.push(end);
+        }
         let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
         self.ordered += 1;
         self.end = end;
@@ -516,7 +566,13 @@ impl<T> Order<T> {
         self.drained = self.drained.max(offset);
         if is_end {
             self.kept = self.kept.max(offset / PAGE * PAGE);
+            self.marks.forget_up_to(self.drained);
         }
+    }
+
+    /// The end of a frame behind `drained`, the last one up to an offset, as far as one is known.
+    pub(super) fn frame_end_up_to(&self, offset: u64) -> Option<u64> {
+        self.marks.last_up_to(offset).filter(|end| *end > self.drained)
     }
 
     /// Counts as drained what committing threads wrote to the segments themselves, and gaps between segments.

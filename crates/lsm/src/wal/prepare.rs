@@ -2,7 +2,7 @@
 //!
 //! `prepare` keeps one empty segment ready, durable and named in the directory, so that a turnover costs no I/O. Its first
 //! logical offset is where the current segment's file ends, whatever part of that is used. Where nobody waits for syncs, and so no zeros are
-//! written, the file behind that one is durable and named before its turn as well: a fast log is not kept by the file system's journal.
+//! written, the one behind it is made before its turn as well, and as many as the log fills in half a second: a fast log does not wait for a busy disk.
 //! A new one is made in pieces, for its zeros take the disk from whoever syncs. Where few do, each sync of blocks that were written before costs its
 //! commit half, so the next segment is made as fast as it goes. Where a crowd shares every sync the journal's share of it is small and the
 //! disk is what all wait for: then it is made no faster than the present one is used up, so that it is there in time and not before. `Way::due` decides.
@@ -14,12 +14,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::work::lock;
 use crate::error::Result;
+use crate::planted::{self, Bug};
 
 use super::segment::{Made, Making, PAGE, Place, Refusal, Segment, ZERO_BYTES};
 use super::{LogStart, Wal, written_first};
 
 /// Retired segments that are kept to be used again.
 const POOL: usize = 3;
+
+/// Next segments that a log has at least which goes on as it did, and at most.
+pub(super) const LEAST_READY: usize = 2;
+pub(super) const MOST_READY: usize = 8;
+
+/// How long a sync may take on a busy disk, and so how long next segments are to last; how often the log's pace is looked at.
+const LASTING_NANOS: u64 = 500_000_000;
+const LOOK_NANOS: u64 = 100_000_000;
 
 /// So many who wait beside the leader of a group are a crowd.
 const CROWD: usize = 4;
@@ -31,8 +40,16 @@ pub(super) struct Retired {
     segments: Vec<Arc<Segment>>,
     /// A new one, as far as it is made.
     pub(super) making: Option<Making>,
-    /// There was no room for the file of one ahead while the segment that begins here was written.
+    /// There was no room for one ahead while the segment that begins here was written.
     no_room_at: Option<u64>,
+    /// The time when the log's pace was looked at last, and the turnovers until then.
+    pace: (u64, u64),
+}
+
+/// How many next segments a log wants that has turned so often in so many nanoseconds.
+fn ready_wanted(turnovers: u64, nanos: u64) -> usize {
+    let lasting = u128::from(turnovers) * u128::from(LASTING_NANOS) / u128::from(nanos.max(1));
+    (lasting.min(MOST_READY as u128) as usize).max(LEAST_READY)
 }
 
 /// How far the log is on its way to its next segment: bytes of the current one.
@@ -97,9 +114,9 @@ impl<T> Wal<T> {
     /// True if it is time to go on with what comes next: a store that is hardly written keeps one segment.
     pub fn prepare_due(&self) -> bool {
         let order = self.order.lock();
-        let (way, is_early) = (order.way(), order.wants_one_ahead(self.limits));
+        let (way, wants_more) = (order.way(), order.wants_more(self.ready_wanted(), self.limits));
         drop(order);
-        way.map_or_else(|| is_early && self.is_one_ahead_due(), |way| self.is_due(&way))
+        way.map_or_else(|| wants_more, |way| self.is_due(&way))
     }
 
     /// The same as whoever synced last saw it. A load.
@@ -110,41 +127,57 @@ impl<T> Wal<T> {
 
     pub(super) fn is_due(&self, way: &Way) -> bool {
         let length = self.limits.segment_bytes;
-        if way.room + PAGE < length || self.is_one_ahead.load(Ordering::Relaxed) {
-            return way.used > 0; // a short one lasts until the next is there; and of one that is at hand little is left to do
+        if way.room + PAGE < length {
+            return way.used > 0; // a short one lasts until the next is there
         }
         let (made, crowd) = (self.made.load(Ordering::Relaxed), self.crowd.load(Ordering::Relaxed));
         way.due(length, crowd) >= length.min(made + ZERO_BYTES as u64)
     }
 
-    /// Where zeros are written the next segment takes the disk's time as it is; the one behind it is not begun before its turn.
-    fn is_one_ahead_due(&self) -> bool {
-        !self.is_one_ahead.load(Ordering::Relaxed) && !self.expects_syncs.load(Ordering::Relaxed)
+    /// How many next segments are wanted. Where zeros are written one takes the disk's time as it is; those behind it are not begun before their turn.
+    fn ready_wanted(&self) -> usize {
+        if self.expects_syncs.load(Ordering::Relaxed) { 1 } else { self.ready_wanted.load(Ordering::Relaxed) }
     }
 
-    /// Goes on with the next segment: a piece of a new file, or else the rest of it; or, if that is there, with the file of the one behind it. True
+    /// Looks how fast the log grows.
+    fn look_at_pace(&self, retired: &mut Retired) {
+        let (now, turnovers) = (self.env.clock.monotonic_nanos(), self.metrics.turnovers.load(Ordering::Relaxed));
+        let (since, before) = retired.pace;
+        if now.saturating_sub(since) >= LOOK_NANOS {
+            self.ready_wanted.store(ready_wanted(turnovers - before, now - since), Ordering::Relaxed);
+            retired.pace = (now, turnovers);
+        }
+    }
+
+    /// Goes on with the next segment: a piece of a new file, or else the rest of it; or, if that is there, with another behind it. True
     /// if something was done. A failure leaves the log as it was, except that a failed sync halts it.
     pub fn prepare_some(&self) -> Result<bool> {
         let mut retired = lock(&self.retired);
         self.check()?;
+        self.look_at_pace(&mut retired);
         let order = self.order.lock();
-        let (is_there, is_early, at) = (order.next.is_some(), order.wants_one_ahead(self.limits), order.current.first);
+        let (is_there, wants_more) = (!order.next.is_empty(), order.wants_more(self.ready_wanted(), self.limits));
+        let (at, first) = (order.current.first, order.next_first());
         drop(order);
         if is_there {
-            if !is_early || !self.is_one_ahead_due() || retired.no_room_at == Some(at) {
+            if !wants_more || retired.no_room_at == Some(at) {
                 return Ok(false);
             }
-            return match self.name_one_ahead(&mut retired) {
+            let made = self.make(&mut retired, first, self.limits.segment_bytes);
+            return match self.unless_halted(made) {
                 // Nobody needs it yet: what does need room goes on.
                 Err(error) if error.is_out_of_space() && self.failed.get().is_none() => {
                     retired.no_room_at = Some(at);
                     Ok(false)
                 }
-                named => named.map(|()| true),
+                made => made.map(|next| {
+                    self.order.lock().add_next(next);
+                    true
+                }),
             };
         }
         let length = self.limits.segment_bytes;
-        if !self.is_at_hand(&retired, length) && self.fitting(&retired, length).is_none() {
+        if self.fitting(&retired, length).is_none() {
             let making = match retired.making.take() {
                 Some(making) => making,
                 None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
@@ -167,27 +200,6 @@ impl<T> Wal<T> {
         self.prepare()
     }
 
-    /// Makes the file of the segment after the next, all but what depends on where that one ends. So the log, however fast it grows, waits for
-    /// the file system's journal only if that takes longer than to fill a segment and a half.
-    fn name_one_ahead(&self, retired: &mut Retired) -> Result<()> {
-        let length = self.limits.segment_bytes;
-        let making = match (retired.making.take(), self.fitting(retired, length)) {
-            (Some(making), _) => making,
-            (None, Some(at)) => self.reuse(retired, at)?,
-            (None, None) => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
-        };
-        retired.making = Some(self.unless_halted(self.maker.name(&self.env, &self.dir, making))?);
-        self.note_making(retired);
-        Ok(())
-    }
-
-    /// True if the file of the next segment is there, with all that is to be done beforehand.
-    fn is_at_hand(&self, retired: &Retired, length: u64) -> bool {
-        let is_filled =
-            |making: &Making| !self.maker.has_to_fill(making) || !self.expects_syncs.load(Ordering::Relaxed);
-        retired.making.as_ref().is_some_and(|making| making.is_named && making.length == length && is_filled(making))
-    }
-
     /// What was made; a sync that failed halts the log.
     pub(super) fn unless_halted<A>(&self, made: Made<A>) -> Result<A> {
         made.map_err(|refusal| match refusal {
@@ -208,10 +220,13 @@ impl<T> Wal<T> {
         self.check()?;
         let (short, first) = {
             let mut order = self.order.lock();
-            match &order.next {
-                Some(next) if next.length() >= length => return Ok(false),
-                _ => (order.next.take(), order.current.limit()),
+            if order.next.front().is_some_and(|next| next.length() >= length) {
+                return Ok(false);
             }
+            // Those behind one that is made longer would begin elsewhere.
+            let keeps = if planted::active(Bug::BehindLongerKept) { MOST_READY } else { 1 };
+            retired.segments.extend(order.take_next(keeps));
+            (order.next.pop_front(), order.current.limit())
         };
         let made = match &short {
             Some(next) => self.maker.extend(&self.env, next, length).map(|()| next.clone()),
@@ -227,7 +242,7 @@ impl<T> Wal<T> {
             if short.is_none() {
                 order.live.push_back(next.clone());
             }
-            order.next = Some(next);
+            order.next.push_front(next);
             order.easy_until = 0;
         }
         if order.waiting > 0 {
@@ -239,11 +254,9 @@ impl<T> Wal<T> {
     fn make(&self, retired: &mut Retired, first: u64, length: u64) -> Made<Arc<Segment>> {
         let length = length.max(self.limits.segment_bytes);
         self.shed(retired, POOL);
-        let at_hand = if self.is_at_hand(retired, length) { retired.making.take() } else { None };
-        let making = match (at_hand, self.fitting(retired, length)) {
-            (Some(making), _) => making,
-            (None, Some(at)) => self.reuse(retired, at)?,
-            (None, None) => match retired.making.take() {
+        let making = match self.fitting(retired, length) {
+            Some(at) => self.reuse(retired, at)?,
+            None => match retired.making.take() {
                 Some(making) => making,
                 None => self.maker.begin(&self.env, &self.dir, (self.numbers)(), length)?,
             },
@@ -277,7 +290,6 @@ impl<T> Wal<T> {
     pub(super) fn note_making(&self, retired: &Retired) {
         let made = retired.making.as_ref().map_or(0, |making| making.filled);
         self.made.store(made, Ordering::Relaxed);
-        self.is_one_ahead.store(self.is_at_hand(retired, self.limits.segment_bytes), Ordering::Relaxed);
     }
 
     /// Which retired segment may be used again for one of this length.
@@ -429,7 +441,7 @@ mod tests {
         let mut ready = None;
         live(0, (60, 0), |wal, used| {
             assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
-            if ready.is_none() && wal.order.lock().next.is_some() {
+            if ready.is_none() && !wal.order.lock().next.is_empty() {
                 ready = Some(used);
             }
         });
@@ -500,7 +512,7 @@ mod tests {
                     wal.recycle(&wal.retirable(below).unwrap().segments);
                     wal.give_back();
                     let order = wal.order.lock();
-                    assert!(order.live.len() == 1 && order.next.is_none() && below == order.end);
+                    assert!(order.live.len() == 1 && order.next.is_empty() && below == order.end);
                     drop(order);
                     assert!(lock(&wal.retired).segments.is_empty());
                     assert_eq!(wal.metrics().zeroed_bytes.load(Ordering::Relaxed), zeroed);
@@ -515,25 +527,53 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_syncs_has_the_file_behind_the_next_one_named_in_time() {
-        let (mut last, mut at_hand, mut turned) = (0, None, 0);
+    fn a_log_that_nobody_syncs_has_the_segment_behind_the_next_one_in_time() {
+        let (mut last, mut turned) = (0, 0);
         live(0, (8000, u64::MAX), |wal, _| {
             let order = wal.order.lock();
             let (first, used) = (order.current.first, order.end - order.current.first);
-            let next = order.next.as_ref().map(|next| next.number);
+            let firsts: Vec<u64> = order.next.iter().map(|next| next.first).collect();
+            let limit = order.current.limit();
             drop(order);
-            let ahead = lock(&wal.retired).making.as_ref().map(|making| (making.number, making.is_named));
             if first != last {
-                // The lane has had one step since the turnover, and that was enough.
-                turned += 1;
-                assert!(turned == 1 || next.is_some() && next == at_hand, "{next:?} {at_hand:?}");
-                (last, at_hand) = (first, None);
-            } else if turned > 0 && used > wal.limits.segment_bytes / 4 * 3 {
-                assert!(ahead.is_some_and(|(_, is_named)| is_named), "{ahead:?}");
-                at_hand = ahead.map(|(number, _)| number);
+                turned += 1; // one was ready, and another comes with each step of the lane
+                last = first;
             }
+            assert!(turned <= 1 || firsts.first() == Some(&limit), "{firsts:?} behind {limit}");
+            if turned > 1 && used > wal.limits.segment_bytes / 4 {
+                assert_eq!(firsts.get(1), Some(&(limit + wal.limits.segment_bytes - PAGE)));
+            }
+            assert!(firsts.len() <= LEAST_READY);
         });
         assert!(turned > 3, "{turned}");
+    }
+
+    #[test]
+    fn as_many_are_ready_as_half_a_second_takes() {
+        let wanted = [(0, 1), (1, 0), (2, 1_000_000_000), (20, 2_000_000_000), (9, 500_000_000), (u64::MAX, 1)];
+        assert_eq!(wanted.map(|(turns, nanos)| ready_wanted(turns, nanos)), [2, 8, 2, 5, 8, 8]);
+    }
+
+    /// A frame that needs a segment of its own gets the next one made longer; those behind it, which would begin elsewhere, are made anew.
+    #[test]
+    fn what_stands_behind_a_segment_that_grows_is_made_again() {
+        let (mut dropped, mut made_again) = (None, false);
+        live(0, (8000, u64::MAX), |wal, _| {
+            let numbers = || wal.order.lock().next.iter().map(|next| next.number).collect::<Vec<_>>();
+            let before = numbers();
+            if dropped.is_none() && before.len() == LEAST_READY {
+                assert!(wal.prepare_at_least(9 * MIB as u64).unwrap());
+                assert_eq!(numbers(), before[..1]);
+                assert!(lock(&wal.retired).segments.iter().any(|spare| spare.number == before[1]));
+                dropped = Some(before[1]);
+            }
+            let order = wal.order.lock();
+            made_again |= dropped.is_some() && order.next.len() == LEAST_READY;
+            let ends: Vec<(u64, u64)> = order.live.iter().map(|at| (at.first, at.limit())).collect();
+            assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "{ends:?}");
+            assert!(order.live.iter().all(|segment| Some(segment.number) != dropped));
+        });
+        assert!(made_again);
     }
 
     /// A full disk: nobody needs the file behind the next one yet, so that all else goes on, and it is tried again a segment later.
@@ -546,9 +586,9 @@ mod tests {
             assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
             turnovers = wal.metrics().turnovers.load(Ordering::Relaxed);
             let order = wal.order.lock();
-            tried += u32::from(order.wants_one_ahead(wal.limits));
+            tried += u32::from(order.wants_more(LEAST_READY, wal.limits));
             segments = order.live.len();
-            sim.set_free_space(order.next.as_ref().map(|_| 0));
+            sim.set_free_space(order.next.front().map(|_| 0));
         });
         assert!(turnovers > 3 && tried > 1000, "{turnovers} {tried}");
         assert_eq!(sim.files("/log").len(), segments + 1, "beside the ring, and no file that nobody needs");
@@ -564,7 +604,7 @@ mod tests {
             let made = retired.making.as_ref().map(|making| making.number);
             drop(retired);
             assert!(wal.prepare().unwrap() && !wal.prepare().unwrap());
-            let next = wal.order.lock().next.clone().unwrap();
+            let next = wal.order.lock().next.front().cloned().unwrap();
             assert_eq!((Some(next.number), next.written), (made, next.limit()));
             assert!(lock(&wal.retired).making.is_none());
         });

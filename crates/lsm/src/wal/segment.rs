@@ -182,9 +182,6 @@ pub(super) struct Making {
     pub filled: u64,
     /// It held frames before.
     pub is_used_again: bool,
-    /// Its length, its first page and its name are durable: whoever finishes it waits for one page, and not for the file system's journal,
-    /// which on a busy disk takes some hundred milliseconds.
-    pub is_named: bool,
 }
 
 /// Makes segments in one directory; every one it returns is durable, header and directory entry.
@@ -215,7 +212,7 @@ impl Maker {
         let name = Name::Segment(number).to_string();
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         match file.allocate(length).during(|| format!("reserve {length} bytes for {name}")) {
-            Ok(()) => Ok(Making { file, number, length, filled: PAGE, is_used_again: false, is_named: false }),
+            Ok(()) => Ok(Making { file, number, length, filled: PAGE, is_used_again: false }),
             Err(error) => {
                 remove(env, dir, &name);
                 Err(error)
@@ -231,26 +228,7 @@ impl Maker {
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
         let used = old.closed.get().map_or(old.first, |(end, _)| *end);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
-        Ok(Making { file, number, length: old.length(), filled, is_used_again: true, is_named: false })
-    }
-
-    /// Makes durable what of a segment does not depend on where the log will be when it is entered. On an error the file is gone.
-    pub(super) fn name(&self, env: &Env, dir: &Path, mut making: Making) -> Made<Making> {
-        let name = Name::Segment(making.number).to_string();
-        let named = (|| {
-            if !making.is_used_again {
-                making.file.write_at(&[0; PAGE_BYTES], 0).during(|| format!("write {name}"))?;
-            }
-            match planted::active(Bug::SegmentAheadNotNamed) {
-                true => sync(&*making.file, &name),
-                false => sync_named(env, dir, &*making.file, &name),
-            }
-        })();
-        if named.is_err() {
-            remove(env, dir, &name);
-        }
-        making.is_named = true;
-        named.map(|()| making)
+        Ok(Making { file, number, length: old.length(), filled, is_used_again: true })
     }
 
     /// Writes the next zeros of a file: a sync of data in blocks that were never written waits for the file system's journal too, which is
@@ -287,7 +265,7 @@ impl Maker {
         length: u64,
         filled: u64,
     ) -> Made<Segment> {
-        let Making { file, number, filled: before, length: reserved, is_used_again, is_named } = making;
+        let Making { file, number, filled: before, length: reserved, is_used_again } = making;
         let name = Name::Segment(number).to_string();
         let made = (|| {
             if length > reserved {
@@ -301,7 +279,7 @@ impl Maker {
             let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
             let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
             file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
-            match is_named && length == reserved {
+            match planted::active(Bug::SegmentNotNamed) {
                 true => sync(&*file, &name)?,
                 false => sync_named(env, dir, &*file, &name)?,
             }

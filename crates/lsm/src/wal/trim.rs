@@ -54,7 +54,7 @@ impl<T> Wal<T> {
             if is_there || order.closed || self.is_pinned() {
                 return Ok(None);
             }
-            (order.take_next(), order.current.limit())
+            (order.take_next(0), order.current.limit())
         };
         spare.iter().for_each(|spare| self.remove(spare.number));
         let filled = if self.expects_syncs.load(Ordering::Relaxed) { length } else { 0 };
@@ -62,8 +62,7 @@ impl<T> Wal<T> {
         let short = Arc::new(self.unless_halted(made)?);
         self.metrics.segments_made.fetch_add(1, Ordering::Relaxed);
         let mut order = self.order.lock();
-        order.live.push_back(short.clone());
-        order.next = Some(short);
+        order.add_next(short);
         if order.waiting > 0 {
             self.order.notify_all();
         }
@@ -82,7 +81,7 @@ impl<T> Wal<T> {
             self.note_making(&retired);
             self.remove(making.number);
         }
-        let next = self.order.lock().take_next();
+        let next = self.order.lock().take_next(0);
         next.iter().for_each(|next| self.remove(next.number));
         self.shed(&mut retired, 0);
     }

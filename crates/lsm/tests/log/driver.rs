@@ -409,6 +409,17 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
             ]
             .concat(),
         ),
+        (
+            "one segment ahead, and the next made longer",
+            [
+                vec![Prepare],
+                repeat(&[Commit(3900)], 10),
+                vec![Prepare, Prepare, Commit(3900), CommitSync(40000)],
+                repeat(&[Commit(3900), Prepare], 9),
+                vec![CommitSync(100), Commit(50)],
+            ]
+            .concat(),
+        ),
         ("ring full, drain behind", repeat(&[Commit(3500)], 12)),
         (
             "above a quarter ring",

@@ -21,7 +21,8 @@ fn each_planted_bug_of_the_log_is_found() {
         Bug::AloneMarkedBeforeStored,
         Bug::AlonePassesOthers,
         Bug::TornTailNotReported,
-        Bug::SegmentAheadNotNamed,
+        Bug::SegmentNotNamed,
+        Bug::BehindLongerKept,
         Bug::SealedBeforeSync,
     ];
     for bug in bugs {
