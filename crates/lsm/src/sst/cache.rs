@@ -3,8 +3,9 @@
 //! There is no hash table of blocks. Every open table has an array of slots, one per block; a reader loads its slot without waiting and
 //! without touching a counter that another core writes. The cache itself holds a budget and, behind locks that only loading
 //! and evicting take, the order in which blocks go: a small queue of those seen once, about a tenth, then the main queue.
-//! A block that was read again since it came moves on to, or stays in, the main queue; so a scan passes through the small
-//! queue and leaves the rest alone. A block that comes back soon after it was evicted goes to the main queue at once.
+//! A block that was read again since it came moves on to, or stays in, the main queue. A full cache keeps none that is asked for the first time in
+//! long: it is read into memory that is at hand, looked at and let go. Asked for again before as many others went or came so, it is kept, in the main
+//! queue. So a scan leaves all alone, and where much more is read than fits no read pays for driving another block out that is worth as much.
 //!
 //! Budget: the bytes of all blocks in slots never exceed it. Where nothing can be evicted the loaded block is used once and
 //! forgotten. Blocks that a cursor still holds after their eviction are not counted. A cache may stand within a budget for everything
@@ -28,6 +29,9 @@ const SHARDS: usize = 16;
 /// How many recently read blocks one eviction passes over before it takes the next one whatever it is: bounds the time of a load.
 const MOST_CHANCES: usize = 64;
 
+/// What a block may take above its bytes: this part of them.
+const SPARE_PART: usize = 4;
+
 /// Memory for blocks, shared by all tables of a store (or of several).
 #[derive(Debug)]
 pub struct Cache {
@@ -41,7 +45,7 @@ pub struct Cache {
     loads: AtomicU64,
     evictions: AtomicU64,
     refused: AtomicU64,
-    /// Counts evictions, to tell how long ago a block went. Starts at 1: 0 in a slot says never.
+    /// Counts what went, and what was read and not kept, to tell how long ago a block was here. Starts at 1: 0 in a slot says never.
     clock: AtomicU32,
     /// Large values, while somebody reads any.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
@@ -105,11 +109,11 @@ pub struct CacheMetrics {
     pub used_bytes: u64,
     /// Blocks in memory, and large values.
     pub blocks: u64,
-    /// Blocks that were read from a file to be kept.
+    /// Blocks that were read from a file.
     pub loads: u64,
     /// Blocks that went to make room.
     pub evictions: u64,
-    /// Blocks that found no room and were used once.
+    /// Those among them that found no room, or were not asked for twice, and were used once.
     pub refused: u64,
     /// Bytes that others have charged: memtables, the ring, indexes and filters of open tables, the room of jobs.
     pub charged_bytes: u64,
@@ -162,8 +166,8 @@ impl Drop for Charge {
 #[derive(Debug)]
 pub(super) struct Slots<T: Kept = Block> {
     blocks: Box<[ArcSwapOption<T>]>,
-    /// When each block was evicted last, by the cache's clock; 0: never.
-    evicted: Box<[AtomicU32]>,
+    /// When each block went last, or was read and not kept, by the cache's clock; 0: never.
+    last: Box<[AtomicU32]>,
     cache: Arc<Cache>,
     /// What the table keeps in memory beside its blocks.
     pinned: OnceLock<Charge>,
@@ -225,7 +229,7 @@ impl Cache {
     /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
     fn admit<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
-        let (Some(slot), Some(evicted)) = (slots.blocks.get(number), slots.evicted.get(number)) else {
+        let (Some(slot), Some(asked)) = (slots.blocks.get(number), slots.last.get(number)) else {
             return block;
         };
         let bytes = block.memory();
@@ -239,9 +243,8 @@ impl Cache {
             self.used.fetch_sub(bytes, Relaxed);
             return first.clone();
         }
-        let blocks = self.blocks.fetch_add(1, Relaxed);
-        let went = evicted.load(Relaxed);
-        let returns = went != 0 && self.clock.load(Relaxed).wrapping_sub(went) as usize <= blocks;
+        self.blocks.fetch_add(1, Relaxed);
+        let returns = self.returns(asked);
         let slots: Weak<Slots<T>> = Arc::downgrade(slots);
         let resident = Resident { slots, number: number as u32, bytes };
         lock(&self.shards[home]).push(resident, returns);
@@ -293,6 +296,17 @@ impl Cache {
     fn room(&self) -> usize {
         let room = self.budget.min(self.total.saturating_sub(self.charged.load(Relaxed)));
         room.saturating_sub(self.spares.most())
+    }
+
+    /// Another moment: something went, or was read and not kept.
+    fn tick(&self) -> u32 {
+        self.clock.fetch_add(1, Relaxed) | 1
+    }
+
+    /// True if since a moment there were no more than there are blocks here.
+    fn returns(&self, moment: &AtomicU32) -> bool {
+        let moment = moment.load(Relaxed);
+        moment != 0 && self.clock.load(Relaxed).wrapping_sub(moment) as usize <= self.blocks.load(Relaxed)
     }
 
     /// Evicts what is too much since more was charged.
@@ -386,7 +400,7 @@ impl<T: Kept> Row for Slots<T> {
 
     fn evict(&self, number: usize, clock: &AtomicU32) -> Option<Arc<dyn Kept>> {
         let block = self.blocks[number].swap(None)?;
-        self.evicted[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
+        self.last[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
         Some(block)
     }
 }
@@ -396,7 +410,7 @@ impl<T: Kept> Slots<T> {
     pub(super) fn new(count: usize, cache: Arc<Cache>) -> Slots<T> {
         Slots {
             blocks: (0..count).map(|_| ArcSwapOption::empty()).collect(),
-            evicted: (0..count).map(|_| AtomicU32::new(0)).collect(),
+            last: (0..count).map(|_| AtomicU32::new(0)).collect(),
             cache,
             pinned: OnceLock::new(),
         }
@@ -431,6 +445,29 @@ impl<T: Kept> Slots<T> {
     /// A buffer for what is to be kept, of whatever bytes.
     pub(super) fn buffer(&self, length: usize) -> Vec<u8> {
         self.cache.spares.take(length)
+    }
+
+    /// True if a block of so many bytes that is about to be read is to be kept: there is room, or it was asked for not long ago.
+    pub(super) fn admits(&self, number: usize, bytes: usize) -> bool {
+        let Some(asked) = self.last.get(number) else { return false };
+        let cache = &self.cache;
+        if cache.used.load(Relaxed) + bytes + bytes / SPARE_PART <= cache.room() || cache.returns(asked) {
+            return true;
+        }
+        asked.store(cache.tick(), Relaxed);
+        cache.loads.fetch_add(1, Relaxed);
+        cache.refused.fetch_add(1, Relaxed);
+        false
+    }
+
+    /// A block that is used once, and not kept.
+    pub(super) fn pass(&self, block: T) -> Arc<T> {
+        block.shared(&self.cache.spares)
+    }
+
+    /// What is left of it is used again.
+    pub(super) fn passed(&self, block: Arc<T>) {
+        block.leave(&self.cache.spares);
     }
 
     /// Keeps a loaded block if there is room; answers the block to use.

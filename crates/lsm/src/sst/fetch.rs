@@ -12,6 +12,7 @@ use super::block::Block;
 use super::cursor::TableCursor;
 use super::ends::read_error;
 use super::heal::Fetched;
+use super::prove::Checks;
 use super::remains::Remains;
 use super::wreck::Wreck;
 use crate::env::read_exact;
@@ -42,7 +43,10 @@ impl TableCursor {
             self.hold(block);
         } else {
             self.streak = self.streak_to(number);
-            self.block = None; // freed before the next one is read
+            // Before the next one is read: what nobody else holds is read into.
+            if let Some(block) = self.block.take() {
+                self.table.slots.passed(block);
+            }
             match self.fetch(number)? {
                 Fetched::Whole(block) => self.hold(block),
                 Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
@@ -110,7 +114,8 @@ impl TableCursor {
     fn fetch(&mut self, number: usize) -> Result<Fetched> {
         if self.fill_cache {
             self.advise(number);
-            return match self.table.fetch(number, self.loads)? {
+            let passing = self.loads.passing || !self.table.admits(number);
+            return match self.table.fetch(number, Checks { passing, ..self.loads })? {
                 Fetched::Broken(remains) if !self.shows_gaps => Err(self.lost(&remains, number)),
                 fetched => Ok(fetched),
             };

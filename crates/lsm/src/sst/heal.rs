@@ -153,8 +153,15 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Outcome> {
+        let checks = Checks { passing: checks.passing || !self.admits(number), ..checks };
         match self.fetch(number, checks)? {
-            Fetched::Whole(block) => self.look(&block, number, wanted, visit),
+            Fetched::Whole(block) => {
+                let outcome = self.look(&block, number, wanted, visit);
+                if checks.passing {
+                    self.slots.passed(block);
+                }
+                outcome
+            }
             Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
         }
     }
@@ -269,6 +276,12 @@ impl Table {
         })
     }
 
+    /// True if a block that is about to be read is to be kept.
+    pub(super) fn admits(&self, number: usize) -> bool {
+        let bytes = self.handle(number).map_or(0, |handle| handle.raw_len as usize);
+        self.slots.admits(number, bytes + size_of::<Block>())
+    }
+
     /// A block that is not in memory, or what is left of it.
     #[cold]
     pub(super) fn fetch(&self, number: usize, checks: Checks) -> Result<Fetched> {
@@ -277,7 +290,7 @@ impl Table {
         }
         match self.read_block(number, true) {
             Ok(block) if !(checks.loaded && self.is_judged) || self.serves_all(&block) => {
-                Ok(Fetched::Whole(if checks.passing { Arc::new(block) } else { self.slots.keep(number, block) }))
+                Ok(Fetched::Whole(if checks.passing { self.slots.pass(block) } else { self.slots.keep(number, block) }))
             }
             Err(error) if !error.is_corruption() => Err(error),
             _ => {

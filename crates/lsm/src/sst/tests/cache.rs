@@ -84,6 +84,40 @@ fn what_others_charge_takes_blocks_their_place() {
 }
 
 #[test]
+fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept_the_second_time() {
+    let cache = Arc::new(Cache::new(100_000));
+    let table = table(400, &cache);
+    scan(&table);
+    let full = cache.metrics();
+    assert!(
+        full.blocks > 40 && full.evictions == 0 && full.loads == 400 && full.refused == 400 - full.blocks,
+        "{full:?}"
+    );
+    let kept: Vec<u32> = (0..400).filter(|n| table.slots.slot(*n as usize).load().is_some()).collect();
+    (100..300).filter(|n| !kept.contains(n)).for_each(|n| read(&table, n));
+    assert!(kept.iter().all(|n| table.slots.slot(*n as usize).load().is_some()));
+    let evictions = || cache.metrics().evictions;
+    assert_eq!(evictions(), 0);
+    // Asked for again before as many others as there are blocks here: kept, and then not read again.
+    let late = 299 - full.blocks as u32 / 2;
+    read(&table, late);
+    assert!(table.slots.slot(late as usize).load().is_some() && evictions() > 0);
+    let loads = cache.metrics().loads;
+    read(&table, late);
+    assert_eq!(cache.metrics().loads, loads);
+    // Too long ago.
+    read(&table, 110);
+    assert!(table.slots.slot(110).load().is_none());
+    // A cursor as well.
+    let mut cursor = table.cursor(true);
+    for (n, is_kept) in [(398, false), (398, true)] {
+        cursor.seek(&numbered(n), MAX_SEQNO).unwrap();
+        cursor.seek(&numbered(0), MAX_SEQNO).unwrap();
+        assert_eq!(table.slots.slot(n as usize).load().is_some(), is_kept);
+    }
+}
+
+#[test]
 fn a_scan_leaves_hot_blocks_alone() {
     let cache = Arc::new(Cache::new(200 << 10));
     let hot = table(100, &cache);
