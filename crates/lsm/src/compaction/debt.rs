@@ -26,7 +26,8 @@ pub struct Debt {
 pub struct Limits {
     /// Tables in level 0 at which writers begin to slow down, and at which they are slowest.
     pub level0: (usize, usize),
-    /// Tables in level 0 at which they stop: a merge below it may take many seconds, and slow writers do not come so far meanwhile.
+    /// Tables in level 0 at which they stop: a merge below it may take many seconds, and slow writers do not come so far meanwhile. On the way
+    /// there large commits may wait longer and longer, to be as slow as small ones.
     pub level0_stop: usize,
     /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
     pub bytes: (u64, u64),
@@ -65,8 +66,9 @@ pub enum Stall {
 
 /// A byte at the worst costs 2^10 nanoseconds: about one MB a second.
 const DOUBLINGS: u64 = 10;
+const WORST_PRICE: u64 = 1024 << DOUBLINGS;
 
-/// No single commit waits longer than this for its own bytes: 4 ms.
+/// No single commit waits longer than this for its own bytes: 4 ms; and as long again for each nanosecond of a price above the worst.
 const LONGEST_NANOS: u64 = 4_000_000;
 
 /// The debt of a family, as far as it is one of its tables.
@@ -99,7 +101,10 @@ pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
     let memory = memory.max(ramp(debt.memory, (750, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
         0 => Stall::Go,
-        pressure => Stall::Delay(price(pressure)),
+        pressure => {
+            let beyond = ramp(debt.level0 as u64, (limits.level0.1 as u64, limits.level0_stop as u64));
+            Stall::Delay(price(pressure) + beyond)
+        }
     }
 }
 
@@ -108,7 +113,10 @@ impl Stall {
     pub fn nanos(self, bytes: u64) -> Option<u64> {
         match self {
             Stall::Go => Some(0),
-            Stall::Delay(price) => Some((price as u128 * bytes as u128 / 1024).min(LONGEST_NANOS as u128) as u64),
+            Stall::Delay(price) => {
+                let longest = LONGEST_NANOS.saturating_mul(1 + price.saturating_sub(WORST_PRICE));
+                Some((price as u128 * bytes as u128 / 1024).min(longest as u128) as u64)
+            }
             Stall::Stop => None,
         }
     }
@@ -156,6 +164,16 @@ mod tests {
         assert_eq!(worst, Stall::Delay(1 << 20));
         assert_eq!(worst.nanos(100), Some(102_400));
         assert_eq!(worst.nanos(1 << 30), Some(4_000_000));
+    }
+
+    /// Beyond the tables at which writers are slowest the price is the same; what a large commit may wait grows to four seconds.
+    #[test]
+    fn large_commits_are_as_slow_as_small_ones_before_level_0_stops_them() {
+        let waits =
+            |level0: usize, bytes: u64| stall(&Debt { level0, ..Debt::default() }, &LIMITS).nanos(bytes).unwrap();
+        assert_eq!([36, 72, 107].map(|tables| waits(tables, 128)), [131_072, 131_134, 131_195]);
+        let large = [36, 37, 40, 72, 107].map(|tables| waits(tables, 1 << 20) / 1_000_000);
+        assert_eq!(large, [4, 56, 224, 1074, 1074]);
     }
 
     proptest! {

@@ -16,7 +16,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
 
-/// A commit, as the benchmarks have it.
+/// A record, and a commit, as the benchmarks have it.
 const COMMIT: u64 = 128;
 
 /// What a life is given.
@@ -30,6 +30,8 @@ struct Given {
     merge: u64,
     /// Memtables that may wait, as the store has it.
     frozen: usize,
+    /// Bytes of a commit.
+    commit: u64,
 }
 
 impl Given {
@@ -37,7 +39,7 @@ impl Given {
     fn usual() -> Given {
         let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
         let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
-        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 2 }
+        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 2, commit: COMMIT }
     }
 }
 
@@ -225,7 +227,8 @@ impl Life {
 
     /// Puts so many bytes, in pieces of many commits: each waits for itself.
     fn put(&mut self, bytes: u64) {
-        let piece = (self.given.memtable / 256).clamp(COMMIT, 64 * KIB);
+        let commit = self.given.commit;
+        let piece = (self.given.memtable / 256).clamp(commit, commit.max(64 * KIB));
         let mut left = bytes;
         while left > 0 {
             let began = self.now;
@@ -233,9 +236,9 @@ impl Life {
                 assert!(self.end_one(u64::MAX), "writers wait for what nobody does");
                 self.stopped = self.stopped.max(self.now - began);
             }
-            let waits = self.current.nanos(COMMIT).unwrap_or(0);
+            let waits = self.current.nanos(commit).unwrap_or(0);
             self.longest = self.longest.max(waits);
-            let until = self.now + piece * self.given.put / KIB + waits * piece / COMMIT;
+            let until = self.now + piece * self.given.put / KIB + waits * piece / commit;
             while self.end_one(until) {}
             self.now = until;
             let second = (self.now / SECOND) as usize;
@@ -323,4 +326,14 @@ fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
     assert!(merged > 256 * MIB && life.longest > 0, "nothing was merged for long: {}", told(&life));
     assert_eq!(life.stopped, 0, "{}", told(&life));
     assert!(life.longest <= 4_000_000, "{}", told(&life));
+}
+
+/// The same of batches of a MiB, which would otherwise wait 4 ms each, and so come in at 250 MB a second.
+#[test]
+fn batches_are_slowed_before_level_0_stops_them_too() {
+    let mut life = Life::new(Given { merge: 200_000, commit: MIB, ..Given::usual() });
+    life.put(12 << 30);
+    let merged: u64 = life.levels[1..].iter().flatten().map(|table| table.size).sum();
+    assert!(merged > 4 << 30 && life.longest > 4_000_000, "nothing was merged for long: {}", told(&life));
+    assert_eq!(life.stopped, 0, "{}", told(&life));
 }

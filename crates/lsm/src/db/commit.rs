@@ -539,6 +539,9 @@ impl Inner {
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {
             return Ok(true);
         }
+        if log.wal.prepare_more_due() && log.wal.prepare_some().inspect_err(|error| self.tell_halted(error))? {
+            return Ok(true);
+        }
         if !log.wal.seals_due().is_empty() {
             self.background.kick(Lane::Flush);
         }

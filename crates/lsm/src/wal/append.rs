@@ -16,6 +16,7 @@
 //! A frame that was ordered must be copied: all frames behind it wait for it. If its write fails its place can never be
 //! whole, so the log halts (I09).
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -372,23 +373,31 @@ impl<T> Wal<T> {
             }
             Step::AwaitDrain(until) => {
                 count(&self.metrics.waits_for_room);
-                let draining = self.order.lock().draining;
-                let moved = !draining && self.drain_until(u64::MAX, until)?;
-                if moved { Ok(()) } else { self.sleep("frames that were ordered are not copied") }
+                let order = self.order.lock();
+                let order = match order.draining {
+                    true => order,
+                    false => {
+                        drop(order);
+                        if self.drain_until(u64::MAX, until)? {
+                            return Ok(());
+                        }
+                        self.order.lock()
+                    }
+                };
+                self.sleep(order, "frames that were ordered are not copied")
             }
             Step::AwaitTake => {
                 count(&self.metrics.waits_for_queue);
-                self.sleep("frames that are whole are not taken")
+                self.sleep(self.order.lock(), "frames that are whole are not taken")
             }
         }
     }
 
     /// Sleeps until something changed, or a moment. With one thread nothing would ever change: that is the caller's mistake.
-    fn sleep(&self, mistake: &str) -> Result<()> {
+    fn sleep<'a>(&'a self, mut order: MutexGuard<'a, Order<T>>, mistake: &str) -> Result<()> {
         if self.env.work == Mode::Stepped {
             return Err(Error::invalid(format!("the log waits for its only thread: {mistake}")));
         }
-        let mut order = self.order.lock();
         order.waiting += 1;
         order = self.order.wait(order, Some(LOOK_AGAIN));
         order.waiting -= 1;

@@ -8,8 +8,8 @@
 //! written: a sync of such a block is one of the file system's own blocks too, and half as long again. What is written to a segment past the ring never meets them: none go out
 //! while such a frame stands behind, and one that is ordered later waits for those on their way (`Wal::await_zeros`).
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 use crate::env::work::lock;
 use crate::error::{IoContext, Result};
@@ -38,15 +38,21 @@ struct Job {
 }
 
 impl<T> Wal<T> {
-    /// True if enough has gathered in the ring, or someone waits for room.
+    /// True if enough has gathered in the ring.
     pub fn drain_due(&self) -> bool {
         let gathered = self.whole.load(Ordering::Relaxed).saturating_sub(self.drained.load(Ordering::Relaxed));
         self.is_mapped() && gathered >= self.limits.drain_bytes
     }
 
-    /// Writes all whole frames to the segments. True if anything moved.
+    /// Writes all frames that are whole now to the segments. True if anything moved. What comes meanwhile is left: beside a fast writer there
+    /// would be no end, and nothing else would be done by whoever drains.
     pub fn drain(&self) -> Result<bool> {
-        self.drain_through(u64::MAX)
+        let end = {
+            let mut order = self.order.lock();
+            self.look(&mut order);
+            order.whole.offset
+        };
+        self.drain_through(end)
     }
 
     /// `drain` of what stands before the end of a frame; what comes meanwhile is left to others.
@@ -66,24 +72,24 @@ impl<T> Wal<T> {
                 self.look(&mut order);
                 moved |= order.drained > before;
                 if order.kept >= enough {
+                    self.leave(order);
                     return Ok(true);
                 }
                 let mut job = next_job(&order, (staging.len() as u64).saturating_sub(AHEAD), end);
                 if let Some(job) = job.as_mut().filter(|job| job.is_last) {
                     self.look_ahead(&order, job);
                 }
-                order.draining = job.is_some();
-                if job.is_none() && order.waiting > 0 {
-                    self.order.notify_all();
-                }
+                let Some(job) = job else {
+                    self.leave(order);
+                    return Ok(moved);
+                };
+                order.draining = true; // until it is left: who waits meanwhile is told of each piece
                 job
             };
-            let Some(job) = job else { return Ok(moved) };
             let written = self.write_out(&job, &mut staging);
             let mut order = self.order.lock();
-            order.draining = false;
             if let Err(error) = written {
-                drop(order);
+                self.leave(order);
                 return Err(self.halt(error));
             }
             order.drained_to(job.to, job.is_end);
@@ -94,6 +100,14 @@ impl<T> Wal<T> {
             moved = true;
             self.metrics.drains.fetch_add(1, Ordering::Relaxed);
             self.metrics.drained_bytes.fetch_add(job.to - job.from, Ordering::Relaxed);
+        }
+    }
+
+    /// Nobody drains any more: who waits for it does, or finds what it waits for.
+    fn leave(&self, mut order: MutexGuard<'_, Order<T>>) {
+        order.draining = false;
+        if order.waiting > 0 {
+            self.order.notify_all();
         }
     }
 

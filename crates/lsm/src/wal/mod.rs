@@ -54,7 +54,7 @@ mod trim;
 pub use append::{Then, Ticket, Under, Whole};
 pub use beside::{Beside, read_marks, recover_beside};
 pub use find::{find, read_linked};
-pub use prepare::{LiveSegment, Pin, Retirable};
+pub use prepare::Retirable;
 pub use recover::{Cut, Facts, LogEnd, Replayed, Stop, Visit, recover, set_aside};
 pub use ring::Marks;
 pub use segment::Place;
@@ -158,8 +158,6 @@ pub struct Wal<T> {
     crowd: AtomicUsize,
     /// Whoever synced last saw that the next segment is to be gone on with.
     wanted: AtomicBool,
-    /// How many are copying segments.
-    pins: Arc<AtomicUsize>,
     /// Makes durable what frames point to, before they are said to be.
     syncs_first: OnceLock<SyncsFirst>,
     failed: OnceLock<Error>,
@@ -256,7 +254,6 @@ impl<T> Wal<T> {
             ready_wanted: AtomicUsize::new(prepare::LEAST_READY),
             crowd: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
-            pins: Arc::default(),
             syncs_first: OnceLock::new(),
             failed: OnceLock::new(),
             metrics: Metrics::default(),

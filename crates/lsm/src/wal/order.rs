@@ -1,6 +1,6 @@
 //! The ordered section: every frame's seqno, place and link, decided under one short mutex.
 //!
-//! Nothing here faults, allocates or calls the system. What a frame may have to wait for (room in the ring, the next segment)
+//! Nothing that a commit calls here faults, allocates or calls the system. What a frame may have to wait for (room in the ring, the next segment)
 //! it waits for before it is ordered; `next_step` decides which, from values alone. Fillers (padding before a large frame,
 //! the turnover at a segment's end) are frames of the log's own, ordered by whoever needs them.
 
@@ -275,7 +275,7 @@ impl<T> Order<T> {
             kept: self.kept,
             first: self.current.first,
             limit: self.current.limit(),
-            turn_at: if self.wants_written && !self.next.is_empty() {
+            turn_at: if self.wants_written && self.next.front().is_some_and(|next| next.is_good()) {
                 self.current.good_until()
             } else {
                 self.current.limit()
@@ -322,6 +322,7 @@ impl<T> Order<T> {
     pub(super) fn turn_step(&self, limits: Limits) -> Step {
         match self.has_room() {
             true => self.situation(limits).turn(0),
+            false if self.queue.len() + 2 >= DEPTH => Step::AwaitTake,
             false => Step::AwaitDrain(self.end),
         }
     }
@@ -332,6 +333,11 @@ impl<T> Order<T> {
         self.live.truncate(self.live.len() - taken.len());
         self.easy_until = 0;
         taken.into()
+    }
+
+    /// True if the next segment is none that the log would leave this one early for.
+    pub(super) fn is_next_unwritten(&self) -> bool {
+        self.next.front().is_some_and(|next| !next.is_good())
     }
 
     /// Adds one to the next segments.

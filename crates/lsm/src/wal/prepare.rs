@@ -7,16 +7,17 @@
 //! commit half, so the next segment is made as fast as it goes. Where a crowd shares every sync the journal's share of it is small and the
 //! disk is what all wait for: then it is made no faster than the present one is used up, so that it is there in time and not before. `Way::due` decides.
 //! A segment is retired in two steps: `retirable` tells which ones nobody needs below an offset, and only after the manifest
-//! says so durably does `recycle` let them go. While a pin exists (a checkpoint copies segments) none is used again.
+//! says so durably does `recycle` let them go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::planted::{self, Bug};
 
-use super::segment::{Made, Making, PAGE, Place, Refusal, Segment, ZERO_BYTES};
+use super::order::Order;
+use super::segment::{Made, Making, PAGE, Refusal, Segment, ZERO_BYTES};
 use super::{LogStart, Wal, written_first};
 
 /// Retired segments that are kept to be used again.
@@ -84,39 +85,22 @@ pub struct Retirable {
     pub start: LogStart,
 }
 
-/// A segment as a checkpoint copies it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveSegment {
-    /// The place at its start.
-    pub start: Place,
-    /// Length of its file.
-    pub length: u64,
-}
-
-impl LiveSegment {
-    /// Bytes of its file up to a logical offset, header included; 0 if it begins behind.
-    pub fn bytes_up_to(&self, offset: u64) -> u64 {
-        if offset < self.start.offset { 0 } else { (PAGE + offset - self.start.offset).min(self.length) }
-    }
-}
-
-/// While one exists, no segment is used again or removed.
-#[derive(Debug)]
-pub struct Pin(Arc<AtomicUsize>);
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-}
-
 impl<T> Wal<T> {
     /// True if it is time to go on with what comes next: a store that is hardly written keeps one segment.
     pub fn prepare_due(&self) -> bool {
-        let order = self.order.lock();
-        let (way, wants_more) = (order.way(), order.wants_more(self.ready_wanted(), self.limits));
-        drop(order);
-        way.map_or_else(|| wants_more, |way| self.is_due(&way))
+        self.is_wanted(&self.order.lock(), LEAST_READY)
+    }
+
+    /// True if it is time to go on with what comes behind that.
+    pub fn prepare_more_due(&self) -> bool {
+        self.is_wanted(&self.order.lock(), MOST_READY)
+    }
+
+    /// True if one more of the next segments is to be gone on with, where so many are enough.
+    fn is_wanted(&self, order: &Order<T>, enough: usize) -> bool {
+        let is_of_no_use = order.is_next_unwritten() && self.expects_syncs.load(Ordering::Relaxed);
+        let more = || order.wants_more(self.ready_wanted().min(enough), self.limits);
+        is_of_no_use || order.way().map_or_else(more, |way| self.is_due(&way))
     }
 
     /// The same as whoever synced last saw it. A load.
@@ -125,7 +109,12 @@ impl<T> Wal<T> {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_due(&self, way: &Way) -> bool {
+    /// Says to whoever looks without a lock whether the next segment is to be gone on with.
+    pub(super) fn note_wanted(&self, order: &Order<T>) {
+        self.wanted.store(self.is_wanted(order, LEAST_READY), Ordering::Relaxed);
+    }
+
+    fn is_due(&self, way: &Way) -> bool {
         let length = self.limits.segment_bytes;
         if way.room + PAGE < length {
             return way.used > 0; // a short one lasts until the next is there
@@ -155,6 +144,7 @@ impl<T> Wal<T> {
         let mut retired = lock(&self.retired);
         self.check()?;
         self.look_at_pace(&mut retired);
+        self.drop_unwritten();
         let order = self.order.lock();
         let (is_there, wants_more) = (!order.next.is_empty(), order.wants_more(self.ready_wanted(), self.limits));
         let (at, first) = (order.current.first, order.next_first());
@@ -208,6 +198,17 @@ impl<T> Wal<T> {
         })
     }
 
+    /// Lets go of next segments that were made while nobody waited for syncs, now that somebody does: their blocks were never written.
+    fn drop_unwritten(&self) {
+        if !self.expects_syncs.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut order = self.order.lock();
+        let unwritten = if order.is_next_unwritten() { order.take_next(0) } else { Vec::new() };
+        drop(order);
+        unwritten.iter().for_each(|segment| self.remove(segment.number));
+    }
+
     /// Makes the next segment ready, all of it. True if it was not.
     pub fn prepare(&self) -> Result<bool> {
         self.prepare_at_least(self.limits.segment_bytes)
@@ -229,7 +230,10 @@ impl<T> Wal<T> {
             (order.next.pop_front(), order.current.limit())
         };
         let made = match &short {
-            Some(next) => self.maker.extend(&self.env, next, length).map(|()| next.clone()),
+            Some(next) => {
+                self.shed(&mut retired, 0); // it may need their room
+                self.maker.extend(&self.env, next, length).map(|()| next.clone())
+            }
             None => self.make(&mut retired, first, length),
         };
         let (next, outcome) = match made {
@@ -294,15 +298,11 @@ impl<T> Wal<T> {
 
     /// Which retired segment may be used again for one of this length.
     fn fitting(&self, retired: &Retired, length: u64) -> Option<usize> {
-        let at = retired.segments.iter().position(|segment| segment.length() == length)?;
-        (!self.is_pinned()).then_some(at)
+        retired.segments.iter().position(|segment| segment.length() == length)
     }
 
     /// Removes retired segments but for so many that are worth keeping.
     pub(super) fn shed(&self, retired: &mut Retired, most: usize) {
-        if self.is_pinned() {
-            return;
-        }
         let mut kept = 0;
         retired.segments.retain(|segment| {
             let keep = segment.length() == self.limits.segment_bytes && kept < most;
@@ -334,21 +334,6 @@ impl<T> Wal<T> {
         }
         drop(order);
         self.shed(&mut retired, POOL);
-    }
-
-    /// Keeps every segment as it is until the pin is dropped.
-    pub fn pin(&self) -> Pin {
-        // Under the lock: nobody is renaming one right now.
-        let _retired = lock(&self.retired);
-        self.pins.fetch_add(1, Ordering::AcqRel);
-        Pin(self.pins.clone())
-    }
-
-    /// The segments that hold the log, oldest first, up to the current one.
-    pub fn live(&self) -> Vec<LiveSegment> {
-        let order = self.order.lock();
-        let up_to_now = order.live.iter().filter(|segment| segment.first <= order.current.first);
-        up_to_now.map(|segment| LiveSegment { start: segment.start(), length: segment.length() }).collect()
     }
 
     /// Bytes of log that are live: from the oldest segment's start to the end.
@@ -414,7 +399,7 @@ mod tests {
                 wal.drain().unwrap();
             }
             wal.sync_full().unwrap();
-            if wal.prepare_due() {
+            if wal.prepare_more_due() {
                 assert!(wal.prepare_some().unwrap() || sim.free_space() == Some(0));
             }
             look(&wal, ticket.end);
@@ -552,6 +537,43 @@ mod tests {
     fn as_many_are_ready_as_half_a_second_takes() {
         let wanted = [(0, 1), (1, 0), (2, 1_000_000_000), (20, 2_000_000_000), (9, 500_000_000), (u64::MAX, 1)];
         assert_eq!(wanted.map(|(turns, nanos)| ready_wanted(turns, nanos)), [2, 8, 2, 5, 8, 8]);
+        // 1,398 commits fill a segment: so many microseconds each, and how many are ready in the end.
+        for (micros, ready) in [(20, 8), (90, 4), (1000, 2)] {
+            let (sim, mut most) = (SimFs::new(1), 0);
+            live_on(&sim, 0, (14_000, u64::MAX), |wal, _| {
+                sim.clock().advance_nanos(micros * 1000);
+                let order = wal.order.lock();
+                most = most.max(order.next.len());
+                let entered = order.live.iter().filter(|at| at.first <= order.current.first).count();
+                assert_eq!(order.live.len() - order.next.len(), entered);
+            });
+            assert_eq!(most, ready, "{micros} us a commit");
+        }
+    }
+
+    /// Segments that were made while nobody waited for syncs have no block that was written before: whoever syncs does not turn to them.
+    #[test]
+    fn a_first_sync_behind_a_fast_fill_turns_to_a_segment_that_was_written_before_and_to_no_other() {
+        let (sim, mut before, mut most) = (SimFs::new(1), None, 0);
+        live_on(&sim, 0, (14_100, 14_000), |wal, _| {
+            sim.clock().advance_nanos(20_000);
+            let mut order = wal.order.lock();
+            most = most.max(order.next.len());
+            if most == MOST_READY && before.is_none() {
+                // Whoever syncs first, before the lane has had a step.
+                order.want_written(wal.limits);
+                assert_eq!(order.situation(wal.limits).turn_at, order.current.limit());
+                order.wants_written = false;
+            }
+            drop(order);
+            let turnovers = wal.metrics().turnovers.load(Ordering::Relaxed);
+            if wal.expects_syncs.load(Ordering::Relaxed) {
+                let before = *before.get_or_insert(turnovers);
+                assert!(turnovers <= before + 1, "{turnovers} turnovers, {before} of them before");
+            }
+            assert_eq!(wal.metrics().waits_for_segment.load(Ordering::Relaxed), 0);
+        });
+        assert_eq!(most, MOST_READY);
     }
 
     /// A frame that needs a segment of its own gets the next one made longer; those behind it, which would begin elsewhere, are made anew.
@@ -564,7 +586,7 @@ mod tests {
             if dropped.is_none() && before.len() == LEAST_READY {
                 assert!(wal.prepare_at_least(9 * MIB as u64).unwrap());
                 assert_eq!(numbers(), before[..1]);
-                assert!(lock(&wal.retired).segments.iter().any(|spare| spare.number == before[1]));
+                assert!(lock(&wal.retired).segments.is_empty());
                 dropped = Some(before[1]);
             }
             let order = wal.order.lock();

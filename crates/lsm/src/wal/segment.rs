@@ -123,6 +123,11 @@ impl Segment {
         if self.is_used_again { self.limit() } else { self.written }
     }
 
+    /// Some of it is.
+    pub(super) fn is_good(&self) -> bool {
+        self.good_until() > self.first
+    }
+
     pub(super) fn length(&self) -> u64 {
         self.length.load(Ordering::Relaxed)
     }
@@ -279,7 +284,7 @@ impl Maker {
             let nonce = if planted::active(Bug::RecycledFrameReplayed) { 0 } else { env.random.next_u64() };
             let header = SegmentHeader { number, nonce, first, machine: self.machine, length };
             file.write_at(&header.encode(env.random.uid()), 0).during(|| format!("write {name}"))?;
-            match planted::active(Bug::SegmentNotNamed) {
+            match first > 0 && planted::active(Bug::SegmentNotNamed) {
                 true => sync(&*file, &name)?,
                 false => sync_named(env, dir, &*file, &name)?,
             }

@@ -255,7 +255,7 @@ impl<T> Wal<T> {
             if self.expects_syncs.load(Ordering::Relaxed) {
                 order.want_written(self.limits);
             }
-            self.wanted.store(order.way().is_some_and(|way| self.is_due(&way)), Ordering::Relaxed);
+            self.note_wanted(&order);
             let quiet = order.all_whole() && order.waiting == 0 && !order.leaves_behind();
             match order.situation(self.limits).padding().filter(|_| quiet && order.has_room()) {
                 Some(until) => order.pad(until, self.witness_word(), self.limits),

@@ -4,7 +4,7 @@
 //!        no file beside it but the ring, once what lies before it is retired as ever (`retirable`, the edit, `recycle`).
 //! Then:  the first frame behind it asks for a segment of the usual length, which is made like the first of a store: reserved, and written
 //!        at its front alone. Retired ones gather again as they come.
-//! Crash: files that go were never named (the next segment, one in the making) or are no longer (retired ones); what of them is left is
+//! Crash: files that go were never named (the next segments, one in the making) or are no longer (retired ones); what of them is left is
 //!        swept at the next open. The short segment is entered by a turnover like any other.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::Wal;
 use super::order::Step;
 
 impl<T> Wal<T> {
-    /// Turns to a short segment, unless the log stands at the beginning of one or segments are being copied; true if it did. Who commits
+    /// Turns to a short segment, unless the log stands at the beginning of one; true if it did. Who commits
     /// meanwhile is neither lost nor in the way. A failure leaves the log able to go on, except that a failed sync halts it.
     pub fn turn_short(&self) -> Result<bool> {
         let Some(first) = self.make_short()? else { return Ok(false) };
@@ -51,7 +51,7 @@ impl<T> Wal<T> {
         let (spare, first) = {
             let mut order = self.order.lock();
             let is_there = order.end == order.current.first && order.current.length() <= length;
-            if is_there || order.closed || self.is_pinned() {
+            if is_there || order.closed {
                 return Ok(None);
             }
             (order.take_next(0), order.current.limit())
@@ -71,12 +71,9 @@ impl<T> Wal<T> {
         Ok(Some(first))
     }
 
-    /// Removes what is kept for what may be written: retired segments, the next one, one in the making. The log makes others as it needs them.
+    /// Removes what is kept for what may be written: retired segments, the next ones, one in the making. The log makes others as it needs them.
     pub fn give_back(&self) {
         let mut retired = lock(&self.retired);
-        if self.is_pinned() {
-            return;
-        }
         if let Some(making) = retired.making.take() {
             self.note_making(&retired);
             self.remove(making.number);
@@ -94,10 +91,6 @@ impl<T> Wal<T> {
     /// True if the log stands in a short segment.
     pub(super) fn is_short(&self) -> bool {
         self.order.lock().current.length() < self.limits.segment_bytes
-    }
-
-    pub(super) fn is_pinned(&self) -> bool {
-        self.pins.load(Ordering::Acquire) > 0
     }
 
     /// Removes a segment that nobody names. One that cannot be removed is swept at the next open.

@@ -34,6 +34,8 @@ pub(crate) enum Do {
     Sync,
     SyncFull,
     Prepare,
+    /// A tenth of a second passes.
+    Pass,
     /// Seal what is due.
     Seal,
     /// Make all that was taken permanent, and retire the segments below.
@@ -198,9 +200,13 @@ impl Driver {
             }
             Do::SyncFull => self.wal.sync_full().map(drop),
             Do::Prepare => {
-                if !self.wal.prepare()? && self.wal.prepare_due() {
+                if !self.wal.prepare()? && self.wal.prepare_more_due() {
                     self.wal.prepare_some()?;
                 }
+                Ok(())
+            }
+            Do::Pass => {
+                self.sim.iter().for_each(|sim| sim.clock().advance_nanos(100_000_000));
                 Ok(())
             }
             Do::Seal => {
@@ -417,6 +423,18 @@ pub(crate) fn scripts() -> Vec<(&'static str, Vec<Do>)> {
                 vec![Prepare, Prepare, Commit(3900), CommitSync(40000)],
                 repeat(&[Commit(3900), Prepare], 9),
                 vec![CommitSync(100), Commit(50)],
+            ]
+            .concat(),
+        ),
+        (
+            "many segments ahead",
+            [
+                vec![Prepare],
+                repeat(&[repeat(&[Commit(3900)], 7), vec![Prepare, Prepare]].concat(), 3),
+                vec![Pass, Commit(3900), Prepare, Commit(3900)],
+                repeat(&[Prepare], 7),
+                repeat(&[Commit(3900)], 16),
+                vec![CommitSync(100), Prepare, Commit(50), Commit(20000), CommitSync(3900), Prepare, Commit(9)],
             ]
             .concat(),
         ),
