@@ -182,6 +182,33 @@ fn cached_cursor_steps_and_seeks_allocate_nothing() {
     }
 }
 
+/// A cursor that leaves a block that no cache keeps gives what is left of it back, wherever it goes from there: to a cached one, to
+/// another table, or to its end.
+#[test]
+fn a_cursor_reads_blocks_into_those_that_it_has_left() {
+    let tables = [(); 2].map(|()| table_packed(40_000, 2 << 20, Compression::None));
+    let key = |n: u64| format!("{:016}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & 0x7FFF).into_bytes();
+    let keys: Vec<Vec<u8>> = (0..4_000).map(key).collect();
+    let loads = || tables.iter().map(|(_, _, cache)| cache.metrics().loads).sum::<u64>();
+    let seek_all = || {
+        for two in keys.chunks(2) {
+            let mut cursor = tables[0].1.cursor_checked(Verify::Always);
+            cursor.seek(&two[0], MAX_SEQNO).unwrap();
+            cursor.seek(b"0000000000000000", MAX_SEQNO).unwrap();
+            cursor.seek(&two[1], MAX_SEQNO).unwrap();
+            drop(cursor);
+            tables[1].1.cursor_checked(Verify::Always).seek(&two[1], MAX_SEQNO).unwrap();
+        }
+    };
+    (0..3).for_each(|_| seek_all());
+    let before = loads();
+    let allocated = allocations(seek_all);
+    let loaded = loads() - before;
+    // One each, and the key of each cursor.
+    let cursors = keys.len() as u64;
+    assert!(loaded > 3_000 && allocated <= loaded + cursors + loaded / 20, "{allocated} for {loaded} blocks");
+}
+
 fn walks_without_allocating(table: &Arc<Table>, keys: &[Vec<u8>], verify: Verify) {
     let mut cursor = table.cursor_checked(verify);
     let mut steps = 0;

@@ -395,11 +395,12 @@ impl fmt::Display for Metrics {
         }
         write!(
             f,
-            "cache: {} of {} B in {} blocks, {} loads, {} evictions; {} tables open, indexes {} B; manifest rotations {}",
+            "cache: {} of {} B in {} blocks, {} loads ({} not kept), {} evictions; {} tables open, indexes {} B; manifest rotations {}",
             self.cache.used_bytes,
             self.cache.budget_bytes,
             self.cache.blocks,
             self.cache.loads,
+            self.cache.refused,
             self.cache.evictions,
             self.open_tables,
             self.index_bytes,

@@ -144,7 +144,8 @@ impl Db {
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
             let ways = approach((family, &view), keys);
             for (at, (key, way)) in keys.iter().zip(ways).enumerate() {
-                let checks = inner.checks(reading);
+                let again = ways.get(at + 1).is_some_and(|next| way.is_beside(next));
+                let checks = Checks { again, ..inner.checks(reading) };
                 let mut show = |record: &Record<'_>| visit(group * SIDE_BY_SIDE + at, record);
                 inner.get_on(way, (family, &view), key, seqno, checks, &mut show)?;
             }
@@ -407,6 +408,14 @@ struct Way<'a> {
     key_hash: Option<u64>,
     /// The first table that may hold the key, and the block there; the filters of those before have denied it.
     block: Option<(&'a Table, usize)>,
+}
+
+impl Way<'_> {
+    /// True if another key is looked for in the same block.
+    fn is_beside(&self, other: &Way<'_>) -> bool {
+        let same = |one: (&Table, usize), other: (&Table, usize)| std::ptr::eq(one.0, other.0) && one.1 == other.1;
+        self.block.zip(other.block).is_some_and(|(one, other)| same(one, other))
+    }
 }
 
 /// Asks memory for what the reads of several keys will touch: filter lines for all of them, then slots, then blocks. A read alone

@@ -32,6 +32,15 @@ const MOST_CHANCES: usize = 64;
 /// What a block may take above its bytes: this part of them.
 const SPARE_PART: usize = 4;
 
+/// What is asked for again before as much as this part of what is here has gone or come is kept for certain.
+const SOON_PART: usize = 4;
+
+/// Of what comes later than that one in so many is.
+const LATE_ONES: u32 = 4;
+
+/// Two looks as close as this part of what is here may be of one request.
+const AT_ONCE_PART: usize = 16;
+
 /// Memory for blocks, shared by all tables of a store (or of several).
 #[derive(Debug)]
 pub struct Cache {
@@ -45,12 +54,27 @@ pub struct Cache {
     loads: AtomicU64,
     evictions: AtomicU64,
     refused: AtomicU64,
-    /// Counts what went, and what was read and not kept, to tell how long ago a block was here. Starts at 1: 0 in a slot says never.
-    clock: AtomicU32,
+    clock: Clock,
     /// Large values, while somebody reads any.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
     /// What blocks that went have left behind.
     pub(super) spares: Spares,
+}
+
+/// Counts what went, and what was read and not kept, to tell how long ago a block was here. Starts at 1: 0 in a slot says never.
+#[derive(Debug)]
+struct Clock(AtomicU32);
+
+impl Clock {
+    /// Another moment.
+    fn tick(&self) -> u32 {
+        self.0.fetch_add(1, Relaxed) | 1
+    }
+
+    /// How many moments ago that was; none: never.
+    fn since(&self, moment: u32) -> Option<usize> {
+        (moment != 0).then(|| self.0.load(Relaxed).wrapping_sub(moment) as usize)
+    }
 }
 
 /// What a slot holds.
@@ -97,7 +121,7 @@ trait Row: Send + Sync {
     fn cool(&self, number: usize) -> bool;
 
     /// Empties a slot at this time.
-    fn evict(&self, number: usize, clock: &AtomicU32) -> Option<Arc<dyn Kept>>;
+    fn evict(&self, number: usize, clock: &Clock) -> Option<Arc<dyn Kept>>;
 }
 
 /// What a cache has done. Hits are not counted: they are too many to share a counter.
@@ -109,11 +133,12 @@ pub struct CacheMetrics {
     pub used_bytes: u64,
     /// Blocks in memory, and large values.
     pub blocks: u64,
-    /// Blocks that were read from a file.
+    /// Blocks that were read from a file for a read; the jobs' own reads and those of blocks that are damaged are not counted.
     pub loads: u64,
     /// Blocks that went to make room.
     pub evictions: u64,
-    /// Those among them that found no room, or were not asked for twice, and were used once.
+    /// Those among the loads that were used once and not kept: there was no room, they were not asked for twice, or who read them fills no
+    /// cache.
     pub refused: u64,
     /// Bytes that others have charged: memtables, the ring, indexes and filters of open tables, the room of jobs.
     pub charged_bytes: u64,
@@ -207,7 +232,7 @@ impl Cache {
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            clock: AtomicU32::new(1),
+            clock: Clock(AtomicU32::new(1)),
             large: Mutex::default(),
             spares: Spares::within(bytes.min(total)),
         }
@@ -244,7 +269,10 @@ impl Cache {
             return first.clone();
         }
         self.blocks.fetch_add(1, Relaxed);
-        let returns = self.returns(asked);
+        // Two looks of one request are none that returns.
+        let since = self.clock.since(asked.load(Relaxed));
+        let blocks = self.blocks.load(Relaxed);
+        let returns = since.is_some_and(|since| blocks / AT_ONCE_PART < since && since <= blocks);
         let slots: Weak<Slots<T>> = Arc::downgrade(slots);
         let resident = Resident { slots, number: number as u32, bytes };
         lock(&self.shards[home]).push(resident, returns);
@@ -298,15 +326,19 @@ impl Cache {
         room.saturating_sub(self.spares.most())
     }
 
-    /// Another moment: something went, or was read and not kept.
-    fn tick(&self) -> u32 {
-        self.clock.fetch_add(1, Relaxed) | 1
+    /// What one more block is taken for that has so many bytes.
+    fn expected(&self, bytes: usize) -> usize {
+        let mean = self.used.load(Relaxed) / self.blocks.load(Relaxed).max(1);
+        (bytes + bytes / SPARE_PART).max(mean)
     }
 
-    /// True if since a moment there were no more than there are blocks here.
-    fn returns(&self, moment: &AtomicU32) -> bool {
-        let moment = moment.load(Relaxed);
-        moment != 0 && self.clock.load(Relaxed).wrapping_sub(moment) as usize <= self.blocks.load(Relaxed)
+    /// True if one that was here at a moment, and is asked for again, is to be kept: there were no more since than there are blocks here. Of
+    /// those that come late one in a few is taken, so that what comes round as a whole is here after some rounds, and what merely comes by
+    /// costs few others their place.
+    fn returns(&self, moment: u32) -> bool {
+        let blocks = self.blocks.load(Relaxed);
+        let is_one_of_few = (moment / 2).is_multiple_of(LATE_ONES); // moments are odd
+        self.clock.since(moment).is_some_and(|since| since <= blocks / SOON_PART || (since <= blocks && is_one_of_few))
     }
 
     /// Evicts what is too much since more was charged.
@@ -362,7 +394,7 @@ impl Shard {
     }
 
     /// Takes out the block that is to go; none if no block is here.
-    fn evict(&mut self, probation_share: usize, clock: &AtomicU32) -> Option<Victim> {
+    fn evict(&mut self, probation_share: usize, clock: &Clock) -> Option<Victim> {
         let mut chances = MOST_CHANCES;
         loop {
             let newcomers = self.probation_bytes > probation_share || self.main.is_empty();
@@ -398,9 +430,9 @@ impl<T: Kept> Row for Slots<T> {
         self.blocks[number].load().as_ref().is_some_and(|block| block.cool())
     }
 
-    fn evict(&self, number: usize, clock: &AtomicU32) -> Option<Arc<dyn Kept>> {
+    fn evict(&self, number: usize, clock: &Clock) -> Option<Arc<dyn Kept>> {
         let block = self.blocks[number].swap(None)?;
-        self.last[number].store(clock.fetch_add(1, Relaxed) | 1, Relaxed);
+        self.last[number].store(clock.tick(), Relaxed);
         Some(block)
     }
 }
@@ -451,17 +483,18 @@ impl<T: Kept> Slots<T> {
     pub(super) fn admits(&self, number: usize, bytes: usize) -> bool {
         let Some(asked) = self.last.get(number) else { return false };
         let cache = &self.cache;
-        if cache.used.load(Relaxed) + bytes + bytes / SPARE_PART <= cache.room() || cache.returns(asked) {
+        let has_room = cache.used.load(Relaxed) + cache.expected(bytes) <= cache.room();
+        if has_room || cache.returns(asked.load(Relaxed)) {
             return true;
         }
-        asked.store(cache.tick(), Relaxed);
-        cache.loads.fetch_add(1, Relaxed);
-        cache.refused.fetch_add(1, Relaxed);
+        asked.store(cache.clock.tick(), Relaxed);
         false
     }
 
     /// A block that is used once, and not kept.
     pub(super) fn pass(&self, block: T) -> Arc<T> {
+        self.cache.loads.fetch_add(1, Relaxed);
+        self.cache.refused.fetch_add(1, Relaxed);
         block.shared(&self.cache.spares)
     }
 

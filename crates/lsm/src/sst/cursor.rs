@@ -39,6 +39,8 @@ pub struct TableCursor {
     pub(super) shows_gaps: bool,
     /// The block the cursor stood in last, kept for a seek that stays near.
     pub(super) block: Option<Arc<Block>>,
+    /// It came from the file: where no cache keeps it, what is left of it is used again.
+    pub(super) is_passing: bool,
     pub(super) number: usize,
     pub(super) at: usize,
     /// The entry under the cursor; none: not valid, or among what is left of a block.
@@ -112,6 +114,7 @@ impl TableCursor {
             fill_cache,
             shows_gaps: false,
             block: None,
+            is_passing: false,
             number: 0,
             at: 0,
             entry: None,
@@ -143,16 +146,20 @@ impl TableCursor {
         let every = if table.is_judged { asked } else { 0 };
         let loaded = matches!(reading.verify, Verify::OnFill | Verify::Sampled(_));
         let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
-        TableCursor { shows_gaps: true, left: every, every, asked, loads, ..TableCursor::new(table, true) }
+        let mut cursor = TableCursor::new(table, true);
+        cursor.shows_gaps = true;
+        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (every, every, asked, loads);
+        cursor
     }
 
     /// The same cursor over another table, standing nowhere. It reads and checks as it did, and keeps its room.
     pub(crate) fn moved_to(mut self: Box<Self>, table: &Arc<Table>) -> Box<TableCursor> {
         if !Arc::ptr_eq(&self.table, table) {
             let every = if table.is_judged { self.asked } else { 0 };
+            self.let_go();
             self.table = table.clone();
             (self.left, self.every) = (every, every);
-            (self.block, self.wreck, self.entry, self.aimed) = (None, None, None, None);
+            (self.wreck, self.entry, self.aimed) = (None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
             (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);
             (self.chunk, self.chunk_at) = (Vec::new(), 0);
@@ -432,7 +439,7 @@ impl TableCursor {
         if let Some(other) = self.find_anew(key)? {
             return Ok(Anew::In(other));
         }
-        self.block = None;
+        self.let_go();
         match self.table.restore(number)? {
             Fetched::Whole(block) => {
                 self.hold(block);
@@ -588,6 +595,12 @@ impl Cursor for TableCursor {
 
     fn source(&self) -> Source<'_> {
         self.table.source(self.number)
+    }
+}
+
+impl Drop for TableCursor {
+    fn drop(&mut self) {
+        self.let_go();
     }
 }
 

@@ -38,17 +38,18 @@ impl TableCursor {
         }
         self.wreck = None;
         if let Some(block) = self.table.slots.slot(number).load_full() {
-            self.block = None;
+            self.let_go();
             let block = self.trusted(number, block)?;
             self.hold(block);
         } else {
             self.streak = self.streak_to(number);
-            // Before the next one is read: what nobody else holds is read into.
-            if let Some(block) = self.block.take() {
-                self.table.slots.passed(block);
-            }
+            // Before the next one is read, which is read into what it leaves.
+            self.let_go();
             match self.fetch(number)? {
-                Fetched::Whole(block) => self.hold(block),
+                Fetched::Whole(block) => {
+                    self.hold(block);
+                    self.is_passing = self.fill_cache;
+                }
                 Fetched::Broken(remains) => self.wreck = Some(Wreck::new(remains)),
             }
         }
@@ -103,11 +104,25 @@ impl TableCursor {
         }
     }
 
-    /// Another block is the current one.
+    /// Another block is the current one, which stands in a cache.
     #[inline]
     pub(super) fn hold(&mut self, block: Arc<Block>) {
+        if self.is_passing {
+            self.let_go();
+        }
         self.block = Some(block);
         self.key.forget();
+    }
+
+    /// No block is the current one.
+    #[inline]
+    pub(super) fn let_go(&mut self) {
+        let block = self.block.take();
+        if std::mem::take(&mut self.is_passing)
+            && let Some(block) = block
+        {
+            self.table.slots.passed(block);
+        }
     }
 
     #[cold]

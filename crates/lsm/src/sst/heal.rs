@@ -153,14 +153,29 @@ impl Table {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Outcome> {
-        let checks = Checks { passing: checks.passing || !self.admits(number), ..checks };
-        match self.fetch(number, checks)? {
+        let passing = checks.passing || !(checks.again || self.admits(number));
+        let checks = Checks { passing, ..checks };
+        let fetched = self.fetch(number, checks)?;
+        self.look_at(fetched, number, wanted, visit)
+    }
+
+    /// A point read in a block that was just fetched, and is let go then.
+    pub(super) fn look_at(
+        &self,
+        fetched: Fetched,
+        number: usize,
+        wanted: &Wanted<'_>,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<Outcome> {
+        match fetched {
             Fetched::Whole(block) => {
                 let outcome = self.look(&block, number, wanted, visit);
-                if checks.passing {
-                    self.slots.passed(block);
+                self.slots.passed(block);
+                match outcome {
+                    // It was whole when it came: it was hit since then, whether or not it is kept.
+                    Err(error) if error.is_corruption() => Ok(Outcome::Doubtful),
+                    outcome => outcome,
                 }
-                outcome
             }
             Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
         }

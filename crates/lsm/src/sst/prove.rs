@@ -28,11 +28,13 @@ pub struct Checks {
     pub loaded: bool,
     /// Blocks that are loaded are used once, and not kept in the cache.
     pub passing: bool,
+    /// The block is asked for again by the same request: it is kept if it may be, whenever it was asked for before.
+    pub again: bool,
 }
 
 impl Checks {
     /// Nothing.
-    pub const NONE: Checks = Checks { each: false, loaded: false, passing: false };
+    pub const NONE: Checks = Checks { each: false, loaded: false, passing: false, again: false };
     /// What is given out, where it lies.
     pub const EACH: Checks = Checks { each: true, ..Checks::NONE };
     /// Blocks, when they are loaded.

@@ -8,6 +8,7 @@
 //!        asks fills it; a block, shared.
 //! Holds: few buffers and shells, within a small part of the budget that is theirs alone.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +29,7 @@ const SLACK: usize = 8;
 pub(super) struct Spares {
     most: usize,
     bytes: AtomicUsize,
-    each: Mutex<Vec<Vec<u8>>>,
+    each: Mutex<VecDeque<Vec<u8>>>,
     /// Blocks that nobody else holds, and that hold nothing.
     shells: Mutex<Vec<Arc<Block>>>,
 }
@@ -49,18 +50,17 @@ impl Spares {
         self.bytes.load(Relaxed)
     }
 
-    /// Keeps a buffer if there is room; before that, the shortest one goes.
+    /// Keeps a buffer; those that were given longest ago go for it. What a store read once, large or small, so makes way for what it reads now.
     pub(super) fn give(&self, buffer: Vec<u8>) {
-        let mut each = lock(&self.each);
-        if buffer.capacity() == 0 || self.bytes() + buffer.capacity() > self.most {
+        if buffer.capacity() == 0 || buffer.capacity() > self.most {
             return;
         }
+        let mut each = lock(&self.each);
         self.bytes.fetch_add(buffer.capacity(), Relaxed);
-        each.push(buffer);
-        if each.len() > COUNT
-            && let Some((shortest, _)) = each.iter().enumerate().min_by_key(|(_, buffer)| buffer.capacity())
-        {
-            self.bytes.fetch_sub(each.swap_remove(shortest).capacity(), Relaxed);
+        each.push_back(buffer);
+        while each.len() > COUNT || self.bytes() > self.most {
+            let Some(oldest) = each.pop_front() else { break };
+            self.bytes.fetch_sub(oldest.capacity(), Relaxed);
         }
     }
 
@@ -93,8 +93,7 @@ impl Spares {
         let mut each = lock(&self.each);
         let close = length..=length + length / SLACK;
         let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity())).or_else(|| nearest(&each, length));
-        let Some(at) = at else { return vec![0; length] };
-        let mut buffer = each.swap_remove(at);
+        let Some(mut buffer) = at.and_then(|at| each.remove(at)) else { return vec![0; length] };
         self.bytes.fetch_sub(buffer.capacity(), Relaxed);
         drop(each);
         if buffer.capacity() > *close.end() {
@@ -108,7 +107,7 @@ impl Spares {
 }
 
 /// The buffer that is best made to hold so many bytes, if one is of about that length.
-fn nearest(each: &[Vec<u8>], length: usize) -> Option<usize> {
+fn nearest(each: &VecDeque<Vec<u8>>, length: usize) -> Option<usize> {
     let about = length / 2..=length.saturating_mul(2);
     let fitting = each.iter().enumerate().filter(|(_, buffer)| about.contains(&buffer.capacity()));
     let best = fitting.min_by_key(|(_, buffer)| (buffer.capacity() < length, buffer.capacity().abs_diff(length)));
@@ -123,26 +122,26 @@ mod tests {
     fn a_buffer_comes_back_in_about_its_length_and_counts_while_it_is_here() {
         let spares = Spares::within(SHARE * 10_000);
         assert_eq!((spares.take(100), spares.bytes()), (vec![0; 100], 0));
-        for length in [4000, 1000, 3000, 2001] {
+        for length in [4000, 1000, 3000, 2000] {
             spares.give(vec![7; length]);
         }
-        assert_eq!(spares.bytes(), 8000, "the last one had no room");
+        assert_eq!(spares.bytes(), 10_000);
         assert_eq!(
             (spares.take(8002).len(), spares.take(499).len(), spares.bytes()),
-            (8002, 499, 8000),
+            (8002, 499, 10_000),
             "none is like it"
         );
         let shortest = spares.take(2800);
-        assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 5000));
+        assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 7000));
         let longer = spares.take(7000);
-        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, 7000, 1000));
+        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, 7000, 3000));
         let shorter = spares.take(500);
-        assert_eq!((shorter.len(), spares.bytes()), (500, 0));
+        assert_eq!((shorter.len(), spares.bytes()), (500, 2000));
         assert!(shorter.capacity() <= 500 + 500 / SLACK);
     }
 
     #[test]
-    fn where_there_are_too_many_the_shortest_goes() {
+    fn where_there_are_too_many_or_too_much_the_oldest_go() {
         let spares = Spares::within(SHARE * 10_000);
         spares.give(Vec::new());
         (1..=COUNT).for_each(|length| spares.give(vec![1; length]));
@@ -150,8 +149,11 @@ mod tests {
         assert_eq!(spares.bytes(), all);
         spares.give(vec![1; 100]);
         assert_eq!(spares.bytes(), all + 99);
-        spares.give(vec![1; 1]);
-        assert_eq!(spares.bytes(), all + 99, "it is the shortest itself");
+        spares.give(vec![1; 10_000]);
+        assert_eq!(spares.bytes(), 10_000, "what is read now is of this length");
+        spares.give(vec![1; 10_001]);
+        spares.give(vec![1; 20]);
+        assert_eq!(spares.bytes(), 20);
     }
 
     #[test]

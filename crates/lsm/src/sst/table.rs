@@ -282,7 +282,7 @@ impl Table {
     }
 
     #[inline]
-    fn wanted<'a>(
+    pub(super) fn wanted<'a>(
         &self,
         index: &'a Index,
         (key, key_hash): (&'a [u8], u64),

@@ -156,3 +156,28 @@ fn ranges_of_large_tables_come_when_they_are_read_and_count() {
     assert_eq!(found, 3000);
     db.close().unwrap();
 }
+
+/// A block of several keys of one request is read once, although a full cache keeps none that is asked for the first time.
+#[test]
+fn keys_of_one_block_that_are_asked_for_together_read_it_once() {
+    let (sim, dir) = sim(9);
+    let settings = Settings { cache_bytes: 256 * 1024, ..settings() };
+    let db = Db::open(&dir, settings, parts(sim.env(sim.steps()))).unwrap();
+    fill(&db, 0..6000, 0);
+    db.settle().unwrap();
+    let family = default(&db);
+    rows(&db, &family, At::Latest).unwrap();
+    let keys: Vec<Vec<u8>> = filled(0..6000, 0).into_iter().map(|(key, _)| key).collect();
+    let loads = || db.metrics().cache.loads;
+    let read = |keys: &[&[u8]]| {
+        let before = loads();
+        db.multi_get(&family, keys, At::Latest, &mut |_, _| ()).unwrap();
+        loads() - before
+    };
+    let starts = (0..5000).step_by(100);
+    let groups = starts.len() as u64;
+    let together: u64 =
+        starts.map(|first| read(&keys[first..first + 16].iter().map(|key| &key[..]).collect::<Vec<&[u8]>>())).sum();
+    // Sixteen keys stand in three or four blocks, some of which are here.
+    assert!(together > groups && together <= 3 * groups, "{together} loads for {groups} groups");
+}

@@ -98,8 +98,8 @@ fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept
     assert!(kept.iter().all(|n| table.slots.slot(*n as usize).load().is_some()));
     let evictions = || cache.metrics().evictions;
     assert_eq!(evictions(), 0);
-    // Asked for again before as many others as there are blocks here: kept, and then not read again.
-    let late = 299 - full.blocks as u32 / 2;
+    // Asked for again soon: kept, and then not read again.
+    let late = 299 - full.blocks as u32 / 8;
     read(&table, late);
     assert!(table.slots.slot(late as usize).load().is_some() && evictions() > 0);
     let loads = cache.metrics().loads;
@@ -115,6 +115,38 @@ fn a_block_that_is_asked_for_once_drives_nothing_out_of_a_full_cache_and_is_kept
         cursor.seek(&numbered(0), MAX_SEQNO).unwrap();
         assert_eq!(table.slots.slot(n as usize).load().is_some(), is_kept);
     }
+}
+
+/// What comes round is longer on its way than what is soon asked for again, and merely fits.
+#[test]
+fn what_comes_round_as_a_whole_and_fits_is_here_after_some_rounds() {
+    let cache = Arc::new(Cache::new(100_000));
+    let table = table(400, &cache);
+    (300..400).for_each(|n| read(&table, n));
+    let round = cache.metrics().blocks as u32 * 7 / 8;
+    let reads_of_a_round = || {
+        let before = cache.metrics().loads;
+        (0..round).for_each(|n| read(&table, n));
+        cache.metrics().loads - before
+    };
+    let first = reads_of_a_round();
+    let late = (0..20).map(|_| reads_of_a_round()).next_back().unwrap();
+    assert_eq!((first, late), (u64::from(round), 0));
+}
+
+/// Two looks in a row may be of one request: the block is kept, and is among the first to go.
+#[test]
+fn a_block_that_is_asked_for_twice_in_a_row_is_kept_and_drives_no_other_out_for_long() {
+    let cache = Arc::new(Cache::new(100_000));
+    let table = table(400, &cache);
+    let is_here = |n: u32| table.slots.slot(n as usize).load().is_some();
+    (0..100).for_each(|n| read(&table, n));
+    let hot: Vec<u32> = (0..100).filter(|n| is_here(*n)).collect();
+    hot.iter().for_each(|n| read(&table, *n));
+    (200..400).for_each(|n| [n, n].iter().for_each(|n| read(&table, *n)));
+    assert!(is_here(399) && !is_here(200), "it was kept and went again");
+    let left = hot.iter().filter(|n| is_here(**n)).count();
+    assert!(left + 16 >= hot.len(), "{left} of {}", hot.len());
 }
 
 #[test]

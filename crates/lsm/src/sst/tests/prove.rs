@@ -6,6 +6,8 @@ use crate::cursor::Cursor;
 use crate::options::Verify;
 use crate::record::MAX_SEQNO;
 use crate::sst::fuzzing::Site;
+use crate::sst::heal::Fetched;
+use crate::sst::table::Outcome;
 
 /// Keys that share much and little, a gap between each two, some in several versions.
 fn records() -> Vec<Owned> {
@@ -73,6 +75,37 @@ fn no_bit_of_a_cached_block_changes_an_answer() {
         }
         assert!(hit > 300, "{hit}");
     }
+}
+
+/// A block that is not kept is hit between its load and the look at it: it is read again, as one in the cache is.
+#[test]
+fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
+    let stage = stage(records(), &plain(4096, false));
+    let table = &stage.table;
+    let whole = table.read_block(0, true).unwrap();
+    let mut doubts = 0;
+    for byte in 0..whole.hits() {
+        for n in [0, 1, 20, 31, 46] {
+            let key = numbered(n);
+            let part = table.part_for(&key).unwrap();
+            let wanted = table.wanted(&part.index, (&key, hash(&key)), MAX_SEQNO, Checks::EACH);
+            let mut seen = None;
+            let mut visit = |record: &Record<'_>| seen = Some(record.value.to_vec());
+            let block = Fetched::Whole(Arc::new(whole.hit(byte, 1 << (byte % 8))));
+            let found = match table.look_at(block, 0, &wanted, &mut visit) {
+                Ok(Outcome::Found) => true,
+                Ok(Outcome::Absent | Outcome::Further) => false,
+                doubt => {
+                    doubts += 1;
+                    table.get_healed(0, &wanted, doubt, &mut visit).unwrap()
+                }
+            };
+            let expected = stage.records.iter().find(|record| record.key == key).map(|record| &record.value);
+            assert_eq!((found, seen.as_ref()), (expected.is_some(), expected), "byte {byte}, key {n}");
+            drop(table.slots.take(0)); // what was read again is kept
+        }
+    }
+    assert!(doubts > 300, "{doubts}");
 }
 
 #[test]
