@@ -58,7 +58,8 @@ const SOON_BYTES: u64 = 1 << 30;
 pub enum Stall {
     /// Go on.
     Go,
-    /// Wait so many nanoseconds for each 1,024 bytes.
+    /// Wait so many nanoseconds for each 1,024 bytes. What is above the worst price says how many times longer than 4 ms a single commit may
+    /// wait (`nanos`): one word, that writers read without a lock.
     Delay(u64),
     /// Wait until a flush or compaction is done.
     Stop,

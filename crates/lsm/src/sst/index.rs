@@ -14,16 +14,21 @@
 use std::cmp::Ordering;
 
 use super::block::first_not_below;
-use super::format::{Handle, TRAILER_BYTES};
+use super::format::Handle;
+use super::separators::Separators;
 use crate::checksum::{hash, mix};
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
 use crate::order::{Order, begins_with, common_prefix, head};
+use crate::prefetch::prefetch;
 use crate::record::MAX_KEY_BYTES;
 
 /// Separators of one group.
 const GROUP: usize = 64;
+
+/// Heads in a line of memory.
+const HEADS_IN_LINE: usize = 8;
 
 /// The least an entry takes: four varints and a CRC.
 const LEAST_ENTRY_BYTES: usize = 8;
@@ -244,15 +249,22 @@ impl Index {
         if !order.is_bytewise() {
             return partition(0, self.len(), |at| order.compare(self.tail(at), key) == Ordering::Less);
         }
+        if !begins_with(key, &self.common) {
+            return if key < &self.common[..] { 0 } else { self.len() };
+        }
         let group = self.find_group(key);
         let (from, to) = (group * GROUP, self.len().min((group + 1) * GROUP));
         let Some(Group { common_at, common_len }) = self.groups.get(group).copied() else {
             return self.len();
         };
-        let (common_at, common_len) = (common_at as usize, common_len as usize);
-        let common = &self.keys[common_at..common_at + common_len];
-        if !begins_with(key, common) {
-            return if key < common { from } else { to };
+        // A search waits for one line after the other unless it asks for all of them before.
+        self.heads[from..to].iter().step_by(HEADS_IN_LINE).for_each(prefetch);
+        let common_len = common_len as usize;
+        if !self.shares(key, group, common_len) {
+            let common = &self.keys[common_at as usize..common_at as usize + common_len];
+            if !begins_with(key, common) {
+                return if key < common { from } else { to };
+            }
         }
         let wanted = head(key, common_len);
         let heads = &self.heads[from..to];
@@ -265,11 +277,20 @@ impl Index {
         partition(from + low, from + low + equal, |at| self.tail(at) < rest)
     }
 
-    /// The first group whose last separator is not below `key`.
-    fn find_group(&self, key: &[u8]) -> usize {
-        if !begins_with(key, &self.common) {
-            return if key < &self.common[..] { 0 } else { self.groups.len() };
+    /// True if a key that begins as all separators do also begins as all of a group, by the head of the last one, which was just looked at.
+    /// False: it may.
+    #[inline]
+    fn shares(&self, key: &[u8], group: usize, common_len: usize) -> bool {
+        let further = common_len.wrapping_sub(self.common.len());
+        if further > size_of::<u64>() || key.len() < common_len {
+            return false;
         }
+        let other = head(key, self.common.len()) ^ self.group_heads[group];
+        other.leading_zeros() as usize >= further * 8
+    }
+
+    /// The first group whose last separator is not below a key that begins as all separators do.
+    fn find_group(&self, key: &[u8]) -> usize {
         let wanted = head(key, self.common.len());
         let low = first_not_below(&self.group_heads, wanted);
         if self.group_heads.get(low) != Some(&wanted) {
@@ -542,61 +563,6 @@ impl Run {
     fn last(&self) -> &[u8] {
         let from = self.ends.len().checked_sub(2).map_or(0, |before| self.ends[before]);
         &self.bytes[from..]
-    }
-}
-
-/// Reads entries one after the other.
-struct Separators<'a> {
-    reader: Reader<'a>,
-    last: Vec<u8>,
-    before: Vec<u8>,
-    offset: u64,
-    /// There is one before the first.
-    follows: bool,
-}
-
-impl Separators<'_> {
-    fn new<'a>(reader: Reader<'a>, range: &Range) -> Separators<'a> {
-        let last = range.floor.clone().unwrap_or_default();
-        Separators { reader, last, before: Vec::new(), offset: range.offset, follows: range.floor.is_some() }
-    }
-
-    /// The next handle; its separator is `last`, which may not be below the one before.
-    fn next(&mut self, at: usize, data_end: u64, order: &Order) -> Result<Handle> {
-        let follows = at > 0 || self.follows;
-        let shared = self.reader.varint()?;
-        let unshared = self.reader.varint_len()?;
-        if shared > self.last.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {
-            return Err(Error::structural("a separator longer than it can be"));
-        }
-        let (shared, rest) = (shared as usize, self.reader.bytes(unshared)?);
-        let falls = match order.is_bytewise() {
-            // What both begin with decides nothing.
-            true => &self.last[shared..] > rest,
-            false => {
-                self.before.clone_from(&self.last);
-                false
-            }
-        };
-        self.last.truncate(shared);
-        self.last.extend_from_slice(rest);
-        // A comparator is shown keys and nothing else: before the first there is none.
-        let falls = follows
-            && (falls || (!order.is_bytewise() && order.compare(&self.before, &self.last) == Ordering::Greater));
-        if falls {
-            return Err(Error::structural("the separators of an index are out of order"));
-        }
-        let (stored_len, raw_len) = (self.reader.varint()?, self.reader.varint()?);
-        let wide = |_| Error::structural("a block of 4 GiB or more");
-        let handle = Handle {
-            offset: self.offset,
-            stored_len: stored_len.try_into().map_err(wide)?,
-            raw_len: raw_len.try_into().map_err(wide)?,
-            crc: self.reader.u32()?,
-        };
-        handle.check_within(data_end)?;
-        self.offset += stored_len + TRAILER_BYTES as u64;
-        Ok(handle)
     }
 }
 

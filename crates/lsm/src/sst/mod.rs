@@ -41,6 +41,7 @@ mod remains;
 mod resident;
 #[cfg(test)]
 mod scripts;
+mod separators;
 mod skim;
 mod spare;
 mod steps;

@@ -39,6 +39,7 @@ mod drain;
 mod find;
 pub mod fuzzing;
 mod gather;
+mod marks;
 mod order;
 mod prepare;
 mod recover;

@@ -13,6 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
+use super::marks::Marks;
 use super::prepare::{MOST_READY, Way};
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
@@ -62,39 +63,6 @@ pub(super) struct Filler {
     pub spot: Spot,
     /// The body's first bytes; zeros follow.
     pub head: [u8; 24],
-}
-
-/// Ends of frames in the ring, one for each so many bytes: where a drain may stop, and the ring has room again.
-struct Marks {
-    spacing: u64,
-    /// A frame that ends here or behind is marked.
-    next: u64,
-    ends: VecDeque<u64>,
-}
-
-impl Marks {
-    fn new(limits: &Limits) -> Marks {
-        let spacing = (limits.drain_bytes / 8).max(PAGE);
-        Marks { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
-    }
-
-    #[cold]
-    fn push(&mut self, end: u64) {
-        self.ends.push_back(end);
-        self.next = end + self.spacing;
-    }
-
-    /// The last one that is not behind an offset.
-    fn last_up_to(&self, offset: u64) -> Option<u64> {
-        let behind = self.ends.partition_point(|end| *end <= offset);
-        self.ends.get(behind.checked_sub(1)?).copied()
-    }
-
-    fn forget_up_to(&mut self, offset: u64) {
-        while self.ends.front().is_some_and(|end| *end <= offset) {
-            self.ends.pop_front();
-        }
-    }
 }
 
 /// Everything that is ordered.
@@ -335,9 +303,10 @@ impl<T> Order<T> {
         taken.into()
     }
 
-    /// True if the next segment is none that the log would leave this one early for.
-    pub(super) fn is_next_unwritten(&self) -> bool {
-        self.next.front().is_some_and(|next| !next.is_good())
+    /// True if the next segment is none that the log would leave this one early for. One that was made longer for a frame that waits for it is
+    /// left to that.
+    pub(super) fn is_next_unwritten(&self, limits: Limits) -> bool {
+        self.next.front().is_some_and(|next| !next.is_good() && next.length() == limits.segment_bytes)
     }
 
     /// Adds one to the next segments.
@@ -517,7 +486,7 @@ impl<T> Order<T> {
                 self.pieces.push_back(Piece { segment, start: offset, end, direct });
             }
         }
-        if end >= self.marks.next && !direct {
+        if self.marks.wants(end) && !direct {
             self.marks.push(end);
         }
         let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };

@@ -98,7 +98,7 @@ impl<T> Wal<T> {
 
     /// True if one more of the next segments is to be gone on with, where so many are enough.
     fn is_wanted(&self, order: &Order<T>, enough: usize) -> bool {
-        let is_of_no_use = order.is_next_unwritten() && self.expects_syncs.load(Ordering::Relaxed);
+        let is_of_no_use = order.is_next_unwritten(self.limits) && self.expects_syncs.load(Ordering::Relaxed);
         let more = || order.wants_more(self.ready_wanted().min(enough), self.limits);
         is_of_no_use || order.way().map_or_else(more, |way| self.is_due(&way))
     }
@@ -204,7 +204,7 @@ impl<T> Wal<T> {
             return;
         }
         let mut order = self.order.lock();
-        let unwritten = if order.is_next_unwritten() { order.take_next(0) } else { Vec::new() };
+        let unwritten = if order.is_next_unwritten(self.limits) { order.take_next(0) } else { Vec::new() };
         drop(order);
         unwritten.iter().for_each(|segment| self.remove(segment.number));
     }
