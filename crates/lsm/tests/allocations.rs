@@ -182,8 +182,8 @@ fn cached_cursor_steps_and_seeks_allocate_nothing() {
     }
 }
 
-/// A cursor that leaves a block that no cache keeps gives what is left of it back, wherever it goes from there: to a cached one, to
-/// another table, or to its end.
+/// A cursor that leaves a block that no cache keeps gives what is left of it back, whether it goes on to a cached one or to its
+/// end.
 #[test]
 fn a_cursor_reads_blocks_into_those_that_it_has_left() {
     let tables = [(); 2].map(|()| table_packed(40_000, 2 << 20, Compression::None));

@@ -235,7 +235,8 @@ impl Inner {
                     reader.get_from(number, (key, key_hash), seqno, checks, decide)
                 }
                 Some(_) => Ok(false),
-                None => reader.get(key, key_hash, seqno, checks, decide),
+                // The next key was looked for in another block.
+                None => reader.get(key, key_hash, seqno, Checks { again: false, ..checks }, decide),
             }
         })?;
         outcome

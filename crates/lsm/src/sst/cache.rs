@@ -4,8 +4,8 @@
 //! without touching a counter that another core writes. The cache itself holds a budget and, behind locks that only loading
 //! and evicting take, the order in which blocks go: a small queue of those seen once, about a tenth, then the main queue.
 //! A block that was read again since it came moves on to, or stays in, the main queue. A full cache keeps none that is asked for the first time in
-//! long: it is read into memory that is at hand, looked at and let go. Asked for again before as many others went or came so, it is kept, in the main
-//! queue. So a scan leaves all alone, and where much more is read than fits no read pays for driving another block out that is worth as much.
+//! long: it is read into memory that is at hand, looked at and let go. Asked for again soon it is kept, in the main queue; of those that come back
+//! before as many others went or came so as are here, one in a few. So a scan leaves all alone, and where much more is read than fits no read pays for driving another block out that is worth as much.
 //!
 //! Budget: the bytes of all blocks in slots never exceed it. Where nothing can be evicted the loaded block is used once and
 //! forgotten. Blocks that a cursor still holds after their eviction are not counted. A cache may stand within a budget for everything
@@ -37,6 +37,9 @@ const SOON_PART: usize = 4;
 
 /// Of what comes later than that one in so many is.
 const LATE_ONES: u32 = 4;
+
+/// Spreads moments, so that none is chosen for how many come between (2^32 over the golden ratio).
+const SPREAD: u32 = 0x9E37_79B9;
 
 /// Two looks as close as this part of what is here may be of one request.
 const AT_ONCE_PART: usize = 16;
@@ -337,7 +340,7 @@ impl Cache {
     /// costs few others their place.
     fn returns(&self, moment: u32) -> bool {
         let blocks = self.blocks.load(Relaxed);
-        let is_one_of_few = (moment / 2).is_multiple_of(LATE_ONES); // moments are odd
+        let is_one_of_few = moment.wrapping_mul(SPREAD) < u32::MAX / LATE_ONES;
         self.clock.since(moment).is_some_and(|since| since <= blocks / SOON_PART || (since <= blocks && is_one_of_few))
     }
 

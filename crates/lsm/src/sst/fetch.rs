@@ -104,7 +104,7 @@ impl TableCursor {
         }
     }
 
-    /// Another block is the current one, which stands in a cache.
+    /// Another block is the current one; whoever knows that no cache may keep it says so then.
     #[inline]
     pub(super) fn hold(&mut self, block: Arc<Block>) {
         if self.is_passing {

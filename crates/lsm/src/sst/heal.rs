@@ -169,13 +169,9 @@ impl Table {
     ) -> Result<Outcome> {
         match fetched {
             Fetched::Whole(block) => {
-                let outcome = self.look(&block, number, wanted, visit);
+                let outcome = self.look_in_memory(&block, number, wanted, visit);
                 self.slots.passed(block);
-                match outcome {
-                    // It was whole when it came: it was hit since then, whether or not it is kept.
-                    Err(error) if error.is_corruption() => Ok(Outcome::Doubtful),
-                    outcome => outcome,
-                }
+                outcome
             }
             Fetched::Broken(remains) => self.look_among(&remains, wanted, visit),
         }
@@ -191,9 +187,7 @@ impl Table {
         doubt: Result<Outcome>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        if let Err(error) = doubt
-            && !(error.is_corruption() && self.slots.slot(number).load().is_some())
-        {
+        if let Err(error) = doubt {
             return Err(self.named(error, number)); // of the file, and what can be done was done
         }
         self.watch.doubted();
@@ -244,7 +238,7 @@ impl Table {
             let cached = self.slots.slot(number).load_full();
             let first =
                 match cached.map_or_else(|| self.fetch(number, Checks::NONE), |block| Ok(Fetched::Whole(block)))? {
-                    Fetched::Whole(block) => self.look(&block, number, &wanted, visit),
+                    Fetched::Whole(block) => self.look_in_memory(&block, number, &wanted, visit),
                     Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
                 };
             let outcome = match first {

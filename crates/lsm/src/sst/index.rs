@@ -258,7 +258,7 @@ impl Index {
             return self.len();
         };
         // A search waits for one line after the other unless it asks for all of them before.
-        self.heads[from..to].iter().step_by(HEADS_IN_LINE).for_each(prefetch);
+        self.heads[from..to].iter().step_by(HEADS_IN_LINE).chain(&self.heads[to - 1..to]).for_each(prefetch);
         let common_len = common_len as usize;
         if !self.shares(key, group, common_len) {
             let common = &self.keys[common_at as usize..common_at as usize + common_len];
@@ -420,14 +420,14 @@ impl Index {
         self.keys.get(self.tails[at] as usize..self.tail_end(at))
     }
 
-    /// Turns over bits of a head, or of a byte of the separators where there are none: for tests of what finds it.
+    /// Turns over bits of a head, of one or of a group, or behind those of a byte of the separators: for tests of what finds it.
     pub(super) fn damage(&mut self, at: usize, mask: u64) {
-        let heads = self.heads.len();
-        match self.heads.get_mut(at % (heads + self.keys.len()).max(1)) {
+        let count = self.heads.len() + self.group_heads.len();
+        let at = at % (count + self.keys.len()).max(1);
+        match self.heads.iter_mut().chain(&mut self.group_heads).nth(at) {
             Some(head) => *head ^= mask,
             None => {
-                let at = at % (heads + self.keys.len()).max(1) - heads;
-                if let Some(byte) = self.keys.get_mut(at) {
+                if let Some(byte) = self.keys.get_mut(at - count) {
                     *byte ^= mask as u8;
                 }
             }

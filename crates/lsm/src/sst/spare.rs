@@ -55,13 +55,17 @@ impl Spares {
         if buffer.capacity() == 0 || buffer.capacity() > self.most {
             return;
         }
-        let mut each = lock(&self.each);
         self.bytes.fetch_add(buffer.capacity(), Relaxed);
-        each.push_back(buffer);
-        while each.len() > COUNT || self.bytes() > self.most {
-            let Some(oldest) = each.pop_front() else { break };
+        lock(&self.each).push_back(buffer);
+        while let Some(oldest) = self.too_many() {
             self.bytes.fetch_sub(oldest.capacity(), Relaxed);
         }
+    }
+
+    /// The oldest buffer, if there are too many or they are too large; freed outside of the lock.
+    fn too_many(&self) -> Option<Vec<u8>> {
+        let mut each = lock(&self.each);
+        (each.len() > COUNT || self.bytes() > self.most).then(|| each.pop_front()).flatten()
     }
 
     /// Keeps a block that nobody else holds and whose bytes were taken.

@@ -304,7 +304,7 @@ impl<T> Order<T> {
     }
 
     /// True if the next segment is none that the log would leave this one early for. One that was made longer for a frame that waits for it is
-    /// left to that.
+    /// left to that, a short one to whoever trims.
     pub(super) fn is_next_unwritten(&self, limits: Limits) -> bool {
         self.next.front().is_some_and(|next| !next.is_good() && next.length() == limits.segment_bytes)
     }

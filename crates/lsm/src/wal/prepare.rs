@@ -42,9 +42,16 @@ pub(super) struct Retired {
     /// A new one, as far as it is made.
     pub(super) making: Option<Making>,
     /// There was no room for one ahead while the segment that begins here was written.
-    no_room_at: Option<u64>,
+    pub(super) no_room_at: Option<u64>,
     /// The time when the log's pace was looked at last, and the turnovers until then.
     pace: (u64, u64),
+}
+
+impl Retired {
+    /// True if none is kept to be used again.
+    pub(super) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
 }
 
 /// How many next segments a log wants that has turned so often in so many nanoseconds.
@@ -596,6 +603,24 @@ mod tests {
             assert!(order.live.iter().all(|segment| Some(segment.number) != dropped));
         });
         assert!(made_again);
+    }
+
+    /// The frame that waits for it would have it made again.
+    #[test]
+    fn a_segment_that_was_made_longer_for_a_frame_is_not_let_go_by_a_first_sync() {
+        let mut looked = false;
+        live(0, (8000, u64::MAX), |wal, _| {
+            let numbers = || wal.order.lock().next.iter().map(|next| next.number).collect::<Vec<_>>();
+            if !looked && numbers().len() == 1 {
+                looked = wal.prepare_at_least(9 * MIB as u64).unwrap();
+                let before = numbers();
+                wal.expects_syncs.store(true, Ordering::Relaxed);
+                assert!(!wal.prepare_due() && !wal.prepare_some().unwrap());
+                assert_eq!(numbers(), before);
+                wal.expects_syncs.store(false, Ordering::Relaxed);
+            }
+        });
+        assert!(looked);
     }
 
     /// A full disk: nobody needs the file behind the next one yet, so that all else goes on, and it is tried again a segment later.

@@ -121,7 +121,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
     let many: Vec<Owned> = (0..400).map(|n| Owned::put(&numbered(n * 2), 9, &[1; 50]).sealed()).collect();
     let wide = self::stage(many, &plain(100, false));
     assert!(wide.table.blocks() > 130);
-    for at in (0..1200).step_by(13) {
+    for at in (0..1200).step_by(5) {
         let table = wide.table.damaged(Site::Index, at, 0x44).unwrap();
         for n in (0..800).step_by(3) {
             let found = got(&table, &numbered(n), MAX_SEQNO).unwrap();
