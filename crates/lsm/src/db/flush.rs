@@ -105,7 +105,15 @@ impl Inner {
         Ok(any)
     }
 
+    /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance: behind a flush it needs less.
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
+        match self.flush_once(family, frozen) {
+            Err(error) if error.is_out_of_space() && self.log_makes_room() => self.flush_once(family, frozen),
+            outcome => outcome,
+        }
+    }
+
+    fn flush_once(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         let Some(through) = frozen.iter().map(|generation| generation.through()).max() else { return Ok(()) };
         let (started, due) = (self.now_nanos(), self.lines_due());
         self.finish_values(family, frozen)?;

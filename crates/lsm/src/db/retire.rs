@@ -167,6 +167,11 @@ impl Inner {
         Ok(())
     }
 
+    /// The disk is full: the log gives back what it keeps beside its next segment. True if that is some room.
+    pub(super) fn log_makes_room(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.wal().give_back_spare())
+    }
+
     /// An offset below which nothing of the log is needed and all of it is durable, if no memtable holds anything.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&log.apply);

@@ -1,4 +1,4 @@
-//! Trim: the log gives back the disk that it holds in advance, for a store that nobody writes to.
+//! Trim: the log gives back the disk that it holds in advance, for a store that nobody writes to; or most of it, on a disk that is full.
 //!
 //! In:    a log that has settled: whoever knows the memtables says that it is worth it. Out: a short segment, empty, which the log goes on in, and
 //!        no file beside it but the ring, once what lies before it is retired as ever (`retirable`, the edit, `recycle`).
@@ -81,6 +81,20 @@ impl<T> Wal<T> {
         let next = self.order.lock().take_next(0);
         next.iter().for_each(|next| self.remove(next.number));
         self.shed(&mut retired, 0);
+    }
+
+    /// Removes what is kept beside the next segment, which commits may come to at any time: what lacks the room is a table, behind which the
+    /// log needs less. No other is made ahead while the present segment is written. True if there was any.
+    pub fn give_back_spare(&self) -> bool {
+        let mut retired = lock(&self.retired);
+        let mut order = self.order.lock();
+        let behind = order.take_next(1);
+        retired.no_room_at = Some(order.current.first);
+        drop(order);
+        behind.iter().for_each(|next| self.remove(next.number));
+        let any = !behind.is_empty() || !retired.is_empty();
+        self.shed(&mut retired, 0);
+        any
     }
 
     /// Offset up to which no frame waits to be taken. For the one who takes (the db's apply lock).

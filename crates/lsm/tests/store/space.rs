@@ -57,6 +57,34 @@ fn a_full_device_refuses_writes_and_nothing_else() {
     }
 }
 
+/// What the log holds in advance is room for a table, behind which it needs less.
+#[test]
+fn a_flush_on_a_full_device_takes_the_room_that_the_log_keeps_for_later() {
+    let (sim, dir) = sim(15);
+    let db = open(&sim, &dir);
+    let logs = || sim.files(&dir).iter().filter(|name| name.ends_with(".log")).count();
+    let mut known = 0;
+    while logs() < 4 {
+        fill(&db, known..known + 100, 0);
+        known += 100;
+        while db.step().unwrap() {}
+        assert!(known < 10_000, "the log keeps nothing for later");
+    }
+    fill(&db, known..known + 20, 0);
+    known += 20;
+    sim.set_free_space(Some(0));
+    db.flush().unwrap();
+    assert!(logs() < 4);
+    check(&db, known);
+    // It takes commits as before, into the segment that it has and the next one.
+    let more = put_until_full(&db, known, Durability::Os);
+    assert!(more > known);
+    check(&db, more);
+    kill(&sim, db);
+    sim.set_free_space(None);
+    check(&open(&sim, &dir), more);
+}
+
 #[test]
 fn a_store_can_be_closed_on_a_full_device() {
     let (sim, dir) = sim(11);
