@@ -95,9 +95,6 @@ impl Inner {
 
     fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
         let outcome = self.run_plan(&picked.family, &picked.plan);
-        if outcome.as_ref().is_err_and(Error::is_out_of_space) {
-            self.log_makes_room(); // for the next try
-        }
         self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();

@@ -72,6 +72,9 @@ impl Inner {
     /// The flush lane: everything frozen, of all families; and, while nothing is, segments that are full and not sealed, what died, and what the
     /// open left to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
+        if self.check_halted().is_err() {
+            return Ok(self.sweep_one()); // no table would be named any more
+        }
         if self.flush_is_due() {
             let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
@@ -108,7 +111,9 @@ impl Inner {
     /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance: behind a flush it needs less.
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
         match self.flush_once(family, frozen) {
-            Err(error) if error.is_out_of_space() && self.log_makes_room() => self.flush_once(family, frozen),
+            Err(error) if error.is_out_of_space() && self.check_halted().is_ok() && self.log_makes_room() => {
+                self.flush_once(family, frozen)
+            }
             outcome => outcome,
         }
     }

@@ -47,13 +47,6 @@ pub(super) struct Retired {
     pace: (u64, u64),
 }
 
-impl Retired {
-    /// True if none is kept to be used again.
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments.is_empty()
-    }
-}
-
 /// How many next segments a log wants that has turned so often in so many nanoseconds.
 fn ready_wanted(turnovers: u64, nanos: u64) -> usize {
     let lasting = u128::from(turnovers) * u128::from(LASTING_NANOS) / u128::from(nanos.max(1));
@@ -308,9 +301,9 @@ impl<T> Wal<T> {
         retired.segments.iter().position(|segment| segment.length() == length)
     }
 
-    /// Removes retired segments but for so many that are worth keeping.
-    pub(super) fn shed(&self, retired: &mut Retired, most: usize) {
-        let mut kept = 0;
+    /// Removes retired segments but for so many that are worth keeping; answers how many went.
+    pub(super) fn shed(&self, retired: &mut Retired, most: usize) -> usize {
+        let (mut kept, before) = (0, retired.segments.len());
         retired.segments.retain(|segment| {
             let keep = segment.length() == self.limits.segment_bytes && kept < most;
             kept += keep as usize;
@@ -319,6 +312,7 @@ impl<T> Wal<T> {
             }
             keep
         });
+        before - retired.segments.len()
     }
 
     /// The segments that lie entirely below an offset, and the log's start without them; none: None.

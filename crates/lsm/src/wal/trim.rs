@@ -83,18 +83,17 @@ impl<T> Wal<T> {
         self.shed(&mut retired, 0);
     }
 
-    /// Removes what is kept beside the next segment, which commits may come to at any time: what lacks the room is a table, behind which the
-    /// log needs less. No other is made ahead while the present segment is written. True if there was any.
+    /// Removes what is kept beside the next segment, or what that can be made of: commits may come to it at any time. What lacks the room is a
+    /// table, behind which the log needs less. No other is made ahead while the present segment is written. True if there was any.
     pub fn give_back_spare(&self) -> bool {
         let mut retired = lock(&self.retired);
         let mut order = self.order.lock();
         let behind = order.take_next(1);
         retired.no_room_at = Some(order.current.first);
+        let kept = usize::from(order.next.is_empty() && retired.making.is_none());
         drop(order);
         behind.iter().for_each(|next| self.remove(next.number));
-        let any = !behind.is_empty() || !retired.is_empty();
-        self.shed(&mut retired, 0);
-        any
+        self.shed(&mut retired, kept) > 0 || !behind.is_empty()
     }
 
     /// Offset up to which no frame waits to be taken. For the one who takes (the db's apply lock).

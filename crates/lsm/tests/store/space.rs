@@ -205,6 +205,41 @@ fn a_failed_sync_of_a_table_is_no_end() {
     check(&open(&sim, &dir), 30);
 }
 
+/// Whatever halts a store while it flushes: the lane does not write the table again, every 100 ms, that nothing will name.
+#[test]
+fn a_halted_store_writes_no_table_again_and_again() {
+    let mut halted = 0;
+    for fault in [Fault::SyncFailed, Fault::Error(std::io::ErrorKind::StorageFull)] {
+        for step in 0..60 {
+            let (sim, dir) = sim(16);
+            let db = open(&sim, &dir);
+            let tables = || sim.files(&dir).iter().filter(|name| name.ends_with(".tbl")).count();
+            let mut known = 0;
+            while db.metrics().families[0].frozen == 0 {
+                fill(&db, known..known + 1, 0);
+                known += 1;
+            }
+            db.sync().unwrap();
+            sim.fail_at(sim.steps() + step, fault);
+            for _ in 0..10 {
+                let _ = db.step();
+            }
+            sim.clear_faults();
+            if put(&db, &default(&db), b"x", b"1", Durability::Os).is_ok() {
+                continue;
+            }
+            halted += 1;
+            let before = tables();
+            (0..10).for_each(|_| drop(db.step()));
+            assert!(tables() <= before, "{} tables after {before}, {fault:?} at {step}", tables());
+            check(&db, known);
+            let _ = db.close();
+            check(&open(&sim, &dir), known);
+        }
+    }
+    assert!(halted > 5, "{halted}");
+}
+
 #[test]
 fn the_log_does_not_outgrow_its_budget_when_families_come_and_go() {
     let (sim, dir) = sim(14);
