@@ -72,9 +72,6 @@ impl Inner {
     /// The flush lane: everything frozen, of all families; and, while nothing is, segments that are full and not sealed, what died, and what the
     /// open left to be removed.
     pub(crate) fn flush_step(&self) -> Result<bool> {
-        if self.check_halted().is_err() {
-            return Ok(self.sweep_one()); // no table would be named any more
-        }
         if self.flush_is_due() {
             let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
@@ -126,6 +123,7 @@ impl Inner {
             false => self.sync_log()?, // I15
             true => Moment { offset: 0, seqno: 0 },
         };
+        self.check_halted()?; // what was synced before needs no other sync; but no table would be named any more
         let (families, next_file) = (self.families(), || self.new_file_number());
         let level0 = self.level0(&families, &next_file);
         let memtables: Vec<_> = frozen.iter().map(|generation| generation.memtable.clone()).collect();
