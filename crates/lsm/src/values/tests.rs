@@ -338,3 +338,27 @@ proptest::proptest! {
         }
     }
 }
+
+/// What a write that failed left behind goes before the footer is written: the file is as long as it says.
+#[test]
+fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
+    let mut failed = 0;
+    for fault in [Fault::Short, Fault::Error(std::io::ErrorKind::StorageFull)] {
+        for step in 0..6 {
+            let stage = stage(3);
+            let mut writer = ValueWriter::create(&stage.env, Path::new(DIR), 1, Compression::None).unwrap();
+            writer.add_through(&key(1), &value(3), 1).unwrap();
+            stage.sim.fail_at(stage.sim.steps() + step, fault);
+            let added = writer.add_through(&key(2), &value(5), 2);
+            let ended = writer.end();
+            failed += usize::from(added.is_err()) + usize::from(ended.is_err());
+            stage.sim.clear_faults();
+            ended.or_else(|_| writer.end()).unwrap();
+            let meta = writer.sync().unwrap();
+            let path = Path::new(DIR).join(Name::Values(1).to_string());
+            let length = stage.env.fs.open(&path, Open::Read).unwrap().len().unwrap();
+            assert_eq!((length, meta.count), (meta.size, 1 + u64::from(added.is_ok())), "{fault:?} at {step}");
+        }
+    }
+    assert!(failed > 3, "{failed}");
+}

@@ -42,6 +42,8 @@ pub struct ValueWriter {
     count: u64,
     digest: u64,
     scratch: Vec<u8>,
+    /// A write failed, and may have left bytes behind what is written.
+    is_torn: bool,
 }
 
 impl ValueWriter {
@@ -52,7 +54,19 @@ impl ValueWriter {
         let uid = env.random.uid();
         let (packer, plain) = (Packer::new(compression), Packer::new(Compression::None));
         let out = Header::packed(FileKind::Values, uid, packer.uses_zstd()).encode().to_vec();
-        Ok(ValueWriter { file, number, uid, packer, plain, written: 0, out, count: 0, digest: 0, scratch: Vec::new() })
+        Ok(ValueWriter {
+            file,
+            number,
+            uid,
+            packer,
+            plain,
+            written: 0,
+            out,
+            count: 0,
+            digest: 0,
+            scratch: Vec::new(),
+            is_torn: false,
+        })
     }
 
     /// A writer whose file others point into while it is written: its header is with the system, and its name is durable. A sync of the
@@ -123,6 +137,7 @@ impl ValueWriter {
         if added.is_err() {
             self.out.clear();
             (self.written, self.count, self.digest) = before;
+            self.is_torn = true;
         }
         added
     }
@@ -135,11 +150,21 @@ impl ValueWriter {
 
     /// Writes the footer, behind which nothing comes. After an error the writer is as it was.
     pub(super) fn end(&mut self) -> Result<()> {
+        if self.is_torn {
+            // What is left there may be longer than a footer.
+            self.file.set_len(self.written).during(|| format!("shortening {}", Name::Values(self.number)))?;
+            self.is_torn = false;
+        }
         let before = self.out.len();
         let bytes = self.file_bytes() - START as u64;
         let footer = Footer { count: self.count, bytes, digest: self.digest };
         self.out.extend_from_slice(&footer.encode(&self.uid));
-        self.write_out().inspect_err(|_| self.out.truncate(before))
+        let written = self.write_out();
+        if written.is_err() {
+            self.out.truncate(before);
+            self.is_torn = true;
+        }
+        written
     }
 
     /// Makes a file durable that has its footer.
