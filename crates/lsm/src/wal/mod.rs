@@ -9,7 +9,8 @@
 //! gather   those who come back at once come into the same group                   gather.rs
 //! sync     one leader a group: pad, drain, fdatasync, witness                     sync.rs
 //! prepare  the next segment, ready before it is needed; retired ones used again   prepare.rs
-//! trim     a short segment, and nothing kept beside it, where nobody writes      trim.rs
+//! trim     a short segment, and nothing kept beside it, where nobody writes;
+//!          nothing beside the next one where the disk is full                 trim.rs
 //! recover  segments and ring -> bodies of batches, in order; where the log ends   recover.rs, scan.rs
 //! ```
 //!
