@@ -110,6 +110,9 @@ pub enum Bug {
     LeafLinkForgotten,
     MemtableFilterForgetsTombstones,
     NewestVersionInLeafPassedOver,
+    DeletedLeafGrewUnseen,
+    DeletedLeafIgnoresItsSeqno,
+    DeletedLeafIgnoresItsRival,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
     SwallowedSealTaken,
@@ -142,7 +145,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 96] = [
+    pub const ALL: [Bug; 99] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -215,6 +218,9 @@ impl Bug {
         Bug::LeafLinkForgotten,
         Bug::MemtableFilterForgetsTombstones,
         Bug::NewestVersionInLeafPassedOver,
+        Bug::DeletedLeafGrewUnseen,
+        Bug::DeletedLeafIgnoresItsSeqno,
+        Bug::DeletedLeafIgnoresItsRival,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
         Bug::SwallowedSealTaken,

@@ -473,8 +473,8 @@ impl Inner {
         let mut sources = Vec::with_capacity(USUAL_SOURCES);
         for generation in [&view.active].into_iter().chain(&view.frozen) {
             if !generation.memtable.is_empty() {
-                sources
-                    .push(Walk::Other(Box::new(generation.memtable.cursor_checked(&self.companions, reading.verify))));
+                let memtable = generation.memtable.cursor_checked(&self.companions, reading.verify);
+                sources.push(Walk::Memtable(Box::new(memtable)));
             }
         }
         if !view.fences.is_empty() {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::runs::Runs;
+use super::tree::Probe;
 use super::walk::Walk;
 use super::{List, Memtable};
 use crate::checksum::hash_key;
@@ -23,6 +24,8 @@ pub struct MemtableCursor {
     table: Arc<Memtable>,
     stand: Stand,
     judge: Option<Judge>,
+    /// Somebody would check, but not this one: what it has seen is not told to others.
+    looks_away: bool,
     /// The fence that stands for a damaged record under the cursor; empty: the record is shown.
     fence: Vec<u8>,
 }
@@ -60,7 +63,7 @@ impl MemtableCursor {
             List::Arena(_) => Stand::Leaves(Walk::new()),
             List::Skiplist(_) => Stand::Nodes(Runs::new()),
         };
-        MemtableCursor { table, stand, judge: None, fence: Vec::new() }
+        MemtableCursor { table, stand, judge: None, looks_away: false, fence: Vec::new() }
     }
 
     pub(super) fn checked(table: Arc<Memtable>, keeper: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
@@ -76,7 +79,23 @@ impl MemtableCursor {
             left: every,
             every,
         });
-        MemtableCursor { judge, ..MemtableCursor::new(table) }
+        let looks_away = every == 0 && protection != Protection::None;
+        MemtableCursor { judge, looks_away, ..MemtableCursor::new(table) }
+    }
+
+    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key from there to some record behind, none of them behind `rival`,
+    /// goes to that record and answers true. It is one that he could see, of a key that is hidden.
+    #[inline]
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, rival: Option<(&[u8], Seqno)>) -> bool {
+        let (Stand::Leaves(walk), List::Arena(tree)) = (&mut self.stand, &self.table.list) else { return false };
+        let (table, judge) = (&self.table, &self.judge);
+        let is_sound = |record: &Record<'_>| judge.as_ref().is_none_or(|judge| judge.serves(table, record));
+        let rival = rival.map(|(key, seqno)| Probe { key, seqno });
+        let has_moved = walk.pass_deleted(tree, seqno, rival, (!self.looks_away).then_some(is_sound));
+        if has_moved {
+            self.fence.clear(); // each was checked when it was found to be deleted
+        }
+        has_moved
     }
 
     /// Checks the record that the cursor has come to, if it is its turn.
@@ -94,9 +113,7 @@ impl MemtableCursor {
 
     fn check(&mut self) {
         let (Some(judge), Some(record)) = (&self.judge, self.stored()) else { return };
-        // A record that came in later may be the first without a companion.
-        let protection = self.table.protection(judge.protection);
-        if judge.keeper.verify(&record, hash_key(record.key), protection).serves() {
+        if judge.serves(&self.table, &record) {
             return;
         }
         let place = (record.key.to_vec(), record.seqno);
@@ -114,6 +131,14 @@ impl MemtableCursor {
             (Stand::Nodes(runs), _) => runs.record(),
             _ => None,
         }
+    }
+}
+
+impl Judge {
+    fn serves(&self, table: &Memtable, record: &Record<'_>) -> bool {
+        // A record that came in later may be the first without a companion.
+        let protection = table.protection(self.protection);
+        self.keeper.verify(record, hash_key(record.key), protection).serves()
     }
 }
 

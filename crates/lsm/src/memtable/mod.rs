@@ -14,6 +14,7 @@
 
 mod arena;
 mod cursor;
+mod deleted;
 mod filter;
 mod growing;
 mod node;

@@ -103,7 +103,7 @@ pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_befo
 
 /// Records that lie together.
 #[derive(Debug)]
-#[repr(align(32))]
+#[repr(align(64))]
 pub(super) struct Leaf {
     count: AtomicU32,
     /// So many slots stand in order. More only while they are all.
@@ -113,6 +113,8 @@ pub(super) struct Leaf {
     pub(super) prev: AtomicU32,
     /// Of the first key behind the range.
     high_half: AtomicU32,
+    /// What a reader found of it (`deleted.rs`), as a word; 0: nothing.
+    deleted: AtomicU64,
     slots: [AtomicU64; LEAF],
 }
 
@@ -125,6 +127,7 @@ impl Default for Leaf {
             next: AtomicU32::new(NONE),
             prev: AtomicU32::new(NONE),
             high_half: AtomicU32::new(0),
+            deleted: AtomicU64::new(0),
             slots: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -193,6 +196,17 @@ impl Leaf {
     #[inline]
     pub(super) fn slot(&self, at: usize) -> u64 {
         self.slots[at].load(Relaxed)
+    }
+
+    /// The word that was left by whoever looked through it last.
+    #[inline]
+    pub(super) fn deleted(&self) -> u64 {
+        self.deleted.load(Relaxed)
+    }
+
+    /// Leaves a word for those who come next. Any reader may.
+    pub(super) fn tell_deleted(&self, word: u64) {
+        self.deleted.store(word, Relaxed);
     }
 
     /// The words of the first `len` slots.

@@ -234,6 +234,11 @@ impl Tree {
         }
     }
 
+    /// True if two keys are the same in the order.
+    pub(super) fn is_same_key(&self, a: &[u8], b: &[u8]) -> bool {
+        self.order.compare(a, b).is_eq()
+    }
+
     /// The leaf at one end.
     pub(super) fn end(&self, is_last: bool) -> u32 {
         if is_last { self.last.load(Acquire) } else { self.first.load(Acquire) }

@@ -3,10 +3,12 @@
 //! Nothing is copied but the places of a leaf's records, and nothing is allocated. A record that came in after its leaf was looked at may be missed: its
 //! seqno is above that of every reader who was there before it. The order cannot break: leaves follow each other (`tree.rs`).
 
-use super::node::NONE;
+use super::deleted::Deleted;
+use super::node::{Leaf, NONE};
 use super::sorted::Sorted;
 use super::sync::Ordering::Acquire;
 use super::tree::{Probe, Tree};
+use crate::planted::{Bug, active};
 use crate::record::{Record, Seqno};
 
 /// A position in a tree, which is given with every call.
@@ -18,12 +20,14 @@ pub(super) struct Walk {
     run: Sorted,
     /// The position in it; past its end: nowhere.
     at: usize,
+    /// Whether all its keys are deleted was asked since it was looked at.
+    was_asked: bool,
 }
 
 impl Walk {
     /// Nowhere.
     pub(super) fn new() -> Walk {
-        Walk { leaf: NONE, run: Sorted::new(), at: 0 }
+        Walk { leaf: NONE, run: Sorted::new(), at: 0, was_asked: false }
     }
 
     /// To the first record at or behind a place.
@@ -71,10 +75,60 @@ impl Walk {
         if self.valid() { tree.record(self.run.place(self.at)) } else { None }
     }
 
+    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key in the rest of this leaf, goes to the last of its records
+    /// that is visible to him, or to that of the last leaf behind it of which the same is true, and answers true: all keys from there back to where it
+    /// stood are hidden. Passes no record that lies behind `rival`. `is_sound`, if whoever asks checks records: only what is sound is told to others.
+    pub(super) fn pass_deleted(
+        &mut self,
+        tree: &Tree,
+        seqno: Seqno,
+        rival: Option<Probe<'_>>,
+        is_sound: Option<impl Fn(&Record<'_>) -> bool>,
+    ) -> bool {
+        let Some(mut leaf) = tree.leaf(self.leaf) else { return false };
+        let is_alone = |leaf: &Leaf| match rival {
+            Some(_) if active(Bug::DeletedLeafIgnoresItsRival) => true,
+            Some(rival) => leaf.high() != NONE && tree.compare(&rival, leaf.high()).is_ge(),
+            None => true,
+        };
+        let known = Deleted::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
+        let Some(mut told) = known.filter(|told| told.hides_from(seqno, None) && is_alone(leaf)) else { return false };
+        let here = self.leaf;
+        loop {
+            let id = leaf.next.load(Acquire);
+            let Some(next) = tree.leaf(id) else { break };
+            match Deleted::from_word(next.deleted(), next.len()) {
+                Some(of_next) if of_next.hides_from(seqno, Some(told)) && is_alone(next) => {
+                    (self.leaf, leaf, told) = (id, next, of_next);
+                }
+                _ => break,
+            }
+        }
+        if self.leaf != here {
+            self.run.set(tree, leaf);
+            self.was_asked = false;
+        }
+        // What came in meanwhile is visible to nobody who asks now, and hides nothing.
+        let visible = |at: &usize| tree.record(self.run.place(*at)).is_some_and(|record| record.seqno <= seqno);
+        match (0..self.run.len()).rev().find(visible) {
+            Some(at) => self.at = at,
+            None => self.at = 0,
+        }
+        true
+    }
+
+    /// Looks through the leaf, once, and tells what it finds.
+    fn ask(&mut self, tree: &Tree, leaf: &Leaf, is_sound: Option<impl Fn(&Record<'_>) -> bool>) -> Option<Deleted> {
+        let is_sound = is_sound.filter(|_| !std::mem::replace(&mut self.was_asked, true))?;
+        let told = Deleted::of(tree, leaf, &self.run, is_sound)?;
+        leaf.tell_deleted(told.word());
+        Some(told)
+    }
+
     /// Behind all records of the leaf before a place, or with `and_at` behind one at it too.
     fn stand(&mut self, tree: &Tree, probe: &Probe<'_>, and_at: bool) {
         self.run.clear();
-        (self.leaf, self.at) = (NONE, 0);
+        (self.leaf, self.at, self.was_asked) = (NONE, 0, false);
         if let Some((id, leaf)) = tree.find(probe) {
             self.leaf = id;
             self.run.set(tree, leaf);
@@ -83,14 +137,14 @@ impl Walk {
     }
 
     fn neighbour(&self, tree: &Tree, is_next: bool) -> u32 {
-        let link = |leaf: &super::node::Leaf| if is_next { leaf.next.load(Acquire) } else { leaf.prev.load(Acquire) };
+        let link = |leaf: &Leaf| if is_next { leaf.next.load(Acquire) } else { leaf.prev.load(Acquire) };
         tree.leaf(self.leaf).map_or(NONE, link)
     }
 
     /// To the first record of a leaf, or the last; nowhere if there is no such leaf.
     fn enter(&mut self, tree: &Tree, id: u32, at_first: bool) {
         self.run.clear();
-        self.leaf = id;
+        (self.leaf, self.was_asked) = (id, false);
         if let Some(leaf) = tree.leaf(id) {
             self.run.set(tree, leaf);
         }

@@ -83,19 +83,12 @@ impl MergeCursor {
     /// own: it comes to no other source before that, nor to `bound`. None if another source's turn is due, or it is no table. Until
     /// the cursor is given back no other call is allowed.
     pub(crate) fn lend(&mut self, forward: bool, bound: Option<&[u8]>) -> Option<(Box<TableCursor>, usize)> {
-        let (source, rival) = match self.heap.len() {
-            _ if self.sources.len() == 1 => (0, None),
-            0 => return None,
-            _ if self.forward != forward => return None,
-            1 => (self.heap[0].source, None),
-            // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
-            // Backwards it saves a copy even of one record.
-            _ if forward && !self.won_again && self.heap[0].source + 1 < self.sources.len() => return None,
-            _ => {
-                let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
-                (self.heap[0].source, Some(self.heap[rival].source))
-            }
-        };
+        let (source, rival) = self.leader(forward)?;
+        // A search is not worth its price before the same source has won twice; the oldest, which has most records, is taken to.
+        // Backwards it saves a copy even of one record.
+        if rival.is_some() && forward && !self.won_again && source + 1 < self.sources.len() {
+            return None;
+        }
         let table = self.sources[source].table()?;
         let rival = rival.map(|rival| self.sources[rival].place().0);
         let mut reach = table.reach(forward, rival)?;
@@ -109,6 +102,41 @@ impl MergeCursor {
         table.ask_ahead(forward, reach);
         self.lent = source;
         Some((self.sources[source].lend()?, reach))
+    }
+
+    /// The source of the current record, and the one whose turn is next; none if the walk goes in the other direction.
+    #[inline]
+    fn leader(&self, forward: bool) -> Option<(usize, Option<usize>)> {
+        match self.heap.len() {
+            _ if self.sources.len() == 1 => Some((0, None)),
+            0 => None,
+            _ if self.forward != forward => None,
+            1 => Some((self.heap[0].source, None)),
+            _ => {
+                let rival = if self.runner_up == 0 { self.first_child(0) } else { self.runner_up };
+                Some((self.heap[0].source, Some(self.heap[rival].source)))
+            }
+        }
+    }
+
+    /// The current record is a tombstone that hides its key from a reader at `seqno`. Where a memtable knows that he sees no key from there to some record
+    /// behind it, and no other source has one in between, goes to that record and answers true: it is one that he could see, of a key that is hidden.
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno) -> bool {
+        let Some((source, rival)) = self.leader(true) else { return false };
+        let (before, rest) = self.sources.split_at_mut(source);
+        let Some((Walk::Memtable(memtable), behind)) = rest.split_first_mut() else { return false };
+        let rival = rival.and_then(|rival| match rival.checked_sub(source + 1) {
+            Some(rival) => behind.get(rival),
+            None => before.get(rival),
+        });
+        if !memtable.pass_deleted(seqno, rival.map(Walk::place)) {
+            return false;
+        }
+        if let Some(top) = self.heap.first_mut() {
+            let (key, seqno) = self.sources[source].place();
+            (top.lead, top.seqno) = (self.order.lead(key), seqno);
+        }
+        true
     }
 
     /// Takes back what was lent, wherever it stands now.

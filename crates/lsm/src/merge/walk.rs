@@ -1,4 +1,4 @@
-//! The sources of a merge: tables, which it knows, and anything else that walks.
+//! The sources of a merge: tables and memtables, which it knows, and anything else that walks.
 //!
 //! A table's cursor may be lent to whoever reads the merge, so that steps within its reach go to it directly, whatever stands
 //! between. The source is not to be used until it is given back.
@@ -6,6 +6,7 @@
 use super::concat::ConcatCursor;
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::memtable::MemtableCursor;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
@@ -14,6 +15,8 @@ use crate::sst::TableCursor;
 pub enum Walk {
     /// Tables that follow one another.
     Tables(ConcatCursor),
+    /// A memtable.
+    Memtable(Box<MemtableCursor>),
     /// Anything else.
     Other(Box<dyn Cursor>),
 }
@@ -44,7 +47,7 @@ impl Walk {
     pub(super) fn table(&self) -> Option<&TableCursor> {
         match self {
             Walk::Tables(tables) => tables.table(),
-            Walk::Other(_) => None,
+            Walk::Memtable(_) | Walk::Other(_) => None,
         }
     }
 
@@ -53,14 +56,14 @@ impl Walk {
     pub(super) fn tables(&mut self) -> Option<&mut ConcatCursor> {
         match self {
             Walk::Tables(tables) => Some(tables),
-            Walk::Other(_) => None,
+            Walk::Memtable(_) | Walk::Other(_) => None,
         }
     }
 
     pub(super) fn lend(&mut self) -> Option<Box<TableCursor>> {
         match self {
             Walk::Tables(tables) => tables.lend(),
-            Walk::Other(_) => None,
+            Walk::Memtable(_) | Walk::Other(_) => None,
         }
     }
 
@@ -86,6 +89,7 @@ macro_rules! each {
     ($self:ident, $cursor:ident => $call:expr) => {
         match $self {
             Walk::Tables($cursor) => $call,
+            Walk::Memtable($cursor) => $call,
             Walk::Other($cursor) => $call,
         }
     };

@@ -374,6 +374,9 @@ impl UserCursor {
                     hides_its_key(&record)?;
                     self.seen.set(lead, record.key);
                     passed = 0;
+                    if record.kind == Kind::Delete && self.fences.is_empty() && self.inner.pass_deleted(self.seqno) {
+                        self.seen.set_by(self.inner.lead(), || self.inner.place().0);
+                    }
                 }
                 Some(seqno) if passed >= LONG_RUN && record.seqno > seqno => {
                     self.target.clear();

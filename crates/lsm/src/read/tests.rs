@@ -1,3 +1,4 @@
+mod deleted;
 mod run;
 
 use std::ops::Bound;

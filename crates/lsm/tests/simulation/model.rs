@@ -19,11 +19,12 @@ use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 31] = [
+const KINDS: [(&str, u64); 32] = [
     ("put", 28),
     ("put synced", 4),
     ("put buffered", 4),
     ("delete", 10),
+    ("delete a stretch", 4),
     ("batch", 10),
     ("get", 28),
     ("get missing", 6),
@@ -134,6 +135,17 @@ impl Run {
             "delete" => {
                 let change = Change::Delete(world.family_name(), world.key());
                 world.commit(vec![change], Durability::Os)
+            }
+            "delete a stretch" => {
+                // What a cursor then finds of leaves of the memtable, the next one believes.
+                let (family, from) = (world.family_name(), world.key());
+                let rows = world.oracle.now()[&family].range(from..);
+                let keys: Vec<_> = rows.take(40).map(|(key, _)| key.clone()).collect();
+                for keys in keys.chunks(4) {
+                    let changes = keys.iter().map(|key| Change::Delete(family.clone(), key.clone()));
+                    world.commit(changes.collect(), Durability::Os)?;
+                }
+                self.scan(false)
             }
             "batch" => {
                 let changes = (0..1 + world.below(8)).map(|_| match world.below(4) {

@@ -421,6 +421,34 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
     }
 }
 
+/// A leaf of the memtable in which every key is deleted is passed by whoever comes after one who looked at all of it; but not where a tombstone is not what
+/// was sealed, nor where the one before did not check.
+#[test]
+fn a_tombstone_in_memory_that_was_hit_is_told_of_again_and_again() {
+    for hit in [None, Some(7)] {
+        let stage = Stage::open(wide());
+        fill(&stage.db, 0..20, 0);
+        let mut batch = Batch::new();
+        for n in 0..20 {
+            let (key, _) = record(n, 0);
+            match hit {
+                Some(hit) if hit == n => {
+                    batch.push_with(stage.family().id(), Kind::Delete, &key, b"", &[0xAA; 9]).unwrap()
+                }
+                _ => batch.push(stage.family().id(), Kind::Delete, &key, b"", stage.db.companions()).unwrap(),
+            }
+        }
+        stage.keeper.blind.store(true, Ordering::Relaxed);
+        stage.db.commit(&mut batch, Durability::Os).unwrap();
+        stage.keeper.blind.store(false, Ordering::Relaxed);
+        for verify in [Verify::Never, Verify::Always, Verify::Always, Verify::Never, Verify::Always] {
+            let (rows, errors) = walk(&stage.db, &stage.family(), verify, true);
+            assert!(rows.is_empty());
+            assert_eq!(errors.len(), usize::from(hit.is_some() && verify == Verify::Always));
+        }
+    }
+}
+
 #[cfg(debug_assertions)]
 #[test]
 fn a_get_hashes_its_key_once() {

@@ -164,7 +164,7 @@ proptest! {
         newest.iter().for_each(|record| memtable.insert(&record.borrow(), 0).unwrap());
         let mut sources = Vec::new();
         if !newest.is_empty() {
-            sources.push(Walk::Other(Box::new(memtable.cursor())));
+            sources.push(Walk::Memtable(Box::new(memtable.cursor())));
         }
         for (level_of, tables) in [(newer, 1), (older, cuts.2)] {
             if !level_of.is_empty() {

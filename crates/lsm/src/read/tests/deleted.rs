@@ -1,0 +1,66 @@
+//! Cursors that believe what others found of leaves in which every key is deleted.
+
+use super::*;
+use crate::merge::Walk;
+
+/// Rows that come in ascending order, or any, and go likewise, some rows behind; a few stay, a few are written twice.
+fn comings_and_goings() -> impl Strategy<Value = Vec<Owned>> {
+    (vec((any::<u32>(), any::<u32>(), 0u8..30), 1..300), any::<[bool; 2]>(), 1usize..80).prop_map(
+        |(rows, [come_in_order, go_in_order], behind)| {
+            let mut steps = Vec::new();
+            for (n, (come, go, fate)) in rows.iter().enumerate() {
+                let come = if come_in_order { n } else { *come as usize % rows.len() };
+                let gone = if go_in_order { n } else { n - *go as usize % behind.min(n + 1) };
+                steps.push((2 * come, n, Kind::Put));
+                match fate {
+                    0 | 1 => {}
+                    2 => steps.push((2 * (come + behind), n, Kind::Put)),
+                    _ => steps.push((2 * (gone + behind) + 1, n, Kind::Delete)),
+                }
+            }
+            steps.sort_by_key(|(moment, n, _)| (*moment, *n));
+            let record = |(seqno, (_, n, kind)): (usize, (usize, usize, Kind))| Owned {
+                key: format!("{n:04}").into_bytes(),
+                seqno: seqno as Seqno + 1,
+                kind,
+                value: if kind == Kind::Put { seqno.to_string().into_bytes() } else { vec![] },
+                companion: vec![],
+            };
+            steps.into_iter().enumerate().map(record).collect()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// In one memtable, or with some of the records in an older source.
+    #[test]
+    fn what_others_found_hides_nothing_that_is_there(
+        records in comings_and_goings(), cut in prop_oneof![Just(0), 0usize..100],
+        looks in vec((prop_oneof![2 => Just(100), 1 => 0usize..100], 0usize..320), 1..12),
+    ) {
+        let order = Order::bytewise();
+        let (older, newer) = records.split_at(records.len() * cut / 100);
+        let memtable = Arc::new(Memtable::new(order.clone()));
+        newer.iter().for_each(|record| memtable.insert(&record.borrow(), 0).unwrap());
+        for (part, from) in looks {
+            let seqno = (records.len() * part / 100) as Seqno;
+            let from = Bound::Included(format!("{from:04}").into_bytes());
+            let view = view(&order, &records, seqno, &(from.clone(), Bound::Unbounded));
+            let mut sources = vec![Walk::Memtable(Box::new(memtable.cursor()))];
+            if !older.is_empty() {
+                sources.push(Walk::Other(Box::new(VecCursor::new(&order, older))));
+            }
+            let merge = MergeCursor::of(order.clone(), sources);
+            let mut cursor = UserCursor::over(order.clone(), merge, seqno, (from, Bound::Unbounded));
+            let mut met = Vec::new();
+            cursor.first().unwrap();
+            while cursor.valid() {
+                met.push(Owned::from(cursor.record()));
+                cursor.next().unwrap();
+            }
+            prop_assert_eq!(met, view, "at {}", seqno);
+        }
+    }
+}
