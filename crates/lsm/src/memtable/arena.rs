@@ -20,12 +20,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::growing::Growing;
 use crate::env::Pages;
+use crate::prefetch::prefetch;
 use crate::record::{Kind, Record, Seqno};
 
 /// Bytes of a record in front of its key.
 const HEADER_BYTES: usize = 18;
 /// Places are counted in words of so many bytes.
 const WORD_BYTES: usize = 8;
+/// A line of memory, and how many of a record are asked for.
+const LINE: usize = 64;
+const LINES: usize = 3;
 /// Chunks are at least as long, and at most.
 const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=20;
 
@@ -84,6 +88,12 @@ impl Arena {
         let (word, log2) = (place as usize, self.log2 - WORD_BYTES.ilog2());
         let from = (word & ((1 << log2) - 1)) * WORD_BYTES;
         self.chunks.get(word >> log2).map_or(&[], |chunk| chunk.written(from))
+    }
+
+    /// Asks for the lines in which the record at a place begins.
+    #[inline]
+    pub(super) fn ask_for(&self, place: u32) {
+        self.from(place).chunks(LINE).take(LINES).for_each(prefetch);
     }
 
     /// Key and seqno of the record at a place.

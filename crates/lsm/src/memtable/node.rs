@@ -22,6 +22,7 @@ use std::cmp::Ordering::{self, Greater};
 use super::sync::{AtomicU32, AtomicU64, INNER, LEAF, Ordering::*};
 use crate::order::head;
 use crate::planted::{self, Bug};
+use crate::prefetch::prefetch;
 
 /// No record, no node: an open end.
 pub(super) const NONE: u32 = u32::MAX;
@@ -100,6 +101,9 @@ pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_befo
     }
     from
 }
+
+/// Words of a line of memory.
+const WORDS_OF_A_LINE: usize = 8;
 
 /// Records that lie together.
 #[derive(Debug)]
@@ -196,6 +200,12 @@ impl Leaf {
     #[inline]
     pub(super) fn slot(&self, at: usize) -> u64 {
         self.slots[at].load(Relaxed)
+    }
+
+    /// Asks for its lines, before it is looked at.
+    pub(super) fn ask_for(&self) {
+        prefetch(self);
+        self.slots.iter().skip(WORDS_OF_A_LINE / 2).step_by(WORDS_OF_A_LINE).for_each(prefetch);
     }
 
     /// The word that was left by whoever looked through it last.

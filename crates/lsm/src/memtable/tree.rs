@@ -254,6 +254,12 @@ impl Tree {
         self.arena.record(place)
     }
 
+    /// Asks for the record at a place, before it is looked at.
+    #[inline]
+    pub(super) fn ask_for(&self, place: u32) {
+        self.arena.ask_for(place);
+    }
+
     /// The half of a key behind its first bytes; 0 in an order that has no heads.
     #[inline]
     pub(super) fn half(&self, key: &[u8], skip: usize) -> u32 {

@@ -4,12 +4,15 @@
 //! seqno is above that of every reader who was there before it. The order cannot break: leaves follow each other (`tree.rs`).
 
 use super::deleted::Deleted;
-use super::node::{Leaf, NONE};
+use super::node::{Leaf, NONE, of};
 use super::sorted::Sorted;
 use super::sync::Ordering::Acquire;
 use super::tree::{Probe, Tree};
 use crate::planted::{Bug, active};
 use crate::record::{Record, Seqno};
+
+/// Records are asked for so many steps before they are come to.
+const AHEAD: usize = 6;
 
 /// A position in a tree, which is given with every call.
 #[derive(Debug)]
@@ -54,13 +57,18 @@ impl Walk {
         self.at += 1;
         if self.at >= self.run.len() {
             self.enter(tree, self.neighbour(tree, true), true);
+        } else {
+            self.ask_for(tree, self.at + AHEAD);
         }
     }
 
     #[inline]
     pub(super) fn prev(&mut self, tree: &Tree) {
         match self.at.checked_sub(1) {
-            Some(at) => self.at = at,
+            Some(at) => {
+                self.at = at;
+                self.ask_for(tree, at.wrapping_sub(AHEAD));
+            }
             None => self.enter(tree, self.neighbour(tree, false), false),
         }
     }
@@ -133,6 +141,15 @@ impl Walk {
             self.leaf = id;
             self.run.set(tree, leaf);
             self.at = self.run.before(tree, probe, tree.half(probe.key, leaf.skip()), and_at);
+            (self.at..self.at + AHEAD).for_each(|at| self.ask_for(tree, at));
+        }
+    }
+
+    /// Asks for a record that is about to be come to, if the leaf has one there: records lie as they came, so each is a wait for memory.
+    #[inline]
+    fn ask_for(&self, tree: &Tree, at: usize) {
+        if let Some(word) = self.run.words().get(at) {
+            tree.ask_for(of(*word));
         }
     }
 
@@ -149,5 +166,10 @@ impl Walk {
             self.run.set(tree, leaf);
         }
         self.at = if at_first { 0 } else { self.run.len().saturating_sub(1) };
+        let from = if at_first { 0 } else { self.run.len().saturating_sub(AHEAD) };
+        (from..from + AHEAD).for_each(|at| self.ask_for(tree, at));
+        if let Some(next) = tree.leaf(self.neighbour(tree, at_first)) {
+            next.ask_for();
+        }
     }
 }
