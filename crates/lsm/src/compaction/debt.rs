@@ -31,7 +31,7 @@ pub struct Limits {
     pub level0_stop: usize,
     /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
     pub bytes: (u64, u64),
-    /// Frozen memtables at most; with so many, a full active one stops writers.
+    /// Frozen memtables, beside which a full active one stops writers. One more may be frozen before it is full.
     pub frozen: usize,
 }
 
@@ -92,12 +92,12 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
 
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
-    let is_full = debt.frozen > limits.frozen || (debt.frozen == limits.frozen && debt.active >= 1000);
+    let is_full = debt.frozen > limits.frozen + 1 || (debt.frozen >= limits.frozen && debt.active >= 1000);
     if is_full || debt.memory >= 1000 || debt.level0 >= limits.level0_stop {
         return Stall::Stop;
     }
-    // With all memtables but the active one frozen, its last half is what is left to breathe.
-    let memory = if debt.frozen == limits.frozen { ramp(debt.active, (500, 1000)) } else { 0 };
+    // With all memtables but the active one frozen, its last quarter is what is left to breathe.
+    let memory = if debt.frozen >= limits.frozen { ramp(debt.active, (750, 1000)) } else { 0 };
     let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
     let memory = memory.max(ramp(debt.memory, (750, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
@@ -154,7 +154,9 @@ mod tests {
         let stops = |debt: Debt| stall(&debt, &LIMITS) == Stall::Stop;
         assert!(stops(Debt { level0: 108, ..Debt::default() }));
         assert!(stops(Debt { frozen: 2, active: 1000, ..Debt::default() }));
-        assert!(stops(Debt { frozen: 3, ..Debt::default() }));
+        assert!(!stops(Debt { frozen: 3, active: 999, ..Debt::default() }), "one was frozen because somebody asked");
+        assert!(stops(Debt { frozen: 3, active: 1000, ..Debt::default() }));
+        assert!(stops(Debt { frozen: 4, ..Debt::default() }));
         assert!(stops(Debt { memory: 1000, ..Debt::default() }));
         assert!(!stops(Debt { bytes: u64::MAX, level0: 107, frozen: 2, active: 999, memory: 999 }));
     }

@@ -39,7 +39,7 @@ impl Given {
     fn usual() -> Given {
         let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
         let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
-        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 2, commit: COMMIT }
+        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 1, commit: COMMIT }
     }
 }
 

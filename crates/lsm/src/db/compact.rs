@@ -33,8 +33,8 @@ use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
 use crate::version::{Edit, LEVELS, TableMeta};
 
-/// Frozen memtables at most; with so many, a full active one stops writers.
-const FROZEN_MEMTABLES: usize = 2;
+/// Frozen memtables beside one that fills: a store takes two of them, as its budget says.
+const FROZEN_MEMTABLES: usize = 1;
 
 impl Db {
     /// Flushes, then compacts until no compaction is due and the levels above the lowest, and value files, hold no more than they should; then
