@@ -21,6 +21,9 @@ const COUNT: usize = 32;
 /// The part of a budget that they may take.
 const SHARE: usize = 128;
 
+/// Lengths of buffers differ by about this part of them.
+const STEPS: usize = 32;
+
 /// A buffer fits if no more than this part of it stays empty.
 const SLACK: usize = 8;
 
@@ -95,19 +98,30 @@ impl Spares {
     /// has nearly, made longer where it lies; a new one if none is of about this length.
     pub(super) fn take(&self, length: usize) -> Vec<u8> {
         let mut each = lock(&self.each);
-        let close = length..=length + length / SLACK;
+        let whole = rounded(length);
+        let close = whole..=whole + whole / SLACK;
         let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity())).or_else(|| nearest(&each, length));
-        let Some(mut buffer) = at.and_then(|at| each.remove(at)) else { return vec![0; length] };
+        let Some(mut buffer) = at.and_then(|at| each.remove(at)) else {
+            drop(each);
+            let mut buffer = vec![0; whole];
+            buffer.truncate(length);
+            return buffer;
+        };
         self.bytes.fetch_sub(buffer.capacity(), Relaxed);
         drop(each);
         if buffer.capacity() > *close.end() {
             buffer.truncate(length);
-            buffer.shrink_to(length);
+            buffer.shrink_to(whole);
         }
-        buffer.reserve_exact(length.saturating_sub(buffer.len()));
+        buffer.reserve_exact(whole.saturating_sub(buffer.len()));
         buffer.resize(length, 0);
         buffer
     }
+}
+
+/// A length with room up to the next of a few: what one block leaves to an allocator then is what another one asks for.
+fn rounded(length: usize) -> usize {
+    length.next_multiple_of((length / STEPS + 1).next_power_of_two())
 }
 
 /// The buffer that is best made to hold so many bytes, if one is of about that length.
@@ -138,10 +152,21 @@ mod tests {
         let shortest = spares.take(2800);
         assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 7000));
         let longer = spares.take(7000);
-        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, 7000, 3000));
+        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, rounded(7000), 3000));
         let shorter = spares.take(500);
         assert_eq!((shorter.len(), spares.bytes()), (500, 2000));
         assert!(shorter.capacity() <= 500 + 500 / SLACK);
+    }
+
+    #[test]
+    fn lengths_that_are_about_the_same_take_the_same_room() {
+        for length in 1..100_000usize {
+            let room = rounded(length);
+            assert!(length <= room && room <= length + length / 16, "{room} for {length}");
+        }
+        assert_eq!([3970, 4000, 4096, 4097].map(rounded), [4096, 4096, 4096, 4352]);
+        let spares = Spares::within(SHARE * 10_000);
+        assert_eq!((spares.take(4000).len(), spares.take(4000).capacity()), (4000, 4096));
     }
 
     #[test]
