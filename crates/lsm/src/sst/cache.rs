@@ -91,6 +91,9 @@ pub(super) trait Kept: Send + Sync + 'static {
     /// It went: what can be used again of it is left, if nobody holds it.
     fn leave(self: Arc<Self>, spares: &Spares);
 
+    /// Its table died: what can be used again is left within so many bytes, if nobody holds it.
+    fn die(self: Arc<Self>, _: &Spares, _: usize) {}
+
     /// It, shared.
     fn shared(self, spares: &Spares) -> Arc<Self>
     where
@@ -111,6 +114,10 @@ impl Kept for Block {
             spares.give(block.take_bytes());
             spares.give_shell(self);
         }
+    }
+
+    fn die(self: Arc<Self>, spares: &Spares, room: usize) {
+        spares.inherit(self, room);
     }
 
     fn shared(self, spares: &Spares) -> Arc<Self> {
@@ -313,8 +320,8 @@ impl Cache {
             if bytes > room {
                 return false;
             }
-            if used + bytes > room {
-                if !self.evict_one(home) {
+            if used + bytes + self.spares.legacy_bytes() > room {
+                if !self.spares.let_go() && !self.evict_one(home) {
                     return false;
                 }
             } else if self.used.compare_exchange_weak(used, used + bytes, Relaxed, Relaxed).is_ok() {
@@ -346,7 +353,8 @@ impl Cache {
 
     /// Evicts what is too much since more was charged.
     fn shrink(&self) {
-        while self.used.load(Relaxed) > self.room() && self.evict_one(0) {}
+        let is_too_much = || self.used.load(Relaxed) + self.spares.legacy_bytes() > self.room();
+        while is_too_much() && (self.spares.let_go() || self.evict_one(0)) {}
     }
 
     /// Evicts one block, from the home shard if it has one.
@@ -549,18 +557,16 @@ impl<T: Kept> Slots<T> {
     /// Frees all blocks: a closed table gives its bytes back here, and not where an eviction lets go of the slots at last, which looks at them
     /// under a lock.
     pub(super) fn empty(&self) {
-        let (mut bytes, mut blocks) = (0, 0);
         for slot in &self.blocks {
             // A look is cheaper than a swap, and most are empty.
             if slot.load().is_some()
                 && let Some(block) = slot.swap(None)
             {
-                bytes += block.memory();
-                blocks += 1;
+                let used = self.cache.used.fetch_sub(block.memory(), Relaxed).saturating_sub(block.memory());
+                self.cache.blocks.fetch_sub(1, Relaxed);
+                block.die(&self.cache.spares, self.cache.room().saturating_sub(used));
             }
         }
-        self.cache.used.fetch_sub(bytes, Relaxed);
-        self.cache.blocks.fetch_sub(blocks, Relaxed);
     }
 }
 

@@ -6,9 +6,11 @@
 //!        allocators keep at hand, and begins at a cache line: asking for one and giving it back are a tenth of a read that is not cached.
 //! In:    the bytes of what nobody holds any longer, and blocks without any (shells). Out: a buffer of a length that is asked for, of any content: whoever
 //!        asks fills it; a block, shared.
-//! Holds: few buffers and shells, within a small part of the budget that is theirs alone.
+//! Holds: few buffers and shells, within a small part of the budget that is theirs alone. Beside them the **legacy**: what blocks of tables that died have
+//!        left, in room that blocks do not take; the blocks that come in their place find it here, and not as holes in the allocator's memory.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +29,9 @@ const STEPS: usize = 32;
 /// A buffer fits if no more than this part of it stays empty.
 const SLACK: usize = 8;
 
+/// The part of a budget that the legacy may take.
+const LEGACY_SHARE: usize = 4;
+
 /// What a cache holds for the blocks that come next.
 #[derive(Debug)]
 pub(super) struct Spares {
@@ -35,12 +40,55 @@ pub(super) struct Spares {
     each: Mutex<VecDeque<Vec<u8>>>,
     /// Blocks that nobody else holds, and that hold nothing.
     shells: Mutex<Vec<Arc<Block>>>,
+    legacy: Legacy,
+}
+
+/// What blocks of tables that died have left.
+#[derive(Debug, Default)]
+struct Legacy {
+    most: usize,
+    bytes: AtomicUsize,
+    buffers: Mutex<Vec<Vec<u8>>>,
+    shells: Mutex<Vec<Arc<Block>>>,
 }
 
 impl Spares {
     /// Those of a budget.
     pub(super) fn within(budget: usize) -> Spares {
-        Spares { most: budget / SHARE, bytes: AtomicUsize::new(0), each: Mutex::default(), shells: Mutex::default() }
+        Spares {
+            most: budget / SHARE,
+            bytes: AtomicUsize::new(0),
+            each: Mutex::default(),
+            shells: Mutex::default(),
+            legacy: Legacy { most: budget / LEGACY_SHARE, ..Legacy::default() },
+        }
+    }
+
+    /// Bytes of the legacy, which give way to blocks.
+    pub(super) fn legacy_bytes(&self) -> usize {
+        self.legacy.bytes.load(Relaxed)
+    }
+
+    /// Keeps what a block of a table that died leaves, if nobody holds it and there is room for so many bytes.
+    pub(super) fn inherit(&self, mut block: Arc<Block>, room: usize) {
+        let Some(own) = Arc::get_mut(&mut block) else { return };
+        let (legacy, bytes) = (&self.legacy, own.memory());
+        if legacy.bytes.load(Relaxed) + bytes > room.min(legacy.most) {
+            return;
+        }
+        let buffer = own.take_bytes();
+        legacy.bytes.fetch_add(buffer.capacity() + size_of::<Block>(), Relaxed);
+        lock(&legacy.buffers).push(buffer);
+        lock(&legacy.shells).push(block);
+    }
+
+    /// Lets go of a piece of the legacy; false if there is none.
+    pub(super) fn let_go(&self) -> bool {
+        let legacy = &self.legacy;
+        let (buffer, shell) = (lock(&legacy.buffers).pop(), lock(&legacy.shells).pop());
+        let bytes = buffer.as_ref().map_or(0, Vec::capacity) + shell.iter().len() * size_of::<Block>();
+        legacy.bytes.fetch_sub(bytes, Relaxed);
+        buffer.is_some() || shell.is_some()
     }
 
     /// Bytes that they may take.
@@ -83,8 +131,12 @@ impl Spares {
 
     /// A block in the memory of one that went, if there is any.
     pub(super) fn fill_shell(&self, block: Block) -> Arc<Block> {
-        let Some(mut shell) = lock(&self.shells).pop() else { return Arc::new(block) };
-        self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
+        let (shell, bytes) = match lock(&self.shells).pop() {
+            Some(shell) => (Some(shell), &self.bytes),
+            None => (lock(&self.legacy.shells).pop(), &self.legacy.bytes),
+        };
+        let Some(mut shell) = shell else { return Arc::new(block) };
+        bytes.fetch_sub(size_of::<Block>(), Relaxed);
         match Arc::get_mut(&mut shell) {
             Some(place) => {
                 *place = block;
@@ -100,7 +152,14 @@ impl Spares {
         let mut each = lock(&self.each);
         let whole = rounded(length);
         let close = whole..=whole + whole / SLACK;
-        let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity())).or_else(|| nearest(&each, length));
+        let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity()));
+        if at.is_none()
+            && let Some(mut buffer) = self.legacy.take(&close)
+        {
+            buffer.resize(length, 0);
+            return buffer;
+        }
+        let at = at.or_else(|| nearest(&each, length));
         let Some(mut buffer) = at.and_then(|at| each.remove(at)) else {
             drop(each);
             let mut buffer = vec![0; whole];
@@ -116,6 +175,18 @@ impl Spares {
         buffer.reserve_exact(whole.saturating_sub(buffer.len()));
         buffer.resize(length, 0);
         buffer
+    }
+}
+
+impl Legacy {
+    /// A buffer of such a length, if one is among those that came last.
+    fn take(&self, close: &RangeInclusive<usize>) -> Option<Vec<u8>> {
+        let mut buffers = lock(&self.buffers);
+        let from = buffers.len().saturating_sub(COUNT);
+        let at = buffers[from..].iter().rposition(|buffer| close.contains(&buffer.capacity()))?;
+        let buffer = buffers.swap_remove(from + at);
+        self.bytes.fetch_sub(buffer.capacity(), Relaxed);
+        Some(buffer)
     }
 }
 

@@ -54,6 +54,37 @@ fn the_budget_holds() {
     }
 }
 
+/// What blocks of a table that died leave serves those that come, and is in the way of none.
+#[test]
+fn what_dead_tables_leave_is_used_again_and_gives_way() {
+    let cache = Arc::new(Cache::within(100_000, 150_000));
+    let legacy = || cache.spares.legacy_bytes();
+    let first = table(60, &cache);
+    scan(&first);
+    let (full, held) = (cache.metrics().used_bytes, first.slots.slot(3).load_full().unwrap());
+    drop(first);
+    assert_eq!((cache.metrics().used_bytes, cache.metrics().blocks), (0, 0));
+    let left = legacy();
+    assert!(full > 60_000 && (20_000..=25_000).contains(&left), "{left} of {full}");
+    assert!(held.memory() > 900, "who holds a block keeps it");
+    let second = table(400, &cache);
+    for n in 0..20 {
+        read(&second, n);
+    }
+    assert!(legacy() < left - 15_000 && cache.metrics().evictions == 0, "{}", legacy());
+    for n in 20..400 {
+        read(&second, n);
+        assert!(cache.metrics().used_bytes as usize + legacy() <= 100_000);
+    }
+    assert!(legacy() < 1000 && cache.metrics().used_bytes > 90_000 && cache.metrics().evictions == 0);
+    drop(second);
+    assert!(legacy() > 20_000);
+    let charge = Charge::new(cache.clone(), 140_000);
+    assert!(legacy() <= 10_000);
+    charge.set(150_000);
+    assert_eq!(legacy(), 0);
+}
+
 #[test]
 fn what_others_charge_takes_blocks_their_place() {
     let cache = Arc::new(Cache::within(100_000, 150_000));
