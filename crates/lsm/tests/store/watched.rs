@@ -297,9 +297,9 @@ fn a_version_is_found_where_it_stands() {
     fill(&db, 0..20, 0);
     let found = stands(b"key-0001", At::Latest).unwrap();
     assert_eq!((found.seqno, found.kind, found.stands, found.check), (2, Kind::Put, Stands::Active, Check::Unverified));
-    fill(&db, 20..100, 0);
+    fill(&db, 20..140, 0);
     assert_eq!(stands(b"key-0001", At::Latest).unwrap().stands, Stands::Frozen(0));
-    fill(&db, 100..200, 0);
+    fill(&db, 140..200, 0);
     let snapshot = db.snapshot().unwrap();
     db.settle().unwrap();
     delete(&db, &family, b"key-0001").unwrap();
