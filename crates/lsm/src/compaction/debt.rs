@@ -13,10 +13,8 @@ pub struct Debt {
     pub bytes: u64,
     /// Tables in level 0.
     pub level0: usize,
-    /// Frozen memtables that are not flushed.
-    pub frozen: usize,
-    /// How full the active memtable is, in thousandths.
-    pub active: u64,
+    /// How full memtables are that are not in tables yet, in thousandths of one, the active one and those that wait together.
+    pub memtables: u64,
     /// How much of their part of a memory budget the memtables of all families take, in thousandths.
     pub memory: u64,
 }
@@ -31,24 +29,27 @@ pub struct Limits {
     pub level0_stop: usize,
     /// Debt in bytes at which writers begin to slow down, and at which they are slowest. It never stops them.
     pub bytes: (u64, u64),
-    /// Frozen memtables, beside which a full active one stops writers. One more may be frozen before it is full.
-    pub frozen: usize,
+    /// Memtables in thousandths: near the last one's end writers slow down, at it they stop.
+    pub memtables: (u64, u64),
 }
 
 impl Limits {
     /// Limits for a family: level 0 from three times to nine times its trigger, and 27 times in all; debt from 16 to 256 base levels, or
     /// `SOON_BYTES`: what a disk rewrites within seconds holds nobody back, however small the levels.
-    pub fn new(level0_tables: usize, level_base_bytes: u64, frozen: usize) -> Limits {
+    pub fn new(level0_tables: usize, level_base_bytes: u64, memtables: u64) -> Limits {
         let level0 = level0_tables.max(1);
         let bytes = level_base_bytes.saturating_mul(16).max(SOON_BYTES);
         Limits {
             level0: (level0 * 3, level0 * 9),
             level0_stop: level0 * 27,
             bytes: (bytes, bytes.saturating_mul(16)),
-            frozen: frozen.max(1),
+            memtables: (memtables * 1000 - BREATH, memtables * 1000),
         }
     }
 }
+
+/// The last part of a memtable, in thousandths, in which writers slow down.
+const BREATH: u64 = 250;
 
 /// Debt that is worked off within seconds.
 const SOON_BYTES: u64 = 1 << 30;
@@ -92,14 +93,11 @@ pub fn debt(picture: &Picture<'_>) -> Debt {
 
 /// What the debt costs the next writer.
 pub fn stall(debt: &Debt, limits: &Limits) -> Stall {
-    let is_full = debt.frozen > limits.frozen + 1 || (debt.frozen >= limits.frozen && debt.active >= 1000);
-    if is_full || debt.memory >= 1000 || debt.level0 >= limits.level0_stop {
+    if debt.memtables >= limits.memtables.1 || debt.memory >= 1000 || debt.level0 >= limits.level0_stop {
         return Stall::Stop;
     }
-    // With all memtables but the active one frozen, its last quarter is what is left to breathe.
-    let memory = if debt.frozen >= limits.frozen { ramp(debt.active, (750, 1000)) } else { 0 };
     let level0 = ramp(debt.level0 as u64, (limits.level0.0 as u64, limits.level0.1 as u64));
-    let memory = memory.max(ramp(debt.memory, (750, 1000)));
+    let memory = ramp(debt.memtables, limits.memtables).max(ramp(debt.memory, (750, 1000)));
     match memory.max(level0).max(ramp(debt.bytes, limits.bytes)) {
         0 => Stall::Go,
         pressure => {
@@ -141,11 +139,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMITS: Limits = Limits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), frozen: 2 };
+    const LIMITS: Limits = Limits { level0: (12, 36), level0_stop: 108, bytes: (1000, 9000), memtables: (1750, 2000) };
 
     #[test]
     fn a_store_that_keeps_up_costs_nothing() {
-        let debt = Debt { bytes: 1000, level0: 12, frozen: 1, active: 999, memory: 750 };
+        let debt = Debt { bytes: 1000, level0: 12, memtables: 1750, memory: 750 };
         assert_eq!(stall(&debt, &LIMITS), Stall::Go);
     }
 
@@ -153,12 +151,9 @@ mod tests {
     fn only_memory_and_level_0_stop() {
         let stops = |debt: Debt| stall(&debt, &LIMITS) == Stall::Stop;
         assert!(stops(Debt { level0: 108, ..Debt::default() }));
-        assert!(stops(Debt { frozen: 2, active: 1000, ..Debt::default() }));
-        assert!(!stops(Debt { frozen: 3, active: 999, ..Debt::default() }), "one was frozen because somebody asked");
-        assert!(stops(Debt { frozen: 3, active: 1000, ..Debt::default() }));
-        assert!(stops(Debt { frozen: 4, ..Debt::default() }));
+        assert!(stops(Debt { memtables: 2000, ..Debt::default() }));
         assert!(stops(Debt { memory: 1000, ..Debt::default() }));
-        assert!(!stops(Debt { bytes: u64::MAX, level0: 107, frozen: 2, active: 999, memory: 999 }));
+        assert!(!stops(Debt { bytes: u64::MAX, level0: 107, memtables: 1999, memory: 999 }));
     }
 
     #[test]
@@ -189,10 +184,10 @@ mod tests {
 
         #[test]
         fn any_debt_has_an_answer(
-            bytes: u64, level0 in 0usize..100, frozen in 0usize..5, active in 0u64..3000, memory: u64, limits: (u64, u64)
+            bytes: u64, level0 in 0usize..100, memtables: u64, memory: u64, limits: (u64, u64)
         ) {
             let limits = Limits { bytes: limits, ..LIMITS };
-            let _ = stall(&Debt { bytes, level0, frozen, active, memory }, &limits).nanos(bytes);
+            let _ = stall(&Debt { bytes, level0, memtables, memory }, &limits).nanos(bytes);
         }
     }
 }

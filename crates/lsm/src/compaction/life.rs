@@ -28,8 +28,8 @@ struct Given {
     put: u64,
     flush: u64,
     merge: u64,
-    /// Memtables that may wait, as the store has it.
-    frozen: usize,
+    /// Memtables that there may be, as the store has it.
+    memtables: u64,
     /// Bytes of a commit.
     commit: u64,
 }
@@ -39,7 +39,7 @@ impl Given {
     fn usual() -> Given {
         let (level_base_bytes, table_bytes) = (256 * MIB, 64 * MIB);
         let shape = Shape { level0_tables: 4, level_base_bytes, fanout: 10, table_bytes, compressed_from: LEVELS };
-        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, frozen: 1, commit: COMMIT }
+        Given { shape, memtable: 64 * MIB, put: 7_300, flush: 4_100, merge: 10_200, memtables: 2, commit: COMMIT }
     }
 }
 
@@ -71,6 +71,8 @@ struct Life {
     seconds: Vec<u64>,
     written: u64,
     longest: u64,
+    /// The most bytes in memtables.
+    most: u64,
     stopped: u64,
     merged_nanos: u64,
 }
@@ -79,7 +81,7 @@ impl Life {
     fn new(given: Given) -> Life {
         Life {
             given,
-            limits: Limits::new(given.shape.level0_tables, given.shape.level_base_bytes, given.frozen),
+            limits: Limits::new(given.shape.level0_tables, given.shape.level_base_bytes, given.memtables),
             order: Order::bytewise(),
             now: 0,
             active: 0,
@@ -94,6 +96,7 @@ impl Life {
             seconds: Vec::new(),
             written: 0,
             longest: 0,
+            most: 0,
             stopped: 0,
             merged_nanos: 0,
         }
@@ -156,8 +159,8 @@ impl Life {
     }
 
     fn look(&mut self) {
-        let active = self.active * 1000 / self.given.memtable;
-        let by_memory = stall(&Debt { frozen: self.frozen.len(), active, ..Debt::default() }, &self.limits);
+        let memtables = self.frozen.iter().chain([&self.active]).map(|bytes| bytes * 1000 / self.given.memtable);
+        let by_memory = stall(&Debt { memtables: memtables.sum(), ..Debt::default() }, &self.limits);
         self.current = self.by_tables.max(by_memory);
         self.unseen = 0;
     }
@@ -245,10 +248,11 @@ impl Life {
             self.seconds.resize(self.seconds.len().max(second + 1), 0);
             self.seconds[second] += piece;
             (self.active, self.unseen, left) = (self.active + piece, self.unseen + piece, left.saturating_sub(piece));
+            self.most = self.most.max(self.active + self.frozen.iter().sum::<u64>());
             if self.active >= self.given.memtable {
                 self.frozen.push(std::mem::take(&mut self.active));
                 self.conduct(false);
-            } else if self.frozen.len() >= self.given.frozen && self.unseen >= self.given.memtable / 64 {
+            } else if !self.frozen.is_empty() && self.unseen >= self.given.memtable / 64 {
                 self.look();
             }
         }
@@ -303,6 +307,7 @@ fn flushes_that_are_slower_than_a_writer_slow_it_down_before_memory_is_gone() {
         let seconds = life.now as f64 / SECOND as f64;
         let share = 64.0 * memtable as f64 * 12_000.0 / KIB as f64 / SECOND as f64 / seconds;
         assert!(share > 0.9, "flushes stand still: {share}, {}", told(&life));
+        assert!(life.most <= 2 * memtable, "{} bytes in memtables of {memtable}", life.most);
     }
 }
 
@@ -326,6 +331,15 @@ fn a_merge_of_many_seconds_slows_writers_and_stops_none() {
     assert!(merged > 256 * MIB && life.longest > 0, "nothing was merged for long: {}", told(&life));
     assert_eq!(life.stopped, 0, "{}", told(&life));
     assert!(life.longest <= 4_000_000, "{}", told(&life));
+}
+
+/// Batches of a MiB wait no longer each than little commits, and come in too fast for flushes: these are waited for, and memory is kept to.
+#[test]
+fn batches_wait_for_flushes_before_memory_is_more_than_two_memtables() {
+    let mut life = Life::new(Given { flush: 12_000, merge: 100, commit: MIB, ..Given::usual() });
+    life.put(1 << 32);
+    assert!(life.most <= 2 * life.given.memtable + MIB, "{} bytes in memtables", life.most);
+    assert!(life.stopped <= life.given.memtable * life.given.flush / KIB, "{}", told(&life));
 }
 
 /// The same of batches of a MiB, which would otherwise wait 4 ms each, and so come in at 250 MB a second.

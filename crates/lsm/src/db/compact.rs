@@ -33,8 +33,9 @@ use crate::seam::Deed;
 use crate::sst::{Carried, train_for};
 use crate::version::{Edit, LEVELS, TableMeta};
 
-/// Frozen memtables beside one that fills: a store takes two of them, as its budget says.
-const FROZEN_MEMTABLES: usize = 1;
+/// What a family's memtables may take together, in memtables: one that fills and one that is flushed. Those that were frozen before they were full
+/// count as what they are.
+const MEMTABLES: u64 = 2;
 
 impl Db {
     /// Flushes, then compacts until no compaction is due and the levels above the lowest, and value files, hold no more than they should; then
@@ -434,22 +435,24 @@ impl Inner {
 
     fn stall_by_memory(&self) -> Stall {
         let (families, memory) = (self.families(), self.memory_pressure());
-        let mut most_frozen = 0;
+        let mut any_waits = false;
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
-            let active = view.active.fullness(self.settings.memtable_bytes);
-            let debt = Debt { frozen: view.frozen.len(), active, memory, ..Debt::default() };
-            most_frozen = most_frozen.max(debt.frozen);
+            let all = view.frozen.iter().chain([&view.active]);
+            // None counts more than it is meant to take: what one batch made too large stops nobody for itself.
+            let full = all.map(|generation| generation.fullness(self.settings.memtable_bytes).min(1000));
+            any_waits |= !view.frozen.is_empty();
+            let debt = Debt { memtables: full.sum(), memory, ..Debt::default() };
             debt::stall(&debt, &limits(family.options()))
         });
         let worst = worst.max().unwrap_or(Stall::Go);
-        self.background.watch(most_frozen >= FROZEN_MEMTABLES);
+        self.background.watch(any_waits);
         worst
     }
 }
 
 fn limits(options: &CfOptions) -> Limits {
-    Limits::new(options.level0_tables, options.level_base_bytes, FROZEN_MEMTABLES)
+    Limits::new(options.level0_tables, options.level_base_bytes, MEMTABLES)
 }
 
 /// What a record takes in a table at least, as far as the room of a job is concerned.

@@ -5,9 +5,11 @@
 //! A user's cursor checks the record that it stands on, as often as its policy says. One that does not match its companion is
 //! shown as a fence at its own place: older versions of its key do not decide.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::runs::Runs;
+use super::sync::LEAF;
 use super::tree::Probe;
 use super::walk::Walk;
 use super::{List, Memtable};
@@ -55,6 +57,8 @@ struct Judge {
     /// Records until the next one is checked.
     left: u32,
     every: u32,
+    /// So many come in which one is known to be damaged.
+    closely: usize,
 }
 
 impl MemtableCursor {
@@ -78,20 +82,34 @@ impl MemtableCursor {
             protection,
             left: every,
             every,
+            closely: 0,
         });
         let looks_away = every == 0 && protection != Protection::None;
         MemtableCursor { judge, looks_away, ..MemtableCursor::new(table) }
     }
 
-    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key from there to some record behind, none of them behind `rival`,
-    /// goes to that record and answers true. It is one that he could see, of a key that is hidden.
+    /// False if `pass_deleted` would not find anything new.
     #[inline]
-    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, rival: Option<(&[u8], Seqno)>) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(&self.stand, Stand::Leaves(walk) if walk.may_pass())
+    }
+
+    /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key from there to some record behind, none of them behind `until`,
+    /// goes to that record and answers true. It is one that he could see, of a key that is hidden.
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, until: Option<(&[u8], Seqno)>) -> bool {
         let (Stand::Leaves(walk), List::Arena(tree)) = (&mut self.stand, &self.table.list) else { return false };
         let (table, judge) = (&self.table, &self.judge);
-        let is_sound = |record: &Record<'_>| judge.as_ref().is_none_or(|judge| judge.serves(table, record));
-        let rival = rival.map(|(key, seqno)| Probe { key, seqno });
-        let has_moved = walk.pass_deleted(tree, seqno, rival, (!self.looks_away).then_some(is_sound));
+        let met_damage = Cell::new(false);
+        let is_sound = |record: &Record<'_>| {
+            let is_sound = judge.as_ref().is_none_or(|judge| judge.serves(table, record));
+            met_damage.set(!is_sound);
+            is_sound
+        };
+        let until = until.map(|(key, seqno)| Probe { key, seqno });
+        let has_moved = walk.pass_deleted(tree, seqno, until, (!self.looks_away).then_some(is_sound));
+        if let Some(judge) = self.judge.as_mut().filter(|_| met_damage.get()) {
+            judge.closely = LEAF; // so that it is told of when the walk comes to it
+        }
         if has_moved {
             self.fence.clear(); // each was checked when it was found to be deleted
         }
@@ -104,7 +122,8 @@ impl MemtableCursor {
         if let Some(judge) = &mut self.judge {
             self.fence.clear();
             judge.left -= 1;
-            if judge.left == 0 {
+            if judge.left == 0 || judge.closely > 0 {
+                judge.closely = judge.closely.saturating_sub(1);
                 judge.left = judge.every;
                 self.check();
             }

@@ -23,14 +23,14 @@ pub(super) struct Walk {
     run: Sorted,
     /// The position in it; past its end: nowhere.
     at: usize,
-    /// Whether all its keys are deleted was asked since it was looked at.
-    was_asked: bool,
+    /// It was tried to pass it since it was looked at.
+    was_tried: bool,
 }
 
 impl Walk {
     /// Nowhere.
     pub(super) fn new() -> Walk {
-        Walk { leaf: NONE, run: Sorted::new(), at: 0, was_asked: false }
+        Walk { leaf: NONE, run: Sorted::new(), at: 0, was_tried: false }
     }
 
     /// To the first record at or behind a place.
@@ -85,28 +85,33 @@ impl Walk {
 
     /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key in the rest of this leaf, goes to the last of its records
     /// that is visible to him, or to that of the last leaf behind it of which the same is true, and answers true: all keys from there back to where it
-    /// stood are hidden. Passes no record that lies behind `rival`. `is_sound`, if whoever asks checks records: only what is sound is told to others.
+    /// stood are hidden. Passes no record that lies behind `until`. `is_sound`, if whoever asks checks records: only what is sound is told to others.
+    /// Tried once in a leaf: where it fails there are few steps left.
     pub(super) fn pass_deleted(
         &mut self,
         tree: &Tree,
         seqno: Seqno,
-        rival: Option<Probe<'_>>,
+        until: Option<Probe<'_>>,
         is_sound: Option<impl Fn(&Record<'_>) -> bool>,
     ) -> bool {
-        let Some(mut leaf) = tree.leaf(self.leaf) else { return false };
-        let is_alone = |leaf: &Leaf| match rival {
+        let Some(mut leaf) = tree.leaf(self.leaf).filter(|_| self.may_pass()) else { return false };
+        self.was_tried = true;
+        let ends_before = |leaf: &Leaf| match until {
             Some(_) if active(Bug::DeletedLeafIgnoresItsRival) => true,
-            Some(rival) => leaf.high() != NONE && tree.compare(&rival, leaf.high()).is_ge(),
+            Some(until) => leaf.high() != NONE && tree.compare(&until, leaf.high()).is_ge(),
             None => true,
         };
+        if !ends_before(leaf) {
+            return false;
+        }
         let known = Deleted::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
-        let Some(mut told) = known.filter(|told| told.hides_from(seqno, None) && is_alone(leaf)) else { return false };
+        let Some(mut told) = known.filter(|told| told.hides_from(seqno, None)) else { return false };
         let here = self.leaf;
         loop {
             let id = leaf.next.load(Acquire);
             let Some(next) = tree.leaf(id) else { break };
             match Deleted::from_word(next.deleted(), next.len()) {
-                Some(of_next) if of_next.hides_from(seqno, Some(told)) && is_alone(next) => {
+                Some(of_next) if of_next.hides_from(seqno, Some(told)) && ends_before(next) => {
                     (self.leaf, leaf, told) = (id, next, of_next);
                 }
                 _ => break,
@@ -114,7 +119,6 @@ impl Walk {
         }
         if self.leaf != here {
             self.run.set(tree, leaf);
-            self.was_asked = false;
         }
         // What came in meanwhile is visible to nobody who asks now, and hides nothing.
         let visible = |at: &usize| tree.record(self.run.place(*at)).is_some_and(|record| record.seqno <= seqno);
@@ -125,10 +129,15 @@ impl Walk {
         true
     }
 
-    /// Looks through the leaf, once, and tells what it finds.
-    fn ask(&mut self, tree: &Tree, leaf: &Leaf, is_sound: Option<impl Fn(&Record<'_>) -> bool>) -> Option<Deleted> {
-        let is_sound = is_sound.filter(|_| !std::mem::replace(&mut self.was_asked, true))?;
-        let told = Deleted::of(tree, leaf, &self.run, is_sound)?;
+    /// False if it was tried in this leaf.
+    #[inline]
+    pub(super) fn may_pass(&self) -> bool {
+        !self.was_tried
+    }
+
+    /// Looks through the leaf and tells what it finds.
+    fn ask(&self, tree: &Tree, leaf: &Leaf, is_sound: Option<impl Fn(&Record<'_>) -> bool>) -> Option<Deleted> {
+        let told = Deleted::of(tree, leaf, &self.run, is_sound?)?;
         leaf.tell_deleted(told.word());
         Some(told)
     }
@@ -136,7 +145,7 @@ impl Walk {
     /// Behind all records of the leaf before a place, or with `and_at` behind one at it too.
     fn stand(&mut self, tree: &Tree, probe: &Probe<'_>, and_at: bool) {
         self.run.clear();
-        (self.leaf, self.at, self.was_asked) = (NONE, 0, false);
+        (self.leaf, self.at, self.was_tried) = (NONE, 0, false);
         if let Some((id, leaf)) = tree.find(probe) {
             self.leaf = id;
             self.run.set(tree, leaf);
@@ -161,7 +170,7 @@ impl Walk {
     /// To the first record of a leaf, or the last; nowhere if there is no such leaf.
     fn enter(&mut self, tree: &Tree, id: u32, at_first: bool) {
         self.run.clear();
-        (self.leaf, self.was_asked) = (id, false);
+        (self.leaf, self.was_tried) = (id, false);
         if let Some(leaf) = tree.leaf(id) {
             self.run.set(tree, leaf);
         }

@@ -29,7 +29,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::order::{Lead, Order};
 use crate::planted::{self, Bug};
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
 use crate::sst::TableCursor;
 
@@ -120,16 +120,25 @@ impl MergeCursor {
     }
 
     /// The current record is a tombstone that hides its key from a reader at `seqno`. Where a memtable knows that he sees no key from there to some record
-    /// behind it, and no other source has one in between, goes to that record and answers true: it is one that he could see, of a key that is hidden.
-    pub(crate) fn pass_deleted(&mut self, seqno: Seqno) -> bool {
+    /// behind it, before `bound`, and no other source has one in between, goes to that record and answers true: it is one that he could see, of a key that is
+    /// hidden.
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, bound: Option<&[u8]>) -> bool {
         let Some((source, rival)) = self.leader(true) else { return false };
         let (before, rest) = self.sources.split_at_mut(source);
         let Some((Walk::Memtable(memtable), behind)) = rest.split_first_mut() else { return false };
+        if !memtable.may_pass() {
+            return false;
+        }
         let rival = rival.and_then(|rival| match rival.checked_sub(source + 1) {
             Some(rival) => behind.get(rival),
             None => before.get(rival),
         });
-        if !memtable.pass_deleted(seqno, rival.map(Walk::place)) {
+        let bound = bound.map(|key| (key, MAX_SEQNO));
+        let until = match (rival.map(Walk::place), bound) {
+            (Some(rival), Some(bound)) if self.order.compare_internal(bound, rival).is_lt() => Some(bound),
+            (rival, bound) => rival.or(bound),
+        };
+        if !memtable.pass_deleted(seqno, until) {
             return false;
         }
         if let Some(top) = self.heap.first_mut() {

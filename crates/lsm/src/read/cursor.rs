@@ -374,7 +374,10 @@ impl UserCursor {
                     hides_its_key(&record)?;
                     self.seen.set(lead, record.key);
                     passed = 0;
-                    if record.kind == Kind::Delete && self.fences.is_empty() && self.inner.pass_deleted(self.seqno) {
+                    if record.kind == Kind::Delete
+                        && self.fences.is_empty()
+                        && self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1))
+                    {
                         self.seen.set_by(self.inner.lead(), || self.inner.place().0);
                     }
                 }
@@ -498,11 +501,8 @@ impl UserCursor {
         if !self.fences.is_empty() {
             return false;
         }
-        let bound = match if forward { &self.bounds.1 } else { &self.bounds.0 } {
-            Bound::Unbounded => None,
-            // A step to the bound itself is left to those that look.
-            Bound::Included(bound) | Bound::Excluded(bound) => Some(&bound[..]),
-        };
+        // A step to the bound itself is left to those that look.
+        let bound = bound_of(if forward { &self.bounds.1 } else { &self.bounds.0 });
         let Some((table, reach)) = self.inner.lend(forward, bound) else { return false };
         if !forward && !table.is_plain(self.seqno) {
             self.inner.take_back(table);
@@ -626,6 +626,13 @@ impl UserCursor {
             Bound::Included(bound) => self.order.compare(key, bound).is_gt(),
             Bound::Excluded(bound) => self.order.compare(key, bound).is_ge(),
         }
+    }
+}
+
+fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
+    match bound {
+        Bound::Unbounded => None,
+        Bound::Included(bound) | Bound::Excluded(bound) => Some(bound),
     }
 }
 

@@ -139,7 +139,7 @@ trait Row: Send + Sync {
 pub struct CacheMetrics {
     /// The budget in bytes.
     pub budget_bytes: u64,
-    /// Bytes of the blocks in memory, and of large values.
+    /// Bytes of the blocks in memory, of large values, and of what blocks of tables that died have left for the next ones.
     pub used_bytes: u64,
     /// Blocks in memory, and large values.
     pub blocks: u64,
@@ -252,7 +252,7 @@ impl Cache {
     pub fn metrics(&self) -> CacheMetrics {
         CacheMetrics {
             budget_bytes: self.budget as u64,
-            used_bytes: self.used.load(Relaxed) as u64,
+            used_bytes: (self.used.load(Relaxed) + self.spares.legacy_bytes()) as u64,
             blocks: self.blocks.load(Relaxed) as u64,
             loads: self.loads.load(Relaxed),
             evictions: self.evictions.load(Relaxed),

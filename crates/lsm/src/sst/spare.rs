@@ -131,12 +131,10 @@ impl Spares {
 
     /// A block in the memory of one that went, if there is any.
     pub(super) fn fill_shell(&self, block: Block) -> Arc<Block> {
-        let (shell, bytes) = match lock(&self.shells).pop() {
-            Some(shell) => (Some(shell), &self.bytes),
-            None => (lock(&self.legacy.shells).pop(), &self.legacy.bytes),
-        };
-        let Some(mut shell) = shell else { return Arc::new(block) };
-        bytes.fetch_sub(size_of::<Block>(), Relaxed);
+        let own = lock(&self.shells).pop().inspect(|_| {
+            self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
+        });
+        let Some(mut shell) = own.or_else(|| self.legacy.take_shell()) else { return Arc::new(block) };
         match Arc::get_mut(&mut shell) {
             Some(place) => {
                 *place = block;
@@ -181,12 +179,24 @@ impl Spares {
 impl Legacy {
     /// A buffer of such a length, if one is among those that came last.
     fn take(&self, close: &RangeInclusive<usize>) -> Option<Vec<u8>> {
+        if self.bytes.load(Relaxed) == 0 {
+            return None;
+        }
         let mut buffers = lock(&self.buffers);
         let from = buffers.len().saturating_sub(COUNT);
         let at = buffers[from..].iter().rposition(|buffer| close.contains(&buffer.capacity()))?;
         let buffer = buffers.swap_remove(from + at);
         self.bytes.fetch_sub(buffer.capacity(), Relaxed);
         Some(buffer)
+    }
+
+    fn take_shell(&self) -> Option<Arc<Block>> {
+        if self.bytes.load(Relaxed) == 0 {
+            return None;
+        }
+        let shell = lock(&self.shells).pop()?;
+        self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
+        Some(shell)
     }
 }
 

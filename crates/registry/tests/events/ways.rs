@@ -243,6 +243,11 @@ fn descended_from_many() {
         }
         store.db.flush().unwrap();
     }
+    // Tables that one merge takes together.
+    for n in 0..20u8 {
+        store.put("default", &[n], &[n; 300]).unwrap();
+        store.db.flush().unwrap();
+    }
     store.db.settle().unwrap();
     let uids: Vec<_> =
         store.db.tables(&store.family("default")).unwrap().iter().map(|table| table.meta().uid).collect();

@@ -38,27 +38,36 @@ proptest! {
     #[test]
     fn what_others_found_hides_nothing_that_is_there(
         records in comings_and_goings(), cut in prop_oneof![Just(0), 0usize..100],
-        looks in vec((prop_oneof![2 => Just(100), 1 => 0usize..100], 0usize..320), 1..12),
+        looks in vec((prop_oneof![2 => Just(100), 1 => 0usize..100], 0usize..320, 0usize..640, any::<bool>()), 1..12),
     ) {
         let order = Order::bytewise();
         let (older, newer) = records.split_at(records.len() * cut / 100);
         let memtable = Arc::new(Memtable::new(order.clone()));
         newer.iter().for_each(|record| memtable.insert(&record.borrow(), 0).unwrap());
-        for (part, from) in looks {
+        for (part, from, to, turns) in looks {
             let seqno = (records.len() * part / 100) as Seqno;
-            let from = Bound::Included(format!("{from:04}").into_bytes());
-            let view = view(&order, &records, seqno, &(from.clone(), Bound::Unbounded));
+            let bounds = (
+                Bound::Included(format!("{from:04}").into_bytes()),
+                if to < 320 { Bound::Excluded(format!("{to:04}").into_bytes()) } else { Bound::Unbounded },
+            );
+            let view = view(&order, &records, seqno, &bounds);
             let mut sources = vec![Walk::Memtable(Box::new(memtable.cursor()))];
             if !older.is_empty() {
                 sources.push(Walk::Other(Box::new(VecCursor::new(&order, older))));
             }
             let merge = MergeCursor::of(order.clone(), sources);
-            let mut cursor = UserCursor::over(order.clone(), merge, seqno, (from, Bound::Unbounded));
+            let mut cursor = UserCursor::over(order.clone(), merge, seqno, bounds);
             let mut met = Vec::new();
             cursor.first().unwrap();
             while cursor.valid() {
                 met.push(Owned::from(cursor.record()));
                 cursor.next().unwrap();
+                if turns && cursor.valid() {
+                    // There and back again, over what was passed.
+                    cursor.prev().unwrap();
+                    prop_assert_eq!(Some(&Owned::from(cursor.record())), met.last());
+                    cursor.next().unwrap();
+                }
             }
             prop_assert_eq!(met, view, "at {}", seqno);
         }
