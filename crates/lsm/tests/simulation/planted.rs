@@ -43,6 +43,7 @@ fn is_found() -> bool {
         .chain(&kept::ALL)
         .chain(&values::ALL)
         .chain(&panics::ALL)
+        .chain(&memory::QUEUES)
         .any(|check| found(check))
     {
         return true;
