@@ -4,8 +4,8 @@
 //! Out:    a word that stands at the leaf: of how many records it tells, and the newest seqno among them.
 //! Holds:  a leaf is only ever appended to, so what was true of its first records stays true, and while it holds no more of them it is true of the
 //!         leaf. A reader to whom all of them are visible (whose seqno is not below the newest) sees no key there.
-//! Costs:  the leaf is looked through once for each time that something came to it, up to the first key that is not deleted, and each record is checked as
-//!         the cursor checks those that it shows. From then on a queue's head costs a look for each leaf in front of it, not two steps for each key.
+//! Costs:  the leaf is looked through once for each time that something came to it, up to the first key that is not deleted. Where all are, each record
+//!         is checked, however few the cursor checks of those that it shows; one that checks none tells nothing. From then on a queue's head costs a look for each leaf in front of it, not two steps for each key.
 //!
 //! Versions of a key may stand in two leaves. What begins a leaf and is no tombstone may be an older version of a key that was deleted in the leaf before: that is
 //! told too, and so is whether the last key may go on in the leaf behind.
