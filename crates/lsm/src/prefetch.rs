@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-/// A line of memory.
-const LINE: usize = 64;
+/// Bytes of a line of memory.
+pub(crate) const LINE: usize = 64;
 
 /// Asks the processor for the line in which `at` begins.
 #[inline(always)]

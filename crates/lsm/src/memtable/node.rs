@@ -22,7 +22,7 @@ use std::cmp::Ordering::{self, Greater};
 use super::sync::{AtomicU32, AtomicU64, INNER, LEAF, Ordering::*};
 use crate::order::head;
 use crate::planted::{self, Bug};
-use crate::prefetch::prefetch;
+use crate::prefetch::{LINE, prefetch};
 
 /// No record, no node: an open end.
 pub(super) const NONE: u32 = u32::MAX;
@@ -103,7 +103,7 @@ pub(super) fn before(len: usize, word: impl Fn(usize) -> u64, half: u32, is_befo
 }
 
 /// Words of a line of memory.
-const WORDS_OF_A_LINE: usize = 8;
+const WORDS_OF_A_LINE: usize = LINE / size_of::<u64>();
 
 /// Records that lie together.
 #[derive(Debug)]

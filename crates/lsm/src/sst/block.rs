@@ -20,15 +20,12 @@ use super::skim::Skim;
 use super::steps::{Keys, shares_too_much, walk};
 use crate::error::Result;
 use crate::order::{Order, begins_with, head};
-use crate::prefetch::prefetch;
+use crate::prefetch::{LINE, prefetch};
 use crate::record::{Record, Seqno, companion};
 
 /// Entries of a block whose heads and offsets stand in `Block` itself: what a block of 4 KiB has, at a hundred bytes a record.
 /// Their lines are then read side by side with the block's own; behind a pointer they would wait for it.
 const NEAR_ENTRIES: usize = 44;
-
-/// How far behind the start of an entry its value is read beside it.
-const LINE: usize = 64;
 
 /// How far ahead of a walk its bytes are asked for when it begins: from there on the processor sees by itself where it goes.
 const AHEAD: usize = 8 * LINE;

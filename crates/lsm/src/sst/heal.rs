@@ -169,7 +169,7 @@ impl Table {
     ) -> Result<Outcome> {
         match fetched {
             Fetched::Whole(block) => {
-                let outcome = self.look_in_memory(&block, number, wanted, visit);
+                let outcome = Outcome::in_memory(self.look(&block, number, wanted, visit));
                 self.slots.passed(block);
                 outcome
             }
@@ -238,7 +238,7 @@ impl Table {
             let cached = self.slots.slot(number).load_full();
             let first =
                 match cached.map_or_else(|| self.fetch(number, Checks::NONE), |block| Ok(Fetched::Whole(block)))? {
-                    Fetched::Whole(block) => self.look_in_memory(&block, number, &wanted, visit),
+                    Fetched::Whole(block) => Outcome::in_memory(self.look(&block, number, &wanted, visit)),
                     Fetched::Broken(remains) => self.look_among(&remains, &wanted, visit),
                 };
             let outcome = match first {

@@ -21,14 +21,14 @@ use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
 use crate::order::{Order, begins_with, common_prefix, head};
-use crate::prefetch::prefetch;
+use crate::prefetch::{LINE, prefetch};
 use crate::record::MAX_KEY_BYTES;
 
 /// Separators of one group.
 const GROUP: usize = 64;
 
 /// Heads in a line of memory.
-const HEADS_IN_LINE: usize = 8;
+const HEADS_IN_LINE: usize = LINE / size_of::<u64>();
 
 /// The least an entry takes: four varints and a CRC.
 const LEAST_ENTRY_BYTES: usize = 8;

@@ -35,106 +35,70 @@ const LEGACY_SHARE: usize = 4;
 /// What a cache holds for the blocks that come next.
 #[derive(Debug)]
 pub(super) struct Spares {
-    most: usize,
-    bytes: AtomicUsize,
-    each: Mutex<VecDeque<Vec<u8>>>,
-    /// Blocks that nobody else holds, and that hold nothing.
-    shells: Mutex<Vec<Arc<Block>>>,
-    legacy: Legacy,
-}
-
-/// What blocks of tables that died have left.
-#[derive(Debug, Default)]
-struct Legacy {
-    most: usize,
-    bytes: AtomicUsize,
-    buffers: Mutex<Vec<Vec<u8>>>,
-    shells: Mutex<Vec<Arc<Block>>>,
+    /// What went last, in room of its own.
+    latest: Pile,
+    /// What blocks of tables that died have left, in room that gives way to blocks.
+    legacy: Pile,
 }
 
 impl Spares {
     /// Those of a budget.
     pub(super) fn within(budget: usize) -> Spares {
-        Spares {
-            most: budget / SHARE,
-            bytes: AtomicUsize::new(0),
-            each: Mutex::default(),
-            shells: Mutex::default(),
-            legacy: Legacy { most: budget / LEGACY_SHARE, ..Legacy::default() },
-        }
+        Spares { latest: Pile::within(budget / SHARE), legacy: Pile::within(budget / LEGACY_SHARE) }
+    }
+
+    /// Bytes that they may take, the legacy apart.
+    pub(super) fn most(&self) -> usize {
+        self.latest.most
     }
 
     /// Bytes of the legacy, which give way to blocks.
     pub(super) fn legacy_bytes(&self) -> usize {
-        self.legacy.bytes.load(Relaxed)
+        self.legacy.bytes()
     }
 
     /// Keeps what a block of a table that died leaves, if nobody holds it and there is room for so many bytes.
     pub(super) fn inherit(&self, mut block: Arc<Block>, room: usize) {
         let Some(own) = Arc::get_mut(&mut block) else { return };
-        let (legacy, bytes) = (&self.legacy, own.memory());
-        if legacy.bytes.load(Relaxed) + bytes > room.min(legacy.most) {
+        if self.legacy.bytes() + own.memory() > room.min(self.legacy.most) {
             return;
         }
-        let buffer = own.take_bytes();
-        legacy.bytes.fetch_add(buffer.capacity() + size_of::<Block>(), Relaxed);
-        lock(&legacy.buffers).push(buffer);
-        lock(&legacy.shells).push(block);
+        self.legacy.put(own.take_bytes());
+        self.legacy.put_shell(block);
     }
 
     /// Lets go of a piece of the legacy; false if there is none.
     pub(super) fn let_go(&self) -> bool {
-        let legacy = &self.legacy;
-        let (buffer, shell) = (lock(&legacy.buffers).pop(), lock(&legacy.shells).pop());
-        let bytes = buffer.as_ref().map_or(0, Vec::capacity) + shell.iter().len() * size_of::<Block>();
-        legacy.bytes.fetch_sub(bytes, Relaxed);
+        let buffer = self.legacy.take(|each| each.len().checked_sub(1));
+        let shell = self.legacy.take_shell();
         buffer.is_some() || shell.is_some()
-    }
-
-    /// Bytes that they may take.
-    pub(super) fn most(&self) -> usize {
-        self.most
-    }
-
-    /// Bytes that they take.
-    fn bytes(&self) -> usize {
-        self.bytes.load(Relaxed)
     }
 
     /// Keeps a buffer; those that were given longest ago go for it. What a store read once, large or small, so makes way for what it reads now.
     pub(super) fn give(&self, buffer: Vec<u8>) {
-        if buffer.capacity() == 0 || buffer.capacity() > self.most {
+        let latest = &self.latest;
+        if buffer.capacity() == 0 || buffer.capacity() > latest.most {
             return;
         }
-        self.bytes.fetch_add(buffer.capacity(), Relaxed);
-        lock(&self.each).push_back(buffer);
-        while let Some(oldest) = self.too_many() {
-            self.bytes.fetch_sub(oldest.capacity(), Relaxed);
-        }
-    }
-
-    /// The oldest buffer, if there are too many or they are too large; freed outside of the lock.
-    fn too_many(&self) -> Option<Vec<u8>> {
-        let mut each = lock(&self.each);
-        (each.len() > COUNT || self.bytes() > self.most).then(|| each.pop_front()).flatten()
+        latest.put(buffer);
+        while latest.take(|each| (each.len() > COUNT || latest.bytes() > latest.most).then_some(0)).is_some() {}
     }
 
     /// Keeps a block that nobody else holds and whose bytes were taken.
     pub(super) fn give_shell(&self, shell: Arc<Block>) {
-        let mut shells = lock(&self.shells);
-        let has_room = (shells.len() + 1) * size_of::<Block>() <= self.most / 4;
-        if shells.len() < COUNT && has_room && self.bytes() + size_of::<Block>() <= self.most {
-            self.bytes.fetch_add(size_of::<Block>(), Relaxed);
-            shells.push(shell);
+        let latest = &self.latest;
+        let shells = lock(&latest.shells).len();
+        let has_room = (shells + 1) * size_of::<Block>() <= latest.most / 4;
+        if shells < COUNT && has_room && latest.bytes() + size_of::<Block>() <= latest.most {
+            latest.put_shell(shell);
         }
     }
 
     /// A block in the memory of one that went, if there is any.
     pub(super) fn fill_shell(&self, block: Block) -> Arc<Block> {
-        let own = lock(&self.shells).pop().inspect(|_| {
-            self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
-        });
-        let Some(mut shell) = own.or_else(|| self.legacy.take_shell()) else { return Arc::new(block) };
+        let Some(mut shell) = self.latest.take_shell().or_else(|| self.legacy.take_shell()) else {
+            return Arc::new(block);
+        };
         match Arc::get_mut(&mut shell) {
             Some(place) => {
                 *place = block;
@@ -147,25 +111,15 @@ impl Spares {
     /// A buffer of so many bytes, whatever they are: one in which they fit closely, else the shortest that has room, or the longest that
     /// has nearly, made longer where it lies; a new one if none is of about this length.
     pub(super) fn take(&self, length: usize) -> Vec<u8> {
-        let mut each = lock(&self.each);
         let whole = rounded(length);
         let close = whole..=whole + whole / SLACK;
-        let at = each.iter().rposition(|buffer| close.contains(&buffer.capacity()));
-        if at.is_none()
-            && let Some(mut buffer) = self.legacy.take(&close)
-        {
-            buffer.resize(length, 0);
-            return buffer;
-        }
-        let at = at.or_else(|| nearest(&each, length));
-        let Some(mut buffer) = at.and_then(|at| each.remove(at)) else {
-            drop(each);
+        let fitting = self.latest.take(|each| last_of(each, &close));
+        let fitting = fitting.or_else(|| self.legacy.take(|each| last_of(each, &close)));
+        let Some(mut buffer) = fitting.or_else(|| self.latest.take(|each| nearest(each, length))) else {
             let mut buffer = vec![0; whole];
             buffer.truncate(length);
             return buffer;
         };
-        self.bytes.fetch_sub(buffer.capacity(), Relaxed);
-        drop(each);
         if buffer.capacity() > *close.end() {
             buffer.truncate(length);
             buffer.shrink_to(whole);
@@ -176,28 +130,62 @@ impl Spares {
     }
 }
 
-impl Legacy {
-    /// A buffer of such a length, if one is among those that came last.
-    fn take(&self, close: &RangeInclusive<usize>) -> Option<Vec<u8>> {
-        if self.bytes.load(Relaxed) == 0 {
+/// Buffers in the order in which they came, and blocks that nobody else holds and that hold nothing (shells).
+#[derive(Debug)]
+struct Pile {
+    /// Bytes that it may take.
+    most: usize,
+    /// Bytes that it takes.
+    bytes: AtomicUsize,
+    buffers: Mutex<VecDeque<Vec<u8>>>,
+    shells: Mutex<Vec<Arc<Block>>>,
+}
+
+impl Pile {
+    fn within(most: usize) -> Pile {
+        Pile { most, bytes: AtomicUsize::new(0), buffers: Mutex::default(), shells: Mutex::default() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    fn put(&self, buffer: Vec<u8>) {
+        self.bytes.fetch_add(buffer.capacity(), Relaxed);
+        lock(&self.buffers).push_back(buffer);
+    }
+
+    fn put_shell(&self, shell: Arc<Block>) {
+        self.bytes.fetch_add(size_of::<Block>(), Relaxed);
+        lock(&self.shells).push(shell);
+    }
+
+    /// The buffer that is chosen, if one is; whoever takes it frees it outside of the lock.
+    fn take(&self, choose: impl FnOnce(&VecDeque<Vec<u8>>) -> Option<usize>) -> Option<Vec<u8>> {
+        if self.bytes() == 0 {
             return None;
         }
         let mut buffers = lock(&self.buffers);
-        let from = buffers.len().saturating_sub(COUNT);
-        let at = buffers[from..].iter().rposition(|buffer| close.contains(&buffer.capacity()))?;
-        let buffer = buffers.swap_remove(from + at);
+        let buffer = choose(&buffers).and_then(|at| buffers.remove(at))?;
         self.bytes.fetch_sub(buffer.capacity(), Relaxed);
         Some(buffer)
     }
 
     fn take_shell(&self) -> Option<Arc<Block>> {
-        if self.bytes.load(Relaxed) == 0 {
+        if self.bytes() == 0 {
             return None;
         }
         let shell = lock(&self.shells).pop()?;
         self.bytes.fetch_sub(size_of::<Block>(), Relaxed);
         Some(shell)
     }
+}
+
+/// The buffer of such a length that came last, among the last few.
+fn last_of(each: &VecDeque<Vec<u8>>, lengths: &RangeInclusive<usize>) -> Option<usize> {
+    let from = each.len().saturating_sub(COUNT);
+    let at = each.range(from..).rposition(|buffer| lengths.contains(&buffer.capacity()))?;
+    Some(from + at)
 }
 
 /// A length with room up to the next of a few: what one block leaves to an allocator then is what another one asks for.
@@ -220,22 +208,22 @@ mod tests {
     #[test]
     fn a_buffer_comes_back_in_about_its_length_and_counts_while_it_is_here() {
         let spares = Spares::within(SHARE * 10_000);
-        assert_eq!((spares.take(100), spares.bytes()), (vec![0; 100], 0));
+        assert_eq!((spares.take(100), spares.latest.bytes()), (vec![0; 100], 0));
         for length in [4000, 1000, 3000, 2000] {
             spares.give(vec![7; length]);
         }
-        assert_eq!(spares.bytes(), 10_000);
+        assert_eq!(spares.latest.bytes(), 10_000);
         assert_eq!(
-            (spares.take(8002).len(), spares.take(499).len(), spares.bytes()),
+            (spares.take(8002).len(), spares.take(499).len(), spares.latest.bytes()),
             (8002, 499, 10_000),
             "none is like it"
         );
         let shortest = spares.take(2800);
-        assert_eq!((shortest.len(), shortest.capacity(), spares.bytes()), (2800, 3000, 7000));
+        assert_eq!((shortest.len(), shortest.capacity(), spares.latest.bytes()), (2800, 3000, 7000));
         let longer = spares.take(7000);
-        assert_eq!((longer.len(), longer.capacity(), spares.bytes()), (7000, rounded(7000), 3000));
+        assert_eq!((longer.len(), longer.capacity(), spares.latest.bytes()), (7000, rounded(7000), 3000));
         let shorter = spares.take(500);
-        assert_eq!((shorter.len(), spares.bytes()), (500, 2000));
+        assert_eq!((shorter.len(), spares.latest.bytes()), (500, 2000));
         assert!(shorter.capacity() <= 500 + 500 / SLACK);
     }
 
@@ -256,20 +244,20 @@ mod tests {
         spares.give(Vec::new());
         (1..=COUNT).for_each(|length| spares.give(vec![1; length]));
         let all = COUNT * (COUNT + 1) / 2;
-        assert_eq!(spares.bytes(), all);
+        assert_eq!(spares.latest.bytes(), all);
         spares.give(vec![1; 100]);
-        assert_eq!(spares.bytes(), all + 99);
+        assert_eq!(spares.latest.bytes(), all + 99);
         spares.give(vec![1; 10_000]);
-        assert_eq!(spares.bytes(), 10_000, "what is read now is of this length");
+        assert_eq!(spares.latest.bytes(), 10_000, "what is read now is of this length");
         spares.give(vec![1; 10_001]);
         spares.give(vec![1; 20]);
-        assert_eq!(spares.bytes(), 20);
+        assert_eq!(spares.latest.bytes(), 20);
     }
 
     #[test]
     fn a_small_budget_keeps_none() {
         let spares = Spares::within(SHARE * 8 - 1);
         spares.give(vec![1; 8]);
-        assert_eq!(spares.bytes(), 0);
+        assert_eq!(spares.latest.bytes(), 0);
     }
 }

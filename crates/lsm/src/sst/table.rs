@@ -114,6 +114,17 @@ pub(super) enum Outcome {
     Doubtful,
 }
 
+impl Outcome {
+    /// What a block in memory says, which was whole when it came: where it is not as it should be, it was hit since then, and is to be read again.
+    #[inline]
+    pub(super) fn in_memory(looked: Result<Outcome>) -> Result<Outcome> {
+        match looked {
+            Err(error) if error.is_corruption() => Ok(Outcome::Doubtful),
+            outcome => outcome,
+        }
+    }
+}
+
 impl Table {
     /// Opens a table: checks header, footer, identity and digest, loads index and filter. `name` is for errors, `keeper` checks what
     /// is read.
@@ -314,7 +325,7 @@ impl Table {
                 Some(block) => {
                     block.touch();
                     wanted.each &= !planted::active(Bug::CachedBlockNotVerified);
-                    self.look_in_memory(block, number, &wanted, visit)
+                    Outcome::in_memory(self.look(block, number, &wanted, visit))
                 }
                 None => {
                     drop(cached);
@@ -512,21 +523,6 @@ impl Table {
         walked.closes(&parts.properties).map_err(|error| error.in_file(&self.name, 0))?;
         progress(self.expected.size.saturating_sub(parts.guide.data_end()))?;
         Ok(walked.ledger)
-    }
-
-    /// Looks into a block that was whole when it came: where it is not as it should be, it was hit since then, and is to be read again.
-    #[inline]
-    pub(super) fn look_in_memory(
-        &self,
-        block: &Block,
-        number: usize,
-        wanted: &Wanted<'_>,
-        visit: &mut dyn FnMut(&Record<'_>),
-    ) -> Result<Outcome> {
-        match self.look(block, number, wanted, visit) {
-            Err(error) if error.is_corruption() => Ok(Outcome::Doubtful),
-            outcome => outcome,
-        }
     }
 
     #[inline]

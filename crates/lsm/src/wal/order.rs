@@ -13,7 +13,7 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, PAGE_BYTES, exten
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
 
-use super::marks::Marks;
+use super::frame_ends::FrameEnds;
 use super::prepare::{MOST_READY, Way};
 use super::segment::{PAGE, Place, Segment};
 use super::{DEPTH, Limits};
@@ -90,7 +90,7 @@ pub(super) struct Order<T> {
     pub drained: u64,
     /// Every frame that begins below is whole in its segment: the ring keeps what stands from this page on.
     pub kept: u64,
-    marks: Marks,
+    ends: FrameEnds,
     /// Someone drains.
     pub draining: bool,
     /// Threads that wait for a change here.
@@ -217,7 +217,7 @@ impl<T> Order<T> {
             whole: first.start(),
             drained: first.first,
             kept: first.first,
-            marks: Marks::new(limits),
+            ends: FrameEnds::new(limits),
             live: VecDeque::from([first.clone()]),
             current: first,
             next: VecDeque::with_capacity(MOST_READY),
@@ -486,8 +486,8 @@ impl<T> Order<T> {
                 self.pieces.push_back(Piece { segment, start: offset, end, direct });
             }
         }
-        if self.marks.wants(end) && !direct {
-            self.marks.push(end);
+        if self.ends.wants(end) && !direct {
+            self.ends.push(end);
         }
         let after = Place { segment: self.current.number, nonce: self.current.nonce, offset: end, link: header.link };
         self.ordered += 1;
@@ -541,13 +541,13 @@ impl<T> Order<T> {
         self.drained = self.drained.max(offset);
         if is_end {
             self.kept = self.kept.max(offset / PAGE * PAGE);
-            self.marks.forget_up_to(self.drained);
+            self.ends.forget_up_to(self.drained);
         }
     }
 
     /// The end of a frame behind `drained`, the last one up to an offset, as far as one is known.
     pub(super) fn frame_end_up_to(&self, offset: u64) -> Option<u64> {
-        self.marks.last_up_to(offset).filter(|end| *end > self.drained)
+        self.ends.last_up_to(offset).filter(|end| *end > self.drained)
     }
 
     /// Counts as drained what committing threads wrote to the segments themselves, and gaps between segments.

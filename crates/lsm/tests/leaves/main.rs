@@ -23,6 +23,8 @@ mod planted {
     pub(crate) use waxseal_lsm::planted::*;
 }
 mod prefetch {
+    pub(crate) const LINE: usize = 64;
+
     pub(crate) fn prefetch<T: ?Sized>(_: &T) {}
 }
 mod sync {

@@ -9,17 +9,17 @@ use super::Limits;
 use super::segment::PAGE;
 
 /// Ends of frames in the ring, one for each so many bytes: where a drain may stop, and the ring has room again.
-pub(super) struct Marks {
+pub(super) struct FrameEnds {
     spacing: u64,
     /// A frame that ends here or behind is marked.
     next: u64,
     ends: VecDeque<u64>,
 }
 
-impl Marks {
-    pub(super) fn new(limits: &Limits) -> Marks {
+impl FrameEnds {
+    pub(super) fn new(limits: &Limits) -> FrameEnds {
         let spacing = (limits.drain_bytes / 8).max(PAGE);
-        Marks { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
+        FrameEnds { spacing, next: 0, ends: VecDeque::with_capacity((limits.ring_bytes / spacing) as usize + 2) }
     }
 
     /// True if a frame that ends there is marked.
