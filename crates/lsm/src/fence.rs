@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::Order;
-use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 
 /// A span in which records may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,17 @@ impl Fence {
             ..Damage::default()
         };
         Error::corruption(damage, "records may have been lost between these keys")
+    }
+
+    /// The fence that a cursor shows: the record's value has it. One without a value is a record in memory whose kind or lengths were hit, and spans its
+    /// own place.
+    pub fn shown(record: &Record<'_>) -> Result<Fence> {
+        if !record.value.is_empty() {
+            return Fence::decode(&mut Reader::new(record.value));
+        }
+        let place = (record.key.to_vec(), record.seqno);
+        let (file, verdict) = (String::new(), Verdict::Structural);
+        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset: 0, verdict })
     }
 
     /// Appends the bytes kept in the manifest.

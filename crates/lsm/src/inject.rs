@@ -59,6 +59,8 @@ pub trait Strike {
     fn insert(&mut self, _: &mut Passing) -> Fate {
         Fate::Pass
     }
+    /// The header of a record is made, and goes into the arena of a memtable: its kind, and the lengths of value and companions.
+    fn header(&mut self, _kind: &mut u8, _lengths: &mut [u8]) {}
     /// A block's body is built, and no sum taken yet.
     fn body(&mut self, _: &mut [u8]) {}
     /// A block is framed, and nothing read back yet.
@@ -134,6 +136,20 @@ fn inserted_struck(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usiz
 pub(crate) fn inserted(record: &Record<'_>, insert: impl FnOnce(&Record<'_>) -> usize) -> usize {
     insert(record)
 }
+
+/// The header of a record on its way into an arena.
+#[cfg(feature = "faults")]
+#[inline(always)]
+pub(crate) fn header(kind: &mut u8, lengths: &mut [u8]) {
+    if IS_ARMED.get() {
+        with(|strike| strike.header(kind, lengths));
+    }
+}
+
+/// The header of a record on its way into an arena.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub(crate) fn header(_kind: &mut u8, _lengths: &mut [u8]) {}
 
 /// A body before its sum is taken.
 #[inline(always)]

@@ -243,9 +243,7 @@ impl Cell {
             (Batch | Memtable | CachedBlock | FlushBuffer | MergeBuffer, Stale) => {
                 Some("memory that is filled once: nothing stood there before")
             }
-            (Memtable, Lengths | Zeroed | Any) => {
-                Some("a record of a memtable is one allocation: its lengths are links")
-            }
+            (Memtable, Zeroed | Any) => Some("see what a record there is made of"),
             (Memtable, Dropped) => Some("see memtable links"),
             (Memtable, Duplicated) => Some("key and seqno are unique in a memtable"),
             _ => None,

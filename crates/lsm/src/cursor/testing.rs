@@ -210,7 +210,7 @@ impl Comparator for Backwards {
     }
 }
 
-struct CaseFolded;
+pub(crate) struct CaseFolded;
 
 impl Comparator for CaseFolded {
     fn name(&self) -> &str {

@@ -57,7 +57,7 @@ impl Level0<'_> {
             let found = memtable.get(key, MAX_SEQNO, &mut |stored| {
                 let hash = if order.is_hashable() { key_hash } else { hash_key(stored.key) };
                 let promise = memtable.protection(self.companions.protection());
-                match self.companions.verify(stored, hash, promise).serves() {
+                match self.companions.verify(stored, hash, promise).serves() && stored.kind != Kind::Fence {
                     true => decide(stored),
                     false => is_damaged = true,
                 }

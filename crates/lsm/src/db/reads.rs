@@ -332,7 +332,7 @@ impl Inner {
                     true => self.companions.verify(&record, hash, memtable.protection(self.promise)),
                     false => Check::Unverified,
                 };
-                match check.serves() {
+                match check.serves() && record.kind != Kind::Fence {
                     true => decide(&record),
                     false => damage = Some(self.damaged_in_memory(family, &record, check)),
                 }

@@ -12,7 +12,6 @@ use super::snapshot::At;
 use super::values::fetch_by;
 use super::{Db, Inner};
 use crate::checksum::{Uid, hash_key};
-use crate::codec::Reader;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
@@ -177,8 +176,7 @@ impl Unflushed {
             }
         }
         if self.versions.valid() && self.versions.record().kind == Kind::Fence {
-            let fence = Fence::decode(&mut Reader::new(self.versions.record().value));
-            return Err(fence.map_or_else(|error| error, |fence| fence.error()));
+            return Err(Fence::shown(&self.versions.record()).map_or_else(|error| error, |fence| fence.error()));
         }
         Ok(())
     }

@@ -20,15 +20,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::growing::Growing;
 use crate::env::Pages;
-use crate::prefetch::prefetch;
+use crate::prefetch::{LINE, prefetch};
 use crate::record::{Kind, Record, Seqno};
 
 /// Bytes of a record in front of its key.
 const HEADER_BYTES: usize = 18;
 /// Places are counted in words of so many bytes.
 const WORD_BYTES: usize = 8;
-/// A line of memory, and how many of a record are asked for.
-const LINE: usize = 64;
+/// Lines of a record that are asked for.
 const LINES: usize = 3;
 /// Chunks are at least as long, and at most.
 const CHUNK_LOG2: std::ops::RangeInclusive<u32> = 10..=20;
@@ -101,12 +100,19 @@ impl Arena {
     pub(super) fn placed(&self, place: u32) -> Option<(&[u8], Seqno)> {
         let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
         let header = Header::decode(header);
-        Some((rest.get(..header.key)?, header.word >> 8))
+        // A length that was hit may reach beyond all that is there.
+        Some((rest.get(..header.key).unwrap_or(rest), header.word >> 8))
     }
 
-    /// The record at a place.
+    /// The record at a place. Where its kind or a length was hit, so that there is none to be shown, a fence of that place alone (`Fence::shown`): a
+    /// record stands here, and older ones do not answer for it.
     #[inline]
     pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
+        self.whole(place).or_else(|| self.fence(place))
+    }
+
+    #[inline]
+    fn whole(&self, place: u32) -> Option<Record<'_>> {
         let (header, rest) = self.from(place).split_first_chunk::<HEADER_BYTES>()?;
         let header = Header::decode(header);
         let (key, rest) = rest.split_at_checked(header.key)?;
@@ -114,12 +120,20 @@ impl Arena {
         let companion = rest.get(..header.companion)?;
         Some(Record { key, seqno: header.word >> 8, kind: Kind::from_byte(header.word as u8)?, value, companion })
     }
+
+    #[cold]
+    fn fence(&self, place: u32) -> Option<Record<'_>> {
+        let (key, seqno) = self.placed(place)?;
+        Some(Record { key, seqno, kind: Kind::Fence, value: &[], companion: &[] })
+    }
 }
 
 impl Appender {
     /// Appends a record and answers its place, and how many bytes it takes; none if the arena can hold no more.
     pub(super) fn append(&mut self, record: &Record<'_>) -> Option<(u32, usize)> {
-        let header = Header::of(record)?.encode();
+        let mut header = Header::of(record)?.encode();
+        let (word, lengths) = header.split_at_mut(8);
+        crate::inject::header(&mut word[0], &mut lengths[..8]);
         let parts = [&header, record.key, record.value, record.companion];
         let bytes = parts.iter().map(|part| part.len()).sum::<usize>().next_multiple_of(WORD_BYTES);
         let (number, from) = self.room(bytes)?;
@@ -244,6 +258,28 @@ mod tests {
             let _ = (arena.record(place), arena.placed(place));
         }
         assert!(arena.record(last + 10_000).is_none());
+    }
+
+    #[test]
+    fn a_record_whose_header_was_hit_is_a_fence_in_its_place() {
+        let (arena, mut appender) = Arena::new(4096);
+        let (place, bytes) = appender.append(&record(b"key", 7, b"value")).unwrap();
+        for bit in 0..8 * HEADER_BYTES {
+            let chunk = arena.chunks.get(0).unwrap();
+            // SAFETY: nobody else has this arena, and no reference into it is alive.
+            let turn = || unsafe { *chunk.pages.base().as_ptr().add(bit / 8) ^= 1 << (bit % 8) };
+            turn();
+            let (found, placed) = (arena.record(place).unwrap(), arena.placed(place).unwrap());
+            assert_eq!((found.key, found.seqno), placed, "bit {bit}");
+            assert!(found.key.len() + found.value.len() + found.companion.len() <= bytes, "bit {bit}");
+            match bit {
+                0..8 => assert_eq!((found.kind, found.value), (Kind::Fence, &[][..]), "one bit makes no other kind"),
+                8..64 => assert_ne!(found.seqno, 7),
+                64.. => assert_ne!(found, record(b"key", 7, b"value")),
+            }
+            turn();
+        }
+        assert_eq!(arena.record(place), Some(record(b"key", 7, b"value")));
     }
 
     #[test]

@@ -46,6 +46,7 @@ impl Deleted {
             let record = tree.record(run.place(at))?;
             let is_older = key.is_some_and(|key| tree.is_same_key(key, record.key));
             match is_older || record.kind == Kind::Delete {
+                _ if record.kind == Kind::Fence => return None,
                 true => {}
                 false if at == 0 => told.begins_inside = true,
                 false => return None,

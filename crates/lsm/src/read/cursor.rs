@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 use super::run::Run;
 use super::saved::{SavedRecord, SeenKey};
-use crate::codec::Reader;
 use crate::cursor::Cursor;
 use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
@@ -558,7 +557,7 @@ impl UserCursor {
     #[cold]
     #[inline(never)]
     fn meet(&mut self, later: bool) -> Result<()> {
-        let fence = Fence::decode(&mut Reader::new(self.inner.record().value))?;
+        let fence = Fence::shown(&self.inner.record())?;
         if self.fences.contains(&fence) {
             return Ok(());
         }

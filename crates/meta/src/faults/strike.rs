@@ -589,7 +589,12 @@ impl OnTheWay {
     }
 
     fn is_of_blocks(&self) -> bool {
-        matches!(self.cell.target, Target::Lengths | Target::Zeroed | Target::Any)
+        !self.is_of_headers() && matches!(self.cell.target, Target::Lengths | Target::Zeroed | Target::Any)
+    }
+
+    /// What stands in front of a record in memory.
+    fn is_of_headers(&self) -> bool {
+        self.cell.site == Site::Memtable && matches!(self.cell.target, Target::Kind | Target::Lengths)
     }
 }
 
@@ -599,7 +604,18 @@ impl way::Strike for OnTheWay {
     }
 
     fn insert(&mut self, record: &mut Passing) -> Fate {
-        if self.is_of_blocks() || !self.due() { Fate::Pass } else { self.strike(record) }
+        if self.is_of_blocks() || self.is_of_headers() || !self.due() { Fate::Pass } else { self.strike(record) }
+    }
+
+    fn header(&mut self, kind: &mut u8, lengths: &mut [u8]) {
+        if !self.is_of_headers() || !self.due() {
+            return;
+        }
+        let bytes = if self.cell.target == Target::Kind { std::slice::from_mut(kind) } else { lengths };
+        let length = bytes.len();
+        if !flip(bytes, 0..length, self.cell.bits, &mut self.dice) {
+            *self.struck.borrow_mut() -= 1;
+        }
     }
 
     fn body(&mut self, body: &mut [u8]) {
