@@ -6,6 +6,7 @@
 mod crates;
 mod floors;
 mod licences;
+mod map;
 mod sources;
 mod words;
 
@@ -23,6 +24,7 @@ const RULES: &[Rule] = &[
     ("the outside enters through env", sources::outside),
     ("unsafe stays behind fences", sources::unfenced),
     ("files are small, and none is a drawer", sources::shapes),
+    ("the map names every file of the engine", map::unnamed),
     ("words of the page", words::faults),
     ("licences are permissive", licences::faults),
 ];
@@ -129,6 +131,11 @@ mod tests {
     }
 
     #[test]
+    fn the_map_names_every_file_of_the_engine() {
+        holds("the map names every file of the engine");
+    }
+
+    #[test]
     fn pages_name_no_machine() {
         holds("words of the page");
     }
@@ -140,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_a_test() {
-        assert_eq!(RULES.len(), 7, "a new rule needs its test above");
+        assert_eq!(RULES.len(), 8, "a new rule needs its test above");
     }
 
     #[test]
