@@ -57,7 +57,7 @@ impl Inner {
         self.check_halted()?;
         let families = self.families();
         let mut held: Vec<Arc<ValueFile>> = Vec::new();
-        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names_untold());
+        let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names());
         let apart = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };

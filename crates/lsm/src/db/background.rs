@@ -129,9 +129,9 @@ impl Background {
     }
 
     /// Decides anew. Whoever changed what the debt depends on calls this afterwards; then the last decision is made from the
-    /// last state, whichever thread makes it. `stall` gets what tables asked for last, and may change it. Gives the new decision if
-    /// writers begin or cease to be held back.
-    pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall) -> Option<Stall> {
+    /// last state, whichever thread makes it. `stall` gets what tables asked for last, and may change it; `turned` hears, in the order of
+    /// decisions, whether writers are held back from now on, or no longer.
+    pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall, turned: impl FnOnce(bool)) {
         let mut one_look_at_a_time = lock(&self.deciding);
         let stall = stall(&mut one_look_at_a_time);
         let word = match stall {
@@ -143,7 +143,9 @@ impl Background {
         if before != word {
             self.changed();
         }
-        ((before == 0) != (word == 0)).then_some(stall)
+        if (before == 0) != (word == 0) {
+            turned(word != 0);
+        }
     }
 }
 
@@ -217,8 +219,9 @@ impl Inner {
         drop(state);
         self.background.state.notify_all();
         if let (true, Some(error)) = (is_news, failed) {
-            self.listener.on_event(&Event::BackgroundError { error, halted: false });
+            self.note(Event::BackgroundError { error, halted: false });
         }
+        self.tell_noted();
         outcome
     }
 
@@ -228,12 +231,18 @@ impl Inner {
     }
 
     /// Waits until `done`, taking the steps itself where nobody else does. Fails with what keeps `lane` from its work.
-    pub(crate) fn wait_until(&self, lane: Lane, mut done: impl FnMut() -> bool) -> Result<()> {
+    pub(crate) fn wait_until(&self, lane: Lane, done: impl FnMut() -> bool) -> Result<()> {
+        self.wait_for(|| lane, done)
+    }
+
+    /// The same, where it may be now one lane and now another that is waited for.
+    fn wait_for(&self, lane: impl Fn() -> Lane, mut done: impl FnMut() -> bool) -> Result<()> {
         while !done() {
             self.check_halted()?;
             if self.background.is_stopping() {
                 return Err(Error::closed());
             }
+            let lane = lane();
             match self.background.mode {
                 Mode::Stepped => {
                     if !self.step_any() && !done() {
@@ -273,10 +282,12 @@ impl Inner {
                 Ok(())
             }
             None => {
-                self.revise_memory(); // what stops writers may be flushed
-                self.revise_stall();
-                let lane = if self.flush_is_due() { Lane::Flush } else { Lane::Compact };
-                self.wait_until(lane, || self.background.stall() != Stall::Stop)
+                let lane = || {
+                    self.revise_memory(); // what stops writers may be flushed
+                    self.revise_stall();
+                    if self.flush_is_due() { Lane::Flush } else { Lane::Compact }
+                };
+                self.wait_for(lane, || self.background.stall() != Stall::Stop)
             }
         };
         self.counters.stalled(self.env.clock.monotonic_nanos() - before);

@@ -287,7 +287,12 @@ impl Db {
                     on_ordered(whole.seqno);
                     inner.apply_alone(log, apply, &whole, batch)
                 };
-                or_undo(applied, || inner.halt_unwound("a commit was applied"))?;
+                let applied = or_undo(applied, || inner.halt_unwound("a commit was applied"));
+                if let Err(error) = applied {
+                    drop(alone.take());
+                    inner.tell_halted(&error);
+                    return Err(error);
+                }
                 (whole.seqno + whole.count - 1, whole.end)
             }
             _ => {
@@ -297,7 +302,7 @@ impl Db {
                 let ticket = or_undo(ordered, || inner.halt_unwound("a commit was ordered"));
                 let Some(ticket) = ticket.inspect_err(|error| inner.tell_halted(error))? else { return Ok(None) };
                 log.wal.copy(&ticket, &body).inspect_err(|error| inner.tell_halted(error))?;
-                inner.apply_through(log, ticket.end)?;
+                inner.apply_through(log, ticket.end).inspect_err(|error| inner.tell_halted(error))?;
                 (ticket.seqno + ticket.count - 1, ticket.end)
             }
         };
@@ -315,13 +320,18 @@ impl Db {
     pub fn sync(&self) -> Result<()> {
         let (inner, log) = self.writable()?;
         log.wal.expect_syncs();
-        inner.sync_log().map(|_| ())
+        let synced = inner.sync_log();
+        inner.tell_noted();
+        synced.map(|_| ())
     }
 
     /// `sync` for commits that have returned already: where the store was closed since, or is being closed, they still hear the truth, since
     /// closing makes everything durable.
     pub fn sync_committed(&self) -> Result<()> {
-        self.here()?.sync_log().map(|_| ())
+        let inner = self.here()?;
+        let synced = inner.sync_log();
+        inner.tell_noted();
+        synced.map(|_| ())
     }
 }
 
@@ -488,8 +498,8 @@ impl Inner {
             }
         }
         if any {
-            self.revise_waits();
-            self.background.kick(Lane::Flush);
+            self.note_waits();
+            self.background.kick(Lane::Flush); // which tells it too
         }
     }
 
@@ -509,7 +519,7 @@ impl Inner {
     /// Makes everything applied durable (I15); returns the moment up to which it is.
     pub(super) fn sync_log(&self) -> Result<Moment> {
         let Some(log) = &self.log else { return Ok(Moment { offset: 0, seqno: self.visible() }) };
-        let moment = log.sync().inspect_err(|error| self.tell_halted(error))?;
+        let moment = log.sync().inspect_err(|error| self.note_halted(error))?;
         self.kick_log(log, true);
         Ok(moment)
     }
@@ -572,7 +582,7 @@ impl Inner {
     pub(crate) fn halt(&self, error: &Error) {
         if let Some(log) = &self.log {
             log.wal.halt(error.clone());
-            self.tell_halted(error);
+            self.note_halted(error);
         }
     }
 
@@ -581,13 +591,19 @@ impl Inner {
         self.log.as_ref().and_then(|log| log.wal.failed()).map_or(Ok(()), Err)
     }
 
-    /// Tells the listener once that the store halted.
+    /// Tells the listener once that the store halted. With no lock held.
     pub(super) fn tell_halted(&self, error: &Error) {
+        self.note_halted(error);
+        self.tell_noted();
+    }
+
+    /// Notes once that the store halted, to be told.
+    pub(super) fn note_halted(&self, error: &Error) {
         if self.check_halted().is_err()
             && *error.kind() != ErrorKind::Closed
             && !self.halt_told.swap(true, Ordering::AcqRel)
         {
-            self.listener.on_event(&Event::BackgroundError { error: error.clone(), halted: true });
+            self.note(Event::BackgroundError { error: error.clone(), halted: true });
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, lean, split};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result, Verdict};
+use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::merge::{self, ConcatCursor, merged};
 use crate::names::Name;
@@ -194,17 +195,18 @@ impl Inner {
     }
 
     fn run_plan(&self, family: &Family, plan: &Plan) -> Result<()> {
-        let (view, started) = (family.pinned_view(), self.now_nanos());
-        let inputs = find_inputs(&view.levels, plan);
+        let (picture, started) = (Tables::of(family), self.now_nanos());
+        let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(()); // dropped meanwhile
         }
         let plan = &Plan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
             Action::Move => self.move_tables(family, plan, &inputs, started),
-            Action::Merge => self.merge_tables(family, plan, (&view, &inputs), started),
+            Action::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
+            self.revise_stall();
             return Ok(()); // while it was compacted: nothing is left to be done, and nothing failed
         }
         if let Err(error) = &outcome
@@ -234,13 +236,13 @@ impl Inner {
         &self,
         family: &Family,
         plan: &Plan,
-        (view, inputs): (&View, &[Input]),
+        (picture, inputs): (&Tables, &[Input]),
         started: u64,
     ) -> Result<()> {
-        let written = match self.merge_once(family, plan, view, inputs, false) {
+        let written = match self.merge_once(family, plan, picture, inputs, false) {
             // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
             // to blame is barred, and that is remembered.
-            Err(error) if error.is_corruption() => self.merge_once(family, plan, view, inputs, true)?,
+            Err(error) if error.is_corruption() => self.merge_once(family, plan, picture, inputs, true)?,
             outcome => outcome?,
         };
         self.counters.built(&written);
@@ -279,11 +281,11 @@ impl Inner {
         &self,
         family: &Family,
         plan: &Plan,
-        view: &View,
+        picture: &Tables,
         inputs: &[Input],
         checks_inputs: bool,
     ) -> Result<Written> {
-        let levels = &view.levels;
+        let Tables { levels, fences } = picture;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
@@ -293,8 +295,8 @@ impl Inner {
         }
         properties.reverse(); // the lower level is the older
         let carried = Some(Carried::joined(&*self.companions, properties.into_iter()));
-        let (now, above) = (self.env.clock.wall_micros(), family.pinned_view()); // in this order
-        let is_hidden = |key: &[u8]| is_hidden(plan, &above, key);
+        let now = self.env.clock.wall_micros(); // before any look at what stands above
+        let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
         let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels, plan.thrift()) };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
@@ -308,8 +310,7 @@ impl Inner {
         // A fence may have to give way to what was lost in it one day: then the tombstone still hides that.
         let order = family.order();
         let is_fenced = |key: &[u8]| {
-            !active(Bug::TombstoneDroppedUnderFence)
-                && view.fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+            !active(Bug::TombstoneDroppedUnderFence) && fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let snapshots = self.snapshots.boundaries(); // the same for all parts
@@ -394,24 +395,28 @@ impl Inner {
         });
     }
 
-    /// Decides anew how much writers are held back, after tables or memtables have changed.
+    /// Decides anew how much writers are held back, after tables or memtables have changed, and tells it. With no lock held.
     pub(crate) fn revise_stall(&self) {
+        self.note_stall();
+        self.tell_noted();
+    }
+
+    /// The same under a lock: it is told behind that.
+    pub(super) fn note_stall(&self) {
         self.decide(|tables| *tables = self.stall_by_tables());
     }
 
-    /// The same after memtables have: tables are not looked at.
-    pub(crate) fn revise_waits(&self) {
+    /// The same after memtables have changed: tables are not looked at.
+    pub(super) fn note_waits(&self) {
         self.decide(|_| {});
     }
 
     fn decide(&self, look: impl FnOnce(&mut Stall)) {
-        let changed = self.background.decide_stall(|tables| {
+        let stall = |tables: &mut Stall| {
             look(tables);
             (*tables).max(self.stall_by_memory())
-        });
-        if let Some(stall) = changed {
-            self.listener.on_event(&Event::Stalled { stalled: stall != Stall::Go });
-        }
+        };
+        self.background.decide_stall(stall, |stalled| self.note(Event::Stalled { stalled }));
     }
 
     fn stall_by_tables(&self) -> Stall {
@@ -504,6 +509,19 @@ impl merge::Part for Streamed {
 
 /// A table that goes into a compaction, with its level.
 type Input = (usize, Arc<TableHandle>);
+
+/// What a merge needs of a view while it runs, which may be minutes: no memtable, so that they go when they are flushed.
+struct Tables {
+    levels: Arc<Levels>,
+    fences: Arc<Vec<Fence>>,
+}
+
+impl Tables {
+    fn of(family: &Family) -> Tables {
+        let view = family.view();
+        Tables { levels: view.levels.clone(), fences: view.fences.clone() }
+    }
+}
 
 /// Damage that a pass itself noticed, in memory: a ledger that does not close, a record that is not what its companion says, or
 /// that lacks it.

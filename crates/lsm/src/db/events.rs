@@ -1,6 +1,15 @@
-//! What the engine tells a listener. Calls come from the thread that did the work, after it is done, with no lock held.
+//! What the engine tells a listener, after it is done and with no lock held.
+//!
+//! What happens under a lock is noted, and told when that is let go: by whoever holds the turn of a job at its end, by a lane behind its step, by a writer
+//! that waits. One thread tells at a time, in the order in which things were noted; another one that comes meanwhile leaves its own to it and goes on.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, TryLockError};
+
+use super::Inner;
 use crate::compaction::Reason;
+use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::fence::Fence;
 
@@ -88,10 +97,55 @@ pub enum Event {
     },
 }
 
-/// Receives events. Must return soon; may not call back into the store's writes.
+/// Receives events. Must return soon; may not call back into the store's writes. A call comes from a thread of the store, or from one that is in a call of
+/// the store, which holds no lock of the store's: what a listener locks may not be locked around such calls.
 pub trait Listener: Send + Sync {
     /// Something happened.
     fn on_event(&self, event: &Event);
+}
+
+/// What was noted and is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    events: Mutex<VecDeque<Event>>,
+    is_any: AtomicBool,
+    telling: Mutex<()>,
+}
+
+impl Noted {
+    fn put(&self, event: Event) {
+        let mut events = lock(&self.events);
+        events.push_back(event);
+        self.is_any.store(true, Ordering::Release);
+    }
+
+    fn take(&self) -> Option<Event> {
+        let mut events = lock(&self.events);
+        let event = events.pop_front();
+        self.is_any.store(!events.is_empty(), Ordering::Release);
+        event
+    }
+}
+
+impl Inner {
+    /// Notes what happened under a lock.
+    pub(super) fn note(&self, event: Event) {
+        self.noted.put(event);
+    }
+
+    /// Tells what was noted. With no lock held.
+    pub(super) fn tell_noted(&self) {
+        while self.noted.is_any.load(Ordering::Acquire) {
+            let _one_at_a_time = match self.noted.telling.try_lock() {
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(turn)) => turn.into_inner(), // a listener panicked, and was told of
+                Ok(turn) => turn,
+            };
+            while let Some(event) = self.noted.take() {
+                self.listener.on_event(&event);
+            }
+        }
+    }
 }
 
 /// Listens to nothing.

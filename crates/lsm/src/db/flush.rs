@@ -32,6 +32,21 @@ use crate::seam::{Companions, Deed, Emitting};
 use crate::version::{Change, Edit, TableMeta};
 use crate::wal::Then;
 
+/// The turn to flush, create, drop or copy. At its end the listener hears what happened.
+pub(super) struct JobTurn<'a> {
+    inner: &'a Inner,
+    turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl Drop for JobTurn<'_> {
+    fn drop(&mut self) {
+        self.turn = None;
+        if !std::thread::panicking() {
+            self.inner.tell_noted();
+        }
+    }
+}
+
 impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     pub fn flush(&self) -> Result<()> {
@@ -51,9 +66,9 @@ impl Db {
 
 impl Inner {
     /// Waits for its turn to flush, create, drop or copy; `Closed` if the store closed meanwhile.
-    pub(super) fn job(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(super) fn job(&self) -> Result<JobTurn<'_>> {
         let turn = lock(&self.jobs_lock);
-        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(turn) }
+        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(JobTurn { inner: self, turn: Some(turn) }) }
     }
 
     /// True if a frozen memtable waits.
@@ -162,9 +177,9 @@ impl Inner {
         drop(room);
         self.memory.let_go(memtables.iter());
         self.revise_memory();
-        self.revise_stall();
+        self.note_stall();
         self.background.kick(Lane::Compact);
-        self.listener.on_event(&Event::Flushed { family: family.name().to_owned(), table, bytes });
+        self.note(Event::Flushed { family: family.name().to_owned(), table, bytes });
         Ok(())
     }
 
@@ -202,17 +217,8 @@ impl Inner {
     /// Makes the names of the store's files durable. After a failure nothing is known of any name that was not durable before, those of other
     /// jobs' files among them, whose own sync may say that all is well: the store halts (I09).
     pub(super) fn sync_names(&self) -> Result<()> {
-        self.sync_names_untold().inspect_err(|error| self.tell_halted(error))
-    }
-
-    /// `sync_names` for one who holds a lock that the listener may come for, and who tells it afterwards.
-    pub(super) fn sync_names_untold(&self) -> Result<()> {
         let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
-        synced.inspect_err(|error| {
-            if let Some(log) = &self.log {
-                log.wal().halt(error.clone());
-            }
-        })
+        synced.inspect_err(|error| self.halt(error))
     }
 }
 

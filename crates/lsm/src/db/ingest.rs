@@ -98,7 +98,9 @@ impl Db {
     }
 
     /// Puts the newest record of each key that `open` gives into the family, tombstones too, in one commit that is durable when
-    /// this returns. `open` is called twice and must give the same both times. Readers and writers go on meanwhile.
+    /// this returns. `open` is called twice and must give the same both times. Readers go on meanwhile, and
+    /// writers as long as memtables have room: no flush comes between while the second pass runs, so that whatever it reads from must not wait for a write
+    /// to this store.
     ///
     /// Errors: `Corruption` with file and offset for a record that is not what its companion says, that has none where its
     /// file promised one, or that is out of order: then nothing was changed. `Invalid` for kinds that this version does
@@ -158,9 +160,9 @@ impl Inner {
         let body = batch.seal();
         let under = Under { then, ..Under::default() };
         let ticket = log.wal().order_under(&body, body.clone(), &under, on_ordered);
-        let ticket = ticket.inspect_err(|error| self.tell_halted(error))?;
+        let ticket = ticket.inspect_err(|error| self.note_halted(error))?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
-        log.wal().copy(&ticket, &body).inspect_err(|error| self.tell_halted(error))?;
+        log.wal().copy(&ticket, &body).inspect_err(|error| self.note_halted(error))?;
         self.apply_through(log, ticket.end)?;
         Ok(ticket.seqno)
     }
@@ -190,7 +192,7 @@ impl Inner {
         let said = self.log_changes(&mut edit, moment, None);
         self.install(edit, Some(replaced))?;
         self.end_log_edit(said);
-        self.revise_stall();
+        self.note_stall();
         self.background.kick(Lane::Compact);
         Ok(())
     }
@@ -271,7 +273,7 @@ impl Raw {
         }
         let record = self.cursor.record();
         if record.kind == Kind::Fence {
-            return Err(Fence::decode(&mut Reader::new(record.value)).map_or_else(|error| error, |fence| fence.error()));
+            return Err(Fence::shown(&record).map_or_else(|error| error, |fence| fence.error()));
         }
         let record = match &self.view.values {
             Some(shelf) => shelf.resolve(&record, true, &mut self.room)?,

@@ -62,7 +62,7 @@ pub struct MemoryMetrics {
     pub budget_bytes: u64,
     /// Memtables, those that wait for their flush among them.
     pub memtable_bytes: u64,
-    /// Blocks of tables.
+    /// Blocks of tables, large values, and what blocks of tables that died left.
     pub block_bytes: u64,
     /// The ring, indexes and filters of open tables, the room of jobs that run.
     pub other_bytes: u64,
@@ -72,7 +72,7 @@ pub struct MemoryMetrics {
 
 /// How much of the budget memtables take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Share {
+pub(super) struct Share {
     /// What is left of the budget without memtables and blocks.
     left: usize,
     /// What memtables may take in any case.
@@ -132,15 +132,14 @@ impl Inner {
         {
             self.memory.unseen.store(0, Ordering::Relaxed);
             self.revise_memory();
-            self.revise_waits();
+            self.note_waits();
+            self.tell_noted();
         }
     }
 
     /// Charges what memtables take now, and freezes the largest where that is too much.
     pub(super) fn revise_memory(&self) {
-        let Some(share) = self.memory_share() else { return };
-        self.memory.memtables.set(share.active + share.frozen);
-        if !share.freezes() {
+        if !self.charge_memtables().is_some_and(|share| share.freezes()) {
             return;
         }
         let families = self.families();
@@ -152,6 +151,13 @@ impl Inner {
             let _ = self.freeze(&|family| family == largest);
             self.background.kick(Lane::Flush);
         }
+    }
+
+    /// Charges what memtables take now; with no budget nobody asks.
+    pub(super) fn charge_memtables(&self) -> Option<Share> {
+        let share = self.memory_share()?;
+        self.memory.memtables.set(share.active + share.frozen);
+        Some(share)
     }
 
     /// How much of its room what can be flushed takes, in thousandths; 0 without a budget.

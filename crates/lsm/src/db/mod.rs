@@ -220,8 +220,9 @@ pub(crate) struct Inner {
     trash: trash::Trash,
     book: chronicle::Book,
     next_file: Arc<AtomicU64>,
-    /// Whether the listener heard that the store halted.
+    /// Whether it was noted that the store halted.
     halt_told: AtomicBool,
+    noted: events::Noted,
     recovery: Mutex<RecoveryReport>,
     /// Options and orders given by the caller, kept for `refresh`.
     given: (Vec<(String, CfOptions)>, Vec<Order>),
@@ -432,13 +433,15 @@ impl Handle {
         }
         // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
         // lock goes, for whoever opens the store next gives the same numbers to new files.
-        let _last_job = lock(&inner.jobs_lock);
+        let last_job = lock(&inner.jobs_lock);
         inner.compactions.end();
         inner.sweep_dead_files();
         while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
         *lock(&inner.manifest) = None; // an edit that comes too late is refused
         *lock(&inner.store_lock) = None;
+        drop(last_job);
+        inner.tell_noted();
         outcome
     }
 }

@@ -233,6 +233,7 @@ fn start(
         trash: Trash::open(if access == Access::Write { settings.trash_bytes } else { 0 }, &*parts.env.fs, dir),
         book: Book::new(parts.chronicle, opened.lines),
         halt_told: AtomicBool::new(false),
+        noted: Default::default(),
         recovery: Mutex::new(opened.report),
         given: (parts.families.clone(), parts.orders),
         store_lock: Mutex::new(held),
@@ -250,6 +251,8 @@ fn start(
     if access == Access::Write {
         inner.revise_stall();
         *lock(&handle.threads) = inner.start_lanes()?;
+    } else {
+        inner.charge_memtables(); // those of the log that it has read
     }
     inner.listener.on_event(&recovered);
     let db = Db { handle };
@@ -278,6 +281,7 @@ impl Inner {
             families.by_id.insert(id, family);
         }
         self.families.store(Arc::new(families));
+        self.charge_memtables();
         self.book.show(&opened.lines); // after the rows that became of those that are gone
     }
 }

@@ -46,7 +46,7 @@ impl Inner {
     /// Tells that what was damaged in memory came from the log.
     pub(super) fn tell_redone(&self, start: &LogStart) {
         let (file, offset) = (Name::Segment(start.place.segment).to_string(), start.place.offset);
-        self.listener.on_event(&Event::Healed { file, offset, by: Remedy::Log });
+        self.note(Event::Healed { file, offset, by: Remedy::Log });
     }
 
     /// The records of `memtables`, in which a pass met `damage`, as the log has them.

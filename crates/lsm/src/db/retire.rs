@@ -150,7 +150,7 @@ impl Inner {
             return Ok(()); // somebody goes on writing
         }
         let turned = log.wal().turn_short().and_then(|_| log.wal().sync_full());
-        turned.inspect_err(|error| self.tell_halted(error))?;
+        turned.inspect_err(|error| self.note_halted(error))?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();

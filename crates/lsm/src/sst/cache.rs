@@ -58,6 +58,8 @@ pub struct Cache {
     evictions: AtomicU64,
     refused: AtomicU64,
     clock: Clock,
+    /// The shard that gives way next where more was charged.
+    turn: AtomicUsize,
     /// Large values, while somebody reads any.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
     /// What blocks that went have left behind.
@@ -243,6 +245,7 @@ impl Cache {
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             clock: Clock(AtomicU32::new(1)),
+            turn: AtomicUsize::new(0),
             large: Mutex::default(),
             spares: Spares::within(bytes.min(total)),
         }
@@ -354,7 +357,7 @@ impl Cache {
     /// Evicts what is too much since more was charged.
     fn shrink(&self) {
         let is_too_much = || self.used.load(Relaxed) + self.spares.legacy_bytes() > self.room();
-        while is_too_much() && (self.spares.let_go() || self.evict_one(0)) {}
+        while is_too_much() && (self.spares.let_go() || self.evict_one(self.turn.fetch_add(1, Relaxed) % SHARDS)) {}
     }
 
     /// Evicts one block, from the home shard if it has one.

@@ -321,7 +321,8 @@ impl<T> Wal<T> {
             .map(|cause| Error::of(ErrorKind::Halted, format!("the store failed earlier, reopen it to write: {cause}")))
     }
 
-    /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays.
+    /// Halts the log from outside: the manifest's sync failed, say (I09). The first cause stays. Answers what the caller is to hear: the cause, but that a
+    /// device is full only where nothing has happened, so that it may be tried again.
     pub fn halt(&self, cause: Error) -> Error {
         let _ = self.failed.set(cause.clone());
         // Under their locks, so that nobody goes to sleep on the old state.
@@ -329,7 +330,7 @@ impl<T> Wal<T> {
         self.order.notify_all();
         drop(lock(&self.group));
         self.bells.iter().for_each(Bell::wake_all);
-        cause
+        if cause.is_out_of_space() { self.failed().unwrap_or(cause) } else { cause }
     }
 
     #[inline]

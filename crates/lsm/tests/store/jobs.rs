@@ -1,11 +1,16 @@
 //! How jobs are done: divided among threads, held to a rate.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::{Env, SimFs};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::read::UserCursor;
+use waxseal_lsm::record::Record;
+use waxseal_lsm::seam::{Companions, DropReason};
 
 use crate::support::*;
 
@@ -123,4 +128,49 @@ fn a_flush_that_finds_no_room_is_given_what_died() {
     assert_eq!(files(), live);
     while db.step().unwrap() {}
     assert_eq!(frozen(), 0, "{:?}", sim.free_space());
+}
+
+/// Lets the first who drops a record wait there, once it is armed.
+#[derive(Default)]
+struct Pause {
+    is_armed: AtomicBool,
+    came: Mutex<Option<Sender<()>>>,
+    go_on: Mutex<Option<Receiver<()>>>,
+}
+
+impl Companions for Pause {
+    fn on_drop(&self, _: &Record<'_>, _: DropReason) {
+        if self.is_armed.swap(false, Relaxed) {
+            self.came.lock().unwrap().take().unwrap().send(()).unwrap();
+            self.go_on.lock().unwrap().take().unwrap().recv().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
+    let home = tempfile::tempdir().unwrap();
+    let ((came, has_come), (go_on, may_go_on)) = (channel(), channel());
+    let pause =
+        Arc::new(Pause { came: Mutex::new(Some(came)), go_on: Mutex::new(Some(may_go_on)), ..Pause::default() });
+    let parts = Parts { companions: pause.clone(), ..parts(Env::real()) };
+    let db = Db::open(&home.path().join("store"), settings(), parts).unwrap();
+    let family = default(&db);
+    // A flush of these drops nothing: the first to drop something is a merge, the lane's or the one that is asked for.
+    pause.is_armed.store(true, Relaxed);
+    for round in 0..2 {
+        fill(&db, 0..100, round);
+        db.flush().unwrap();
+    }
+    std::thread::scope(|scope| {
+        let merge = scope.spawn(|| db.compact(&family, &ALL));
+        has_come.recv().unwrap();
+        fill(&db, 0..100, 2);
+        db.flush().unwrap();
+        let memory = db.metrics().memory;
+        go_on.send(()).unwrap();
+        merge.join().unwrap().unwrap();
+        assert_eq!((memory.memtable_bytes, memory.held_by_callers_bytes), (0, 0));
+    });
+    assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 100);
 }
