@@ -34,8 +34,8 @@ pub enum Compression {
     None,
     /// LZ4 (feature `lz4`, on by default).
     Lz4,
-    /// Zstandard at a level from 1 to 19 (feature `zstd`, off by default). Tables of the bottom level bring a dictionary along that was
-    /// trained from their own content. A build without the feature refuses such a table.
+    /// Zstandard at a level from 1 to 19 (feature `zstd`, off by default). Tables of the bottom level may bring a dictionary along that was
+    /// trained from samples of what they were merged from. A build without the feature refuses such a table.
     Zstd(i32),
 }
 
@@ -58,20 +58,21 @@ pub enum MemtableKind {
 /// Settings of a store. `validate` names every fault at once.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Size at which a family's memtable is frozen and flushed, in bytes. Default 64 MiB. Larger: fewer flushes, longer recovery.
+    /// Size at which a family's memtable is frozen and flushed, in bytes; at 8 GiB it is frozen whatever stands here. Default 64 MiB. Larger: fewer flushes, longer recovery.
     pub memtable_bytes: usize,
     /// What memtables are made of. Default `Arena`.
     pub memtable: MemtableKind,
-    /// Blocks kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
+    /// Blocks and large values kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
     /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
-    /// half of the files that the process may have open.
+    /// half of the files that the process may have open. A store that is opened for reading keeps all open.
     pub open_tables: usize,
     /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
-    /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone.
+    /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone. No bound of a store that is opened for reading.
     pub index_bytes: usize,
     /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
-    /// jobs, and blocks, which give way first; then memtables are frozen before they are full, then writers wait. Default 0: none.
+    /// jobs, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of that on the largest memtable is frozen
+    /// before it is full, at half writers wait. Default 0: none.
     /// What callers hold (snapshots, cursors, values) is not in it. Memtables are left 256 KiB, or one of them, whatever it is.
     pub memory_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB.
@@ -82,7 +83,8 @@ pub struct Settings {
     pub wal_mapped: bool,
     /// The ring is drained to its segment each time this many bytes have gathered. Default 256 KiB.
     pub drain_bytes: usize,
-    /// Size at which the manifest is written anew, in bytes. Default 4 MiB.
+    /// Size at which the manifest is written anew, in bytes, lines of the chronicle and edits of the store's own families not counted. It is at most
+    /// eight times as long. Default 4 MiB.
     pub manifest_bytes: u64,
     /// Threads that compact, next to the one that keeps the log and the one that flushes. Default 1.
     pub background_threads: usize,
@@ -102,7 +104,7 @@ pub struct Settings {
     pub accept_loss: bool,
     /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
     pub trash_bytes: u64,
-    /// Lines of the chronicle that the manifest holds before the oldest half become rows. Default 4,096.
+    /// Lines of the chronicle that the manifest holds before the oldest half become rows, if 2 MiB of them are not there before. Default 4,096.
     pub chronicle_lines: usize,
 }
 
@@ -236,11 +238,11 @@ pub struct CfOptions {
     pub large_value_bytes: usize,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
-    /// Size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
+    /// Most that the first level below level 0 that holds data is to hold, in bytes. Default 256 MiB.
     pub level_base_bytes: u64,
     /// How much larger each level is than the one above. Default 10.
     pub fanout: u64,
-    /// Tables in level 0 at which they are compacted. Default 4.
+    /// Tables in level 0 at which they are compacted, if they do not hold `level_base_bytes` before. Default 4.
     pub level0_tables: usize,
     /// What point reads check, unless they say otherwise. Not kept in the store. Default `Always`.
     pub verify_reads: Verify,

@@ -1,4 +1,4 @@
-//! Stamps: beside a record that is watched, who wrote it, when, and what its row in the log shall say. docs/format.md, section 7.1.
+//! Stamps: beside a record that is watched, who wrote it, when, and what its row in the log shall say. docs/format.md, section 7.2.
 //!
 //! In:     what the registry says of an operation; companions, any bytes.
 //! Out:    a companion of at most 16 bytes for nearly all; a stamp again, or that it was hit.

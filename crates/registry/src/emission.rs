@@ -1,4 +1,4 @@
-//! How an operation on a key becomes an event. docs/format.md, sections 7.1 and 9.6.
+//! How an operation on a key becomes an event. docs/format.md, sections 7.2 and 9.6.
 //!
 //! Mode deferred makes the event of a record and its stamp, when the record is flushed or asked for; sync and async make it of
 //! the operation and the same stamp, when it is committed. Both come here, so that nobody can tell which it was.

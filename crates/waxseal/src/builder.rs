@@ -85,7 +85,7 @@ impl Builder {
         Builder::new(Path::new("memory")).fs(Arc::new(MemoryFs::default()))
     }
 
-    /// Blocks of tables kept in memory, in bytes. Default 256 MiB.
+    /// Blocks of tables and large values kept in memory, in bytes. Default 256 MiB.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.cache_bytes = Some(bytes);
         self
@@ -106,8 +106,8 @@ impl Builder {
     }
 
     /// One budget for everything the store keeps in memory, in bytes: memtables of all families, the log's ring, indexes and filters of
-    /// open tables, the room of flushes and compactions, and blocks, which give way first. Then memtables are flushed before they
-    /// are full, and then writers wait. The sizes of cache and memtable that are not said follow from it; if both are
+    /// open tables, the room of flushes and compactions, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of
+    /// that on the largest memtable is flushed before it is full, and at half writers wait. The sizes of cache and memtable that are not said follow from it; if both are
     /// said, the cache and two memtables must fit. Default: no budget. What snapshots, cursors and values hold is not in it and shown in
     /// [`Db::metrics`]; with a [shared cache](Builder::cache), which has a budget of its own, only memtables are held to it.
     pub fn memory_bytes(mut self, bytes: usize) -> Builder {
@@ -115,14 +115,15 @@ impl Builder {
         self
     }
 
-    /// Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB.
+    /// Target size of a data block, in bytes, in `default` and in families made by name alone. Default 4 KiB. The other options of `default` are the built-in
+    /// ones in this open, but for those that this builder says; where it was made with others, use [`column_family`](Builder::column_family).
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.template.block_bytes = bytes;
         self.has_template = true;
         self
     }
 
-    /// Compression in `default` and in families made by name alone. Default LZ4, if built in.
+    /// Compression in `default` and in families made by name alone, as [`block_bytes`](Builder::block_bytes) says. Default LZ4, if built in.
     pub fn compression(mut self, compression: Compression) -> Builder {
         self.template.compression = compression;
         self.has_template = true;
@@ -165,7 +166,7 @@ impl Builder {
     /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals. It is refused
     /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush.
     ///
-    /// It saves nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
+    /// It saves eight or nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
     /// frames: docs/integrity.md.
     ///
     /// ```
@@ -219,7 +220,8 @@ impl Builder {
         self
     }
 
-    /// Whether the store has a [registry and a log](crate::registry). Default true; they cost nothing until something is registered. Without
+    /// Whether the store has a [registry and a log](crate::registry). Default true; until something is registered, they cost a write a load and a
+    /// comparison, and a flush or compaction a line in the manifest. Without
     /// them there are no sessions, nothing is logged, and the store's own families are not made.
     ///
     /// A store in which something is registered is not opened for writing without them, since nobody would log what is done then:

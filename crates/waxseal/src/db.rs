@@ -488,7 +488,7 @@ impl Db {
         self.inner.engine.recovery()
     }
 
-    /// True if the store was opened for reading.
+    /// True if writes answer `ReadOnly`: the store was opened for reading, or there was no room to recover, or a handler of errors said so.
     pub fn is_read_only(&self) -> bool {
         self.inner.engine.is_read_only()
     }

@@ -350,13 +350,15 @@ impl ColumnFamily {
         self.range(..)
     }
 
-    /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space.
+    /// Rewrites the tables of the whole family until nothing that is deleted or overwritten takes space in them, but for what snapshots see. Files of large
+    /// values keep garbage up to about a half; [`Db::settle`](crate::Db::settle) brings that to an eighth.
     pub fn compact(&self) -> Result<()> {
         self.inner.check(&self.family)?;
         self.inner.engine.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// Flushes, then rewrites the tables that hold keys of a range until nothing that is deleted or overwritten there takes space.
+    /// Flushes, then rewrites the tables that hold keys of a range until nothing that is deleted or overwritten there takes space in
+    /// them, as [`compact`](ColumnFamily::compact) does.
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.inner.check(&self.family)?;
         self.inner.engine.compact(&self.family, &range.into_bounds())

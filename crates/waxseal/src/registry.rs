@@ -4,7 +4,7 @@
 //! A *target* is anything with a name (a family `users`, a key `users.john`, the whole store `cluster:`, a table file, ..), an
 //! *operation* is what can happen to it (`Row.Update`, `Table.Drop`, `Engine.Compact`, ..). Once a pair is
 //! [registered](crate::Session::register), every such operation leaves an *event* in the log: to what, what, when, by whom, in
-//! which commit. While nothing is registered, nothing is paid for it.
+//! which commit. While nothing is registered, a write pays a load and a comparison for it.
 //!
 //! Registry and log are column families of the store, `system_metadata.registry`, `system_metadata.log` and others beside them. They can
 //! be read like any family, by name, and are written by nobody but the store. What the engine does by itself (recovery, flushes,

@@ -181,7 +181,8 @@ impl Session {
         registrar.query_all(&target, operation, Some(&self.who))
     }
 
-    /// The latest event of a target itself, of one operation or (`*`) any. Costs one seek, however many events there are.
+    /// The latest event of a target itself, of one operation or (`*`) any. Costs one seek for each operation that it has events of, however
+    /// many there are.
     /// Errors: as [`query_all`](Session::query_all).
     pub fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
         let registrar = self.inner.registrar()?;
@@ -263,8 +264,8 @@ impl Session {
         registrar.log_add(&target, operation, time, payload, Some(&self.who))
     }
 
-    /// Deletes the events that a query asks for, and says how many there were. Those of the engine itself stay. Nothing else is ever
-    /// deleted from the log. Errors: `Invalid` if the session may not; as of a commit.
+    /// Deletes the events that a query asks for, and says how many there were. Those of the engine that are no rows yet stay. Otherwise
+    /// events go by their retention alone. Errors: `Invalid` if the session may not; as of a commit.
     pub fn log_delete(&self, query: &Query) -> Result<u64> {
         self.inner.registrar()?.log_delete(query, Some(&self.who))
     }

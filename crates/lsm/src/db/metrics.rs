@@ -99,7 +99,7 @@ pub struct Metrics {
     pub subcompactions: u64,
     /// Time that flushes and compactions waited since more bytes a second were not allowed.
     pub paced_nanos: u64,
-    /// Times a writer was held back for compaction debt.
+    /// Times a writer was held back since flushes or compactions are behind, or memory is short.
     pub stalls: u64,
     /// Time that writers were held back.
     pub stall_nanos: u64,

@@ -313,7 +313,7 @@ impl AsyncDb {
         self.blocking().recovery()
     }
 
-    /// True if the store was opened for reading.
+    /// True if writes answer `ReadOnly`, as [`Db::is_read_only`] says.
     pub fn is_read_only(&self) -> bool {
         self.blocking().is_read_only()
     }
