@@ -113,6 +113,7 @@ pub enum Bug {
     DeletedLeafGrewUnseen,
     DeletedLeafIgnoresItsSeqno,
     DeletedLeafIgnoresItsRival,
+    MarksBelievedAfterACrash,
     ScanOverrunsItsReach,
     ScanStepIgnoresItsSeqno,
     SwallowedSealTaken,
@@ -145,7 +146,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 99] = [
+    pub const ALL: [Bug; 100] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -221,6 +222,7 @@ impl Bug {
         Bug::DeletedLeafGrewUnseen,
         Bug::DeletedLeafIgnoresItsSeqno,
         Bug::DeletedLeafIgnoresItsRival,
+        Bug::MarksBelievedAfterACrash,
         Bug::ScanOverrunsItsReach,
         Bug::ScanStepIgnoresItsSeqno,
         Bug::SwallowedSealTaken,

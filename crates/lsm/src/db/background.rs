@@ -243,6 +243,9 @@ impl Inner {
                 return Err(Error::closed());
             }
             let lane = lane();
+            if done() {
+                break;
+            }
             match self.background.mode {
                 Mode::Stepped => {
                     if !self.step_any() && !done() {
@@ -282,9 +285,11 @@ impl Inner {
                 Ok(())
             }
             None => {
+                self.revise_stall();
                 let lane = || {
                     self.revise_memory(); // what stops writers may be flushed
-                    self.revise_stall();
+                    self.note_waits();
+                    self.tell_noted();
                     if self.flush_is_due() { Lane::Flush } else { Lane::Compact }
                 };
                 self.wait_for(lane, || self.background.stall() != Stall::Stop)

@@ -579,11 +579,11 @@ impl Inner {
     }
 
     /// From now on nothing is acknowledged, synced or made permanent (I09); reads go on.
-    pub(crate) fn halt(&self, error: &Error) {
-        if let Some(log) = &self.log {
-            log.wal.halt(error.clone());
-            self.note_halted(error);
-        }
+    pub(crate) fn halt(&self, error: Error) -> Error {
+        let Some(log) = &self.log else { return error };
+        let heard = log.wal.halt(error.clone());
+        self.note_halted(&error);
+        heard
     }
 
     /// `Halted`, if the store is.
@@ -604,6 +604,7 @@ impl Inner {
             && !self.halt_told.swap(true, Ordering::AcqRel)
         {
             self.note(Event::BackgroundError { error: error.clone(), halted: true });
+            self.background.kick(Lane::Flush); // which tells it, if nobody does before
         }
     }
 }

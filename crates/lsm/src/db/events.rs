@@ -4,8 +4,8 @@
 //! that waits. One thread tells at a time, in the order in which things were noted; another one that comes meanwhile leaves its own to it and goes on.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, TryLockError};
 
 use super::Inner;
 use crate::compaction::Reason;
@@ -107,23 +107,60 @@ pub trait Listener: Send + Sync {
 /// What was noted and is to be told.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
-    events: Mutex<VecDeque<Event>>,
+    queue: Mutex<Queue>,
+    /// So that who has nothing to tell takes no lock.
     is_any: AtomicBool,
-    telling: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    /// Somebody tells, until he has found that there is no more.
+    is_told: bool,
 }
 
 impl Noted {
     fn put(&self, event: Event) {
-        let mut events = lock(&self.events);
-        events.push_back(event);
+        lock(&self.queue).events.push_back(event);
         self.is_any.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Option<Event> {
-        let mut events = lock(&self.events);
-        let event = events.pop_front();
-        self.is_any.store(!events.is_empty(), Ordering::Release);
+    /// The turn to tell, if there is something and nobody else has it.
+    fn turn(&self) -> Option<Telling<'_>> {
+        if !self.is_any.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut queue = lock(&self.queue);
+        if queue.is_told || queue.events.is_empty() {
+            return None;
+        }
+        queue.is_told = true;
+        Some(Telling { noted: self, is_over: false })
+    }
+}
+
+/// The turn to tell; given back also where a listener panics.
+struct Telling<'a> {
+    noted: &'a Noted,
+    is_over: bool,
+}
+
+impl Telling<'_> {
+    fn next(&mut self) -> Option<Event> {
+        let mut queue = lock(&self.noted.queue);
+        let event = queue.events.pop_front();
+        self.noted.is_any.store(!queue.events.is_empty(), Ordering::Release);
+        self.is_over = event.is_none();
+        queue.is_told = !self.is_over;
         event
+    }
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            lock(&self.noted.queue).is_told = false;
+        }
     }
 }
 
@@ -135,15 +172,9 @@ impl Inner {
 
     /// Tells what was noted. With no lock held.
     pub(super) fn tell_noted(&self) {
-        while self.noted.is_any.load(Ordering::Acquire) {
-            let _one_at_a_time = match self.noted.telling.try_lock() {
-                Err(TryLockError::WouldBlock) => return,
-                Err(TryLockError::Poisoned(turn)) => turn.into_inner(), // a listener panicked, and was told of
-                Ok(turn) => turn,
-            };
-            while let Some(event) = self.noted.take() {
-                self.listener.on_event(&event);
-            }
+        let Some(mut telling) = self.noted.turn() else { return };
+        while let Some(event) = telling.next() {
+            self.listener.on_event(&event);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::seam::Check;
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
 use crate::values::{LoggedValues, ValueFile};
 use crate::version::{State, TableMeta, recover};
-use crate::wal::{self, Beside, Replayed, Stop};
+use crate::wal::{self, Beside, Replayed, Stop, Until};
 
 /// How often the log is read anew when it goes on under the reader.
 const ATTEMPTS: usize = 16;
@@ -160,7 +160,11 @@ impl Db {
             while cursor.valid() {
                 let record = cursor.record();
                 let key_hash = crate::checksum::hash_key(record.key);
-                visit(&record, inner.companions.verify(&record, key_hash, cursor.source().protection))?;
+                let check = match record.kind {
+                    Kind::Fence => Check::Corrupted, // of what stands here nothing can be shown
+                    _ => inner.companions.verify(&record, key_hash, cursor.source().protection),
+                };
+                visit(&record, check)?;
                 cursor.next()?;
             }
         }
@@ -198,7 +202,8 @@ impl Db {
                 }
                 Ok(())
             };
-            if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, marks, visit)? {
+            let until = if inner.log.is_some() { Until::Own(marks) } else { Until::Theirs(Some(marks)) };
+            if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
                 return Ok(found);
             }
         }

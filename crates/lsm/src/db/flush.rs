@@ -178,8 +178,8 @@ impl Inner {
         self.memory.let_go(memtables.iter());
         self.revise_memory();
         self.note_stall();
-        self.background.kick(Lane::Compact);
         self.note(Event::Flushed { family: family.name().to_owned(), table, bytes });
+        self.background.kick(Lane::Compact);
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Inner {
     /// jobs' files among them, whose own sync may say that all is well: the store halts (I09).
     pub(super) fn sync_names(&self) -> Result<()> {
         let synced = self.env.fs.sync_dir(&self.dir).during(|| "syncing the store's directory");
-        synced.inspect_err(|error| self.halt(error))
+        synced.map_err(|error| self.halt(error))
     }
 }
 

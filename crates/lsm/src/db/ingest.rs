@@ -163,7 +163,7 @@ impl Inner {
         let ticket = ticket.inspect_err(|error| self.note_halted(error))?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body).inspect_err(|error| self.note_halted(error))?;
-        self.apply_through(log, ticket.end)?;
+        self.apply_through(log, ticket.end).inspect_err(|error| self.note_halted(error))?;
         Ok(ticket.seqno)
     }
 

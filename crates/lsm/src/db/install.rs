@@ -47,10 +47,9 @@ impl Inner {
         });
         if let Err(error) = outcome {
             if manifest.has_ended() {
-                self.halt(&error);
-            } else {
-                replaced.iter().for_each(|part| self.remove_unnamed(part));
+                return Err(self.halt(error));
             }
+            replaced.iter().for_each(|part| self.remove_unnamed(part));
             return Err(error);
         }
         // What the manifest says must be what readers see, or nothing more is written.
@@ -60,7 +59,7 @@ impl Inner {
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.counters.rotated(),
-                Err(error) if manifest.has_ended() => self.halt(&error),
+                Err(error) if manifest.has_ended() => drop(self.halt(error)),
                 Err(_) => {} // no room for a fresh one: the old one goes on
             }
         }

@@ -30,7 +30,7 @@ use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
 use crate::values::{LoggedValues, ValueShelf};
 use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
-use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed};
+use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed, Until};
 
 /// What an open needs to know.
 pub(super) struct Opening<'a> {
@@ -87,7 +87,7 @@ impl Opening<'_> {
     fn read_once(&self, before: &mut Option<State>, last: bool) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
-        let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log)).transpose();
+        let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log));
         let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         if found.state.log != first.state.log {
             return Ok(None);
@@ -95,10 +95,16 @@ impl Opening<'_> {
         let state = &found.state;
         let mut replay = self.replay(state, None)?;
         let mut visible = state.last_seqno;
-        if let (Some(log), Some(marks)) = (&state.log, marks?) {
+        if let (Some(log), Some(marks)) = (&state.log, marks) {
+            // A ring that is damaged has none: what is in the log is judged without, as at a recovery.
+            let marks = match marks {
+                Err(error) if error.is_corruption() => None,
+                marks => Some(marks?),
+            };
             let machine = self.machine()?;
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, marks, visit)? {
+            let until = Until::Theirs(marks);
+            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, until, visit)? {
                 Beside::Moved if last => {
                     return wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, &mut |_| Ok(()))
                         .and(Ok(None));

@@ -21,7 +21,7 @@ use crate::memtable::Memtable;
 use crate::names::Name;
 use crate::record::Seqno;
 use crate::values::LoggedValues;
-use crate::wal::{self, Beside, LogStart, Stop};
+use crate::wal::{self, Beside, LogStart, Stop, Until};
 
 /// How often the log is read anew when its files are used again meanwhile.
 const ATTEMPTS: usize = 16;
@@ -104,7 +104,8 @@ impl Inner {
                 }
                 Ok(())
             };
-            match wal::recover_beside(&self.env, &self.dir, &log, &facts, machine, marks, visit)? {
+            let until = Until::Own(marks);
+            match wal::recover_beside(&self.env, &self.dir, &log, &facts, machine, until, visit)? {
                 Beside::Read(end) if end.place.offset >= moment.offset => return Ok((fresh, log)),
                 Beside::Read(_) | Beside::Moved => {}
             }

@@ -133,6 +133,9 @@ impl Inner {
             let mut cursor = generation.memtable.cursor();
             cursor.seek(key, seqno)?;
             if cursor.valid() && at_key(&cursor.record()) {
+                if cursor.record().kind == Kind::Fence {
+                    return Err(Fence::shown(&cursor.record())?.error().in_family(family.name(), None));
+                }
                 let stands = if at == 0 { Stands::Active } else { Stands::Frozen(at - 1) };
                 let protection = generation.memtable.protection(self.companions.protection());
                 return decides(found(&cursor.record(), stands, Source { protection, ..Source::default() }));

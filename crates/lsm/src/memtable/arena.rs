@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::growing::Growing;
 use crate::env::Pages;
 use crate::prefetch::{LINE, prefetch};
+use crate::record::companion::MAX_BYTES as MAX_COMPANION_BYTES;
 use crate::record::{Kind, Record, Seqno};
 
 /// Bytes of a record in front of its key.
@@ -117,7 +118,7 @@ impl Arena {
         let header = Header::decode(header);
         let (key, rest) = rest.split_at_checked(header.key)?;
         let (value, rest) = rest.split_at_checked(header.value)?;
-        let companion = rest.get(..header.companion)?;
+        let companion = rest.get(..header.companion).filter(|companion| companion.len() <= MAX_COMPANION_BYTES)?;
         Some(Record { key, seqno: header.word >> 8, kind: Kind::from_byte(header.word as u8)?, value, companion })
     }
 

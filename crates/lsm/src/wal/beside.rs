@@ -4,12 +4,16 @@
 //! the first mark is in the picture of the ring, or was drained before the ring was overwritten and is in the segment that is
 //! read afterwards. What lies above that mark is the end. At last the nonces of everything that was read and the marks are
 //! read again: a segment that was used again meanwhile, or another ring, means that all must be read again from the manifest on.
+//!
+//! That is so where the kernel runs that the ring was made under: whoever writes now has made it since. Else nobody writes, the marks may be as old as the
+//! ring, since a sync of the log does not take them along, and what is in the log is read and judged as a recovery does.
 
 use std::path::Path;
 
 use crate::env::{Env, Machine, read_exact};
 use crate::error::Result;
 use crate::frame::PAGE_BYTES;
+use crate::planted::{Bug, active};
 
 use super::LogStart;
 use super::recover::{Facts, LogEnd, Reading, Visit};
@@ -32,19 +36,39 @@ pub fn read_marks(env: &Env, dir: &Path, from: &LogStart) -> Result<Marks> {
     RingSource::open(env, dir, from).map(|ring| ring.marks)
 }
 
-/// Reads the log up to the marks that were read first.
+/// Up to where a log is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// These marks, by the process that writes them.
+    Own(Marks),
+    /// These marks, if whoever wrote them may still be there; else, or where there are none, the end that a recovery would find.
+    Theirs(Option<Marks>),
+}
+
+/// Reads the log as far as is asked for, beside whoever writes it.
 pub fn recover_beside(
     env: &Env,
     dir: &Path,
     from: &LogStart,
     facts: &Facts,
     machine: Machine,
-    first: Marks,
+    until: Until,
     visit: &mut Visit<'_>,
 ) -> Result<Beside> {
-    // The manifest may be newer than the marks; a log that began meanwhile has nothing to be read yet.
-    let stop = first.acknowledged.max(from.place.offset);
-    let mut reading = Reading::begin(env, dir, from, facts, Some(stop))?;
+    let mut reading = Reading::begin(env, dir, from, facts, true)?;
+    let is_here = reading.ring.as_ref().is_ok_and(|ring| machine.is_same_kernel(&ring.header.machine));
+    let marks = match until {
+        Until::Own(marks) => Some(marks),
+        Until::Theirs(marks) => marks.filter(|_| is_here || active(Bug::MarksBelievedAfterACrash)),
+    };
+    if let Some(first) = marks {
+        // The manifest may be newer than the marks; a log that began meanwhile has nothing to be read yet.
+        reading.stop = Some(first.acknowledged.max(from.place.offset));
+        // Tables have what the log is not read for: a batch over two families would be half there.
+        if facts.permanent > first.acknowledged.max(from.place.offset) {
+            return Ok(Beside::Moved);
+        }
+    }
     reading.run(env, dir, visit)?;
     if has_moved(&reading) {
         return Ok(Beside::Moved);

@@ -46,7 +46,7 @@ pub fn find(env: &Env, dir: &Path) -> Result<Vec<LogStart>> {
 /// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
 pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
     let facts = Facts::default();
-    let mut reading = Reading::begin(env, dir, from, &facts, None)?;
+    let mut reading = Reading::begin(env, dir, from, &facts, false)?;
     reading.run(env, dir, visit)?;
     Ok(reading.segments.iter().map(|segment| segment.header.number).collect())
 }

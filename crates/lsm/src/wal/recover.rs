@@ -108,7 +108,7 @@ pub fn recover(
     accept_loss: bool,
     visit: &mut Visit<'_>,
 ) -> Result<LogEnd> {
-    let mut reading = Reading::begin(env, dir, from, facts, None)?;
+    let mut reading = Reading::begin(env, dir, from, facts, false)?;
     reading.run(env, dir, visit)?;
     reading.judge(machine, accept_loss)
 }
@@ -118,7 +118,7 @@ pub(super) struct Reading<'a> {
     from: LogStart,
     facts: &'a Facts,
     /// Nothing from this offset on is read or judged (beside a writer).
-    stop: Option<u64>,
+    pub(super) stop: Option<u64>,
     pub(super) ring: Result<RingSource>,
     /// Segments opened, the last one is being read.
     pub(super) segments: Vec<SegmentSource>,
@@ -169,19 +169,19 @@ impl<'a> Reading<'a> {
         dir: &Path,
         from: &LogStart,
         facts: &'a Facts,
-        stop: Option<u64>,
+        is_beside: bool,
     ) -> Result<Reading<'a>> {
         let mut ring = match RingSource::open(env, dir, from) {
             Err(error) if !error.is_corruption() => return Err(error),
             opened => opened,
         };
-        if let (Some(_), Ok(ring)) = (stop, &mut ring) {
+        if let (true, Ok(ring)) = (is_beside, &mut ring) {
             ring.take_picture();
         }
         let mut reading = Reading {
             from: *from,
             facts,
-            stop,
+            stop: None,
             ring,
             segments: Vec::new(),
             place: Place { link: from.place.nonce, ..from.place },

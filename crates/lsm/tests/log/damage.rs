@@ -6,7 +6,7 @@ use super::driver::*;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Machine};
 use waxseal_lsm::error::{ErrorKind, Verdict};
-use waxseal_lsm::wal::{Beside, read_marks, recover, recover_beside, set_aside};
+use waxseal_lsm::wal::{Beside, Until, read_marks, recover, recover_beside, set_aside};
 
 const DIR: &str = "/db";
 
@@ -245,14 +245,14 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
             }
             let env = sim.env(77);
             let machine = sim.machine(dir()).unwrap();
-            let marks = read_marks(&env, dir(), &writer.manifest.start).unwrap();
+            let until = Until::Theirs(Some(read_marks(&env, dir(), &writer.manifest.start).unwrap()));
             let before = writer.acknowledged;
             let manifest = writer.manifest.clone();
             let first: Vec<_> = writer.bodies.iter().map(|(body, _)| body.clone()).collect();
             let mut bodies: Vec<Vec<u8>> = Vec::new();
             let mut steps = round.iter().cycle().skip(start);
             let found =
-                recover_beside(&env, dir(), &manifest.start, &manifest.facts, machine, marks, &mut |replayed| {
+                recover_beside(&env, dir(), &manifest.start, &manifest.facts, machine, until, &mut |replayed| {
                     bodies.push(replayed.body.to_vec());
                     for _ in 0..3 {
                         writer.step(*steps.next().unwrap()).unwrap();

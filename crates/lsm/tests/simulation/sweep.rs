@@ -616,9 +616,13 @@ pub fn torn_tails() {
         put(&mut world, Durability::Sync).expect("put");
         many_puts(&mut world, 8).expect("puts");
         world.kill(Crash::Machine(Loss::Random { seed }));
+        let reader = Db::open_read_only(&world.dir, world.settings(), world.parts()).expect("a reader");
+        let read = content_of(&reader).expect("what a reader sees");
+        drop(reader);
         world.open().expect("recovery");
         let report = world.db().recovery();
         let found = world.content().expect("content");
+        assert_eq!(read, found, "who reads before the recovery sees what that will find");
         let lost = found != *world.oracle.now();
         if lost && report.cut_bytes > 0 {
             cuts += 1;

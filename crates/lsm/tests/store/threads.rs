@@ -3,12 +3,9 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
+use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::{Env, Fs, RealFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{Durability, Settings};
@@ -261,49 +258,4 @@ fn what_was_acknowledged_before_a_close_is_there_after_it() {
             writers.into_iter().map(|writer| writer.join().unwrap()).collect()
         });
     }
-}
-
-/// Waits in the first flush that it hears of, until it is told to go on.
-struct Waiting {
-    came: Mutex<Sender<()>>,
-    go_on: Mutex<Receiver<()>>,
-    flushes: AtomicU64,
-}
-
-impl Listener for Waiting {
-    fn on_event(&self, event: &Event) {
-        if matches!(event, Event::Flushed { .. }) && self.flushes.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.came.lock().unwrap().send(()).unwrap();
-            self.go_on.lock().unwrap().recv().unwrap();
-        }
-    }
-}
-
-#[test]
-fn a_listener_that_takes_its_time_holds_no_job_up() {
-    let ((came, has_come), (go_on, may_go_on)) = (channel(), channel());
-    let (came, go_on_with) = (Mutex::new(came), Mutex::new(may_go_on));
-    let listener = Arc::new(Waiting { came, go_on: go_on_with, flushes: AtomicU64::new(0) });
-    let home = tempfile::tempdir().unwrap();
-    let parts = Parts { listener: listener.clone(), ..parts(Env::real()) };
-    let db = Db::open(&home.path().join("store"), settings(), parts).unwrap();
-    // Until the lane that flushes is there.
-    for n in 0usize.. {
-        fill(&db, n..n + 1, 0);
-        if has_come.try_recv().is_ok() {
-            break;
-        }
-    }
-    let (over, is_over) = channel();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            fill(&db, 0..1, 1);
-            over.send(db.flush()).unwrap();
-        });
-        let flushed = is_over.recv_timeout(Duration::from_secs(60)); // far more than it takes; behind a lock it is never
-        go_on.send(()).unwrap();
-        flushed.unwrap().unwrap();
-    });
-    db.close().unwrap();
-    assert!(listener.flushes.load(Ordering::Acquire) > 1, "what came meanwhile was told too");
 }
