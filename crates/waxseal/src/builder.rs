@@ -300,7 +300,7 @@ impl Builder {
         self
     }
 
-    /// Hears what the engine does. It is called on the engine's threads: be quick, and do not call the store from it.
+    /// Hears what the engine does. It is called on a thread of the store, or on one that is in a call of it: be quick, and do not call the store from it.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Builder {
         self.parts.listener = listener;
         self

@@ -2,6 +2,7 @@
 //!
 //! What happens under a lock is noted, and told when that is let go: by whoever holds the turn of a job at its end, by a lane behind its step, by a writer
 //! that waits. One thread tells at a time, in the order in which things were noted; another one that comes meanwhile leaves its own to it and goes on.
+//! What a read meets (`watch.rs`) is told at once: by a flush, too, that looks up what its rows ask for, which has its turn then.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::{Env, SimFs};
@@ -164,7 +165,7 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
     }
     std::thread::scope(|scope| {
         let merge = scope.spawn(|| db.compact(&family, &ALL));
-        has_come.recv().unwrap();
+        has_come.recv_timeout(Duration::from_secs(60)).unwrap(); // far more than it takes
         fill(&db, 0..100, 2);
         db.flush().unwrap();
         let memory = db.metrics().memory;
