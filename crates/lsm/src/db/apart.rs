@@ -113,7 +113,7 @@ impl Inner {
             return Ok(());
         }
         match family.intake().end()? {
-            Some(ended) => ended.sync().map_err(|error| self.halt(error)),
+            Some(ended) => ended.sync(&self.unsynced).map_err(|error| self.halt(error)),
             None => Ok(()),
         }
     }

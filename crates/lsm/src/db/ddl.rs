@@ -137,7 +137,7 @@ impl Inner {
         families.by_id.remove(&family.id());
         self.families.store(Arc::new(families));
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
-        family.clear(Arc::new(Levels::empty(family.order().clone())));
+        family.clear(Arc::new(Levels::empty(family.order().clone())), &self.unsynced);
         self.note_stall(); // before files go: somebody may wait for what this family held
         self.sweep_dead_files();
         Ok(())

@@ -21,7 +21,7 @@ use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 use crate::record::{Record, Seqno};
 use crate::sst::Table;
-use crate::values::{Intake, ValueFile, ValueShelf};
+use crate::values::{Intake, Unsynced, ValueFile, ValueShelf};
 use crate::version::{Holder, Shelf};
 
 /// How the memtables of a store are made.
@@ -318,8 +318,8 @@ impl Family {
     }
 
     /// Empties the view of a dropped family.
-    pub(crate) fn clear(&self, empty: Arc<Levels>) {
-        self.0.intake.abandon();
+    pub(crate) fn clear(&self, empty: Arc<Levels>, unsynced: &Unsynced) {
+        self.0.intake.abandon(unsynced);
         self.change(|view| View {
             active: Generation::new(self.order(), self.0.shape),
             frozen: Vec::new(),

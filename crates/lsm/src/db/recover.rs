@@ -439,8 +439,12 @@ pub(super) fn shelf(
     let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity, tables));
-    let values =
-        ValueShelf::cached((fs.clone(), &dir), keeper.clone(), dead.values().clone(), (cache.clone(), watch.clone()));
+    let values = ValueShelf::cached(
+        (fs.clone(), &dir),
+        keeper.clone(),
+        (dead.values().clone(), tables.values().clone()),
+        (cache.clone(), watch.clone()),
+    );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
     let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
         let name = Name::Table(meta.number).to_string();

@@ -4,26 +4,40 @@
 //! all is well. So one failure is the answer to every later sync of the store's directory, for as long as the store is open (I09); and two
 //! syncs of it come one after the other, so that none passes by a failure that nobody heard of yet. Other directories, a checkpoint's say,
 //! may be tried again: what is in them is made anew. The directory is known by the path that the store was opened with, and by no other.
+//! It is kept open from its first sync on: that a process has no descriptor left is no failed sync, and must not stop a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::work::lock;
-use super::{File, Fs, Lock, Machine, Open};
+use super::{Dir, File, Fs, Lock, Machine, Open};
 
 /// Passes everything on, and remembers that its directory could not be synced.
 #[derive(Debug)]
 pub struct LastingFs {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
+    /// None inside: its file system need not keep it open.
+    held: OnceLock<Option<Box<dyn Dir>>>,
     failed: Mutex<Option<(io::ErrorKind, String)>>,
 }
 
 impl LastingFs {
     /// Over another file system, for a store in `dir`.
     pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> LastingFs {
-        LastingFs { inner, dir: dir.to_owned(), failed: Mutex::default() }
+        LastingFs { inner, dir: dir.to_owned(), held: OnceLock::new(), failed: Mutex::default() }
+    }
+
+    fn held(&self) -> io::Result<Option<&dyn Dir>> {
+        let held = match self.held.get() {
+            Some(held) => held,
+            None => {
+                let held = self.inner.hold_dir(&self.dir)?;
+                self.held.get_or_init(|| held)
+            }
+        };
+        Ok(held.as_deref())
     }
 }
 
@@ -68,7 +82,11 @@ impl Fs for LastingFs {
         if let Some((kind, text)) = &*failed {
             return Err(io::Error::new(*kind, text.clone()));
         }
-        self.inner.sync_dir(dir).inspect_err(|error| *failed = Some((error.kind(), error.to_string())))
+        let synced = match self.held()? {
+            Some(held) => held.sync(),
+            None => self.inner.sync_dir(dir),
+        };
+        synced.inspect_err(|error| *failed = Some((error.kind(), error.to_string())))
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
@@ -95,6 +113,7 @@ impl Fs for LastingFs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::RealFs;
     use crate::env::sim::{Fault, SimFs};
 
     #[test]
@@ -117,5 +136,20 @@ mod tests {
         let again = fs.sync_dir(store).unwrap_err();
         assert_eq!(first, (again.kind(), again.to_string()));
         fs.sync_dir(other).unwrap();
+    }
+
+    /// What is left of a process that has as many files open as it may: nothing can be opened, what is open can be synced.
+    #[test]
+    fn a_directory_is_synced_by_what_was_opened_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = home.path().join("store");
+        let fs = LastingFs::new(Arc::new(RealFs), &store);
+        assert_eq!(fs.sync_dir(&store).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs.create_dir_all(&store).unwrap();
+        fs.sync_dir(&store).unwrap(); // that it could not be opened is no failed sync
+        let moved = home.path().join("moved");
+        fs.rename(&store, &moved).unwrap();
+        fs.sync_dir(&store).unwrap();
+        assert_eq!(fs.sync_dir(&home.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -106,6 +106,10 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// The directory, kept open, so that it can be synced however many files the process has open by then. None: a sync of it opens nothing.
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Box<dyn Dir>>> {
+        Ok(None)
+    }
     /// Takes the lock file, or returns what its holder wrote into it. The lock goes with the returned value or its process.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
@@ -167,6 +171,12 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     /// Copies bytes out; `offset` and the length are multiples of 8.
     fn load(&self, offset: usize, out: &mut [u8]);
     /// Makes stores durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A directory that is kept open.
+pub trait Dir: Send + Sync + fmt::Debug {
+    /// Makes its entries durable.
     fn sync(&self) -> io::Result<()>;
 }
 

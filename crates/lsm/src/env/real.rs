@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
 mod origin;
@@ -69,6 +69,10 @@ impl Fs for RealFs {
         fs::File::open(dir)?.sync_all()
     }
 
+    fn hold_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn Dir>>> {
+        Ok(Some(Box::new(RealDir(fs::File::open(dir)?))))
+    }
+
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
@@ -125,6 +129,15 @@ fn boot_id() -> Option<[u8; 16]> {
         *byte = pair[0] << 4 | pair[1];
     }
     Some(id)
+}
+
+#[derive(Debug)]
+struct RealDir(fs::File);
+
+impl Dir for RealDir {
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_all() // the length alone, which `sync_data` may stop at, is not its entries
+    }
 }
 
 struct RealFile(fs::File);

@@ -85,9 +85,11 @@ impl Intake {
         Ok(open.take().map(Ended))
     }
 
-    /// Lets go of the file that is open: its family was dropped.
-    pub fn abandon(&self) {
-        drop(lock(&self.0).take());
+    /// Lets go of the file that is open: its family was dropped, durably.
+    pub fn abandon(&self, unsynced: &Unsynced) {
+        if let Some(Open { file, .. }) = lock(&self.0).take() {
+            unsynced.forget(file.name());
+        }
     }
 }
 
@@ -97,9 +99,10 @@ pub struct Ended(Open);
 
 impl Ended {
     /// Makes it durable: tables may name it. After an error nothing is known of its bytes (I09).
-    pub fn sync(self) -> Result<()> {
+    pub fn sync(self, unsynced: &Unsynced) -> Result<()> {
         let Open { writer, file } = self.0;
         file.finish(writer.sync()?);
+        unsynced.forget(file.name());
         Ok(())
     }
 }
@@ -118,6 +121,11 @@ impl Unsynced {
         if !files.iter().any(|(known, _)| *known == name) {
             files.push((name, file.clone()));
         }
+    }
+
+    /// All of a file is durable, or nobody needs it: it is not kept open for a sync that may never come.
+    fn forget(&self, name: Name) {
+        lock(&self.files).retain(|(known, _)| *known != name);
     }
 
     /// Makes everything durable that was written before the call: an `fdatasync` a file. After an error nothing is known of it (I09).

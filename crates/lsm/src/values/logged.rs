@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::shelf::{DeadValues, Room, ValueFile, ValueShelf};
+use super::shelf::{Room, ValueFile, ValueShelf};
 use crate::batch::{Batch, MAX_BATCH_BYTES, Operation, Operations};
 use crate::checksum::Uid;
 use crate::env::Fs;
@@ -31,7 +31,7 @@ pub struct LoggedValues {
 impl LoggedValues {
     /// Out of the value files in a directory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> LoggedValues {
-        let shelf = ValueShelf::new(fs, dir, keeper, Arc::new(DeadValues::default()));
+        let shelf = ValueShelf::new(fs, dir, keeper);
         LoggedValues { shelf, files: HashMap::new(), room: Room::default(), whole: Batch::new() }
     }
 

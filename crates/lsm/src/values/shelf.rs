@@ -4,6 +4,7 @@
 //!         that point into it (`intake`). Each of these counts as naming it until it is retired, which
 //!         happens when an edit that removes the table is durable. The last holder of a file that nobody names puts its number on a list;
 //!         whoever works in the background deletes the files on it (I06). Dropping does no I/O.
+//!         A file is opened when it is first read, and closed where too many are (`open`).
 //! Checks: a value that is asked to be checked is compared with V, which is stronger than its CRC and says what was put, not only what was
 //!         stored; the CRC is taken where V is not, and to find the bits that were hit.
 //! Ladder: what does not check is read once more, then corrected by its CRC, if V confirms it.
@@ -13,11 +14,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::format::Head;
-use super::{ValueMeta, ValueRef, walk};
+use super::{OpenValues, ValueMeta, ValueRef, walk};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::env::work::lock;
 use crate::env::{File, Fs, Open, read_exact, read_into};
@@ -67,10 +68,14 @@ pub struct ValueShelf {
     dir: PathBuf,
     keeper: Arc<dyn Companions>,
     dead: Arc<DeadValues>,
+    open: Arc<OpenValues>,
     files: Mutex<HashMap<Uid, Weak<ValueFile>>>,
     /// Values in memory, if they are kept, and who hears of those that were hit.
     cached: Option<(LargeValues, Arc<dyn Watch>)>,
 }
+
+/// So many value files stay open of those that a tool or a recovery reads.
+const FEW: usize = 64;
 
 /// Whether a value is in memory.
 #[derive(PartialEq, Eq)]
@@ -91,20 +96,21 @@ pub struct Fetch {
 }
 
 impl ValueShelf {
-    /// An empty shelf over the files of a directory. No value of it is kept in memory.
-    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>, dead: Arc<DeadValues>) -> Arc<ValueShelf> {
-        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default(), cached: None })
+    /// An empty shelf over the files of a directory. No value of it is kept in memory, and no more than a few files stay open.
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> Arc<ValueShelf> {
+        let (dead, open) = (Arc::default(), OpenValues::bounded(FEW));
+        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, open, files: Mutex::default(), cached: None })
     }
 
-    /// An empty shelf; values that users read stay in this cache. Those that are hit there are told of.
+    /// An empty shelf of a store; values that users read stay in this cache. Those that are hit there are told of.
     pub fn cached(
         (fs, dir): (Arc<dyn Fs>, &Path),
         keeper: Arc<dyn Companions>,
-        dead: Arc<DeadValues>,
+        (dead, open): (Arc<DeadValues>, Arc<OpenValues>),
         (cache, watch): (Arc<Cache>, Arc<dyn Watch>),
     ) -> Arc<ValueShelf> {
         let cached = Some((LargeValues::of(cache), watch));
-        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, files: Mutex::default(), cached })
+        Arc::new(ValueShelf { fs, dir: dir.to_owned(), keeper, dead, open, files: Mutex::default(), cached })
     }
 
     /// The values in memory, if any are kept.
@@ -135,14 +141,17 @@ impl ValueShelf {
     pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<ValueFile> {
         let mut files = lock(&self.files);
         let known = files.get(&uid).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
+        let file = known.unwrap_or_else(|| {
             files.retain(|_, file| file.strong_count() > 0);
-            let mut file = ValueFile::of(self, number, OnceLock::new());
-            file.opened = open.map_or_else(OnceLock::new, |open| OnceLock::from(open.clone()));
-            let file = Arc::new(file);
+            let file = Arc::new(ValueFile::of(self, number, OnceLock::new()));
             files.insert(uid, Arc::downgrade(&file));
             file
-        })
+        });
+        drop(files);
+        if let Some(open) = open {
+            file.keep_open(open.clone());
+        }
+        file
     }
 
     /// The file of this name, if a table that somebody holds points into it.
@@ -307,7 +316,9 @@ pub struct ValueFile {
     /// None: it is not finished.
     meta: OnceLock<Arc<ValueMeta>>,
     shelf: Arc<ValueShelf>,
-    opened: OnceLock<Arc<dyn File>>,
+    opened: Mutex<Option<Arc<dyn File>>>,
+    /// Since its turn to be closed came last.
+    was_asked: AtomicBool,
     /// Tables that name it, in the newest version or in one that is being made.
     named: AtomicUsize,
 }
@@ -318,7 +329,14 @@ impl ValueFile {
     }
 
     fn of(shelf: &Arc<ValueShelf>, number: u64, meta: OnceLock<Arc<ValueMeta>>) -> ValueFile {
-        ValueFile { number, meta, shelf: shelf.clone(), opened: OnceLock::new(), named: AtomicUsize::new(0) }
+        ValueFile {
+            number,
+            meta,
+            shelf: shelf.clone(),
+            opened: Mutex::default(),
+            was_asked: AtomicBool::new(false),
+            named: AtomicUsize::new(0),
+        }
     }
 
     /// What the manifest says of it; none: it is not finished, and no table names it.
@@ -349,9 +367,10 @@ impl ValueFile {
     }
 
     /// The file, opened. An error is met again, or not, by the next call.
-    pub fn file(&self) -> Result<&Arc<dyn File>> {
-        if let Some(file) = self.opened.get() {
-            return Ok(file);
+    pub fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
+        if let Some(file) = &*lock(&self.opened) {
+            self.was_asked.store(true, Ordering::Relaxed);
+            return Ok(file.clone());
         }
         let name = self.name().to_string();
         let file = match self.shelf.fs.open(&self.shelf.dir.join(&name), Open::Read) {
@@ -362,22 +381,45 @@ impl ValueFile {
             }
             Err(error) => return Err(Error::io(format!("opening {name}"), error)),
         };
-        Ok(self.opened.get_or_init(|| file))
+        Ok(self.keep_open(file))
+    }
+
+    /// Keeps its file open until its turn to be closed comes. Of two that opened it at once, the first is kept.
+    fn keep_open(self: &Arc<Self>, file: Arc<dyn File>) -> Arc<dyn File> {
+        let mut opened = lock(&self.opened);
+        if let Some(first) = &*opened {
+            return first.clone();
+        }
+        *opened = Some(file.clone());
+        self.was_asked.store(true, Ordering::Relaxed);
+        drop(opened);
+        self.shelf.open.opened(self);
+        file
+    }
+
+    /// Whether it was asked since the last call.
+    pub(super) fn was_asked(&self) -> bool {
+        self.was_asked.swap(false, Ordering::Relaxed)
+    }
+
+    /// Closes its file, as soon as those who read it at this moment have.
+    pub(super) fn close(&self) {
+        drop(lock(&self.opened).take());
     }
 
     /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.
-    pub fn check_ends(&self) -> Result<()> {
+    pub fn check_ends(self: &Arc<Self>) -> Result<()> {
         match self.meta() {
-            Some(meta) => walk::check_ends(&self.name().to_string(), &**self.file()?, meta),
+            Some(meta) => walk::check_ends(&self.name().to_string(), &*self.file()?, meta),
             None => Ok(()),
         }
     }
 
     /// Whether the head of an entry and the key in it are those of a record.
-    fn check_head(&self, key: &[u8], pointer: &Pointer) -> Result<()> {
+    fn check_head(self: &Arc<Self>, key: &[u8], pointer: &Pointer) -> Result<()> {
         let length = HEAD_BYTES + key.len();
         let name = || self.name().to_string();
-        let bytes = read_exact(&**self.file()?, pointer.offset, length).during(|| format!("reading {}", name()))?;
+        let bytes = read_exact(&*self.file()?, pointer.offset, length).during(|| format!("reading {}", name()))?;
         let (head, found) = bytes.split_at(HEAD_BYTES);
         let Pointer { stored_len, raw_len, value_hash, .. } = *pointer;
         let is_of_it = |(head, sum): (Head, u32)| {
@@ -392,7 +434,13 @@ impl ValueFile {
 
     /// The value that a pointer of a record with a key of this length points to, as it was put. `checked` by V, or by the CRC alone;
     /// `mends` what does not check.
-    fn read(&self, key_len: usize, pointer: &Pointer, (checked, mends): (bool, bool), room: &mut Room) -> Result<()> {
+    fn read(
+        self: &Arc<Self>,
+        key_len: usize,
+        pointer: &Pointer,
+        (checked, mends): (bool, bool),
+        room: &mut Room,
+    ) -> Result<()> {
         let name = || self.name().to_string();
         let end = pointer.offset.saturating_add(pointer.entry_bytes(key_len));
         if self.meta().is_some_and(|meta| end > meta.size) {
@@ -410,7 +458,7 @@ impl ValueFile {
         let seed = block_seed(&pointer.uid, at, Role::Value);
         let mut outcome = Ok(());
         for _ in 0..2 {
-            match read_into(&**file, at, framed) {
+            match read_into(&*file, at, framed) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
                     return Err(Error::structural("a value file ends too early").in_file(&name(), at));

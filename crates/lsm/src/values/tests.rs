@@ -28,7 +28,7 @@ fn stage(seed: u64) -> Stage {
     let sim = SimFs::new(seed);
     let env = sim.env(seed);
     env.fs.create_dir_all(Path::new(DIR)).unwrap();
-    let shelf = ValueShelf::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain), Arc::default());
+    let shelf = ValueShelf::new(env.fs.clone(), Path::new(DIR), Arc::new(Plain));
     Stage { env, sim, shelf }
 }
 
@@ -78,7 +78,7 @@ fn values_come_back_by_their_pointers_and_by_a_walk() {
             }
         }
         let mut seen = Vec::new();
-        walk("000003.val", &**file.file().unwrap(), file.meta().map(|meta| &**meta), &mut |entry| {
+        walk("000003.val", &*file.file().unwrap(), file.meta().map(|meta| &**meta), &mut |entry| {
             seen.push(entry);
             Ok(())
         })
@@ -259,7 +259,7 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
     reads();
     let file = taken[0].1.clone();
     assert!(file.meta().is_none() && taken.iter().all(|(_, of)| Arc::ptr_eq(of, &file)));
-    intake.end().unwrap().expect("one is open").sync().unwrap();
+    intake.end().unwrap().expect("one is open").sync(&unsynced).unwrap();
     reads();
     let meta = file.meta().expect("it is finished");
     let mut walked = Vec::new();
@@ -267,7 +267,7 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
         walked.push((entry.key, entry.term, entry.pointer));
         Ok(())
     };
-    walk("000003.val", &**file.file().unwrap(), Some(meta), visit).unwrap();
+    walk("000003.val", &*file.file().unwrap(), Some(meta), visit).unwrap();
     let expected: Vec<_> = taken.iter().enumerate().map(|(n, (pointer, _))| (key(n), n as u64, *pointer)).collect();
     assert_eq!(walked, expected);
     // Nobody names it: it dies with its last holder.
@@ -290,13 +290,13 @@ fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
         stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
         assert!(intake.end().is_err());
         stage.sim.clear_faults();
-        intake.end().unwrap().expect("it is open still").sync().unwrap();
+        intake.end().unwrap().expect("it is open still").sync(&unsynced).unwrap();
         let mut count = 0;
         let visit = &mut |_| {
             count += 1;
             Ok(())
         };
-        walk("000003.val", &**file.file().unwrap(), file.meta().map(|meta| &**meta), visit).unwrap();
+        walk("000003.val", &*file.file().unwrap(), file.meta().map(|meta| &**meta), visit).unwrap();
         assert_eq!(count, 2);
         assert_eq!(read(&stage, &key(3), &second.encode(), true).unwrap(), value(3));
     }

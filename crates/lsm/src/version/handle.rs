@@ -20,7 +20,7 @@ use super::edit::TableMeta;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::planted::{self, Bug};
-use crate::values::{ValueFile, ValueShelf};
+use crate::values::{OpenValues, ValueFile, ValueShelf};
 
 /// What the tables of one family share: how they are opened, and where the dead ones go.
 pub struct Shelf<T> {
@@ -104,7 +104,7 @@ pub trait Holder: Send + Sync {
     fn put_back(&self, most: usize, any: bool) -> usize;
 }
 
-/// How many tables of a store are open and what they take in memory, both bounded. Cursors and jobs keep the tables that they are
+/// How many tables of a store are open and what they take in memory, both bounded, and the value files besides, half as many. Cursors and jobs keep the tables that they are
 /// at work on besides, but for these a bound is exceeded by no more than the tables that threads open at the same time.
 pub struct OpenTables {
     most: usize,
@@ -115,6 +115,7 @@ pub struct OpenTables {
     is_sweeping: AtomicBool,
     /// So many open files the system was told to expect.
     expected: AtomicUsize,
+    values: Arc<OpenValues>,
 }
 
 /// Files that a store of few tables has open, with room to grow.
@@ -131,12 +132,19 @@ impl OpenTables {
             holders: Mutex::default(),
             is_sweeping: AtomicBool::new(false),
             expected: AtomicUsize::new(0),
+            values: OpenValues::bounded(if most == usize::MAX { most } else { most / 2 }),
         }
+    }
+
+    /// The value files that are open.
+    pub fn values(&self) -> &Arc<OpenValues> {
+        &self.values
     }
 
     /// There are so many tables now: how many open files the system is to expect, where that is more than it was told before. Twice as
     /// many as there are, so that it is asked seldom; never more than may be open.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
+        let tables = tables.saturating_add(self.values.now());
         let needed = tables.min(self.most);
         if needed < self.expected.load(Ordering::Relaxed) {
             return None;

@@ -78,7 +78,7 @@ fn check_files(sim: &SimFs, dir: &Path, db: &Db) -> (u64, u64) {
         for file in db.value_files(&family).unwrap() {
             let mut count = 0;
             let name = file.name().to_string();
-            walk(&name, &**file.file().unwrap(), file.meta().map(|meta| &**meta), &mut |_| {
+            walk(&name, &*file.file().unwrap(), file.meta().map(|meta| &**meta), &mut |_| {
                 count += 1;
                 Ok(())
             })
@@ -295,7 +295,7 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
     let files = db.value_files(&family).unwrap().into_iter();
     let file = files.max_by_key(|file| (file.meta().unwrap().count.min(9), file.meta().unwrap().number)).unwrap();
     let mut entries = Vec::new();
-    walk("v", &**file.file().unwrap(), None, &mut |entry| {
+    walk("v", &*file.file().unwrap(), None, &mut |entry| {
         entries.push(entry);
         Ok(())
     })
@@ -604,4 +604,48 @@ fn a_settled_store_keeps_nothing_of_what_a_flush_left_out() {
     let (all, alive) = check_files(&sim, &dir, &db);
     assert!(all - alive <= alive / 8, "{alive} of {all} bytes are alive");
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [1, 2, 4].map(|n| (key(n), value(n, 199))));
+}
+
+/// Files that this process has open in a directory, by how their names end.
+fn open_files(dir: &Path, ending: &str) -> usize {
+    let is_of_it = |entry: std::io::Result<std::fs::DirEntry>| {
+        let target = std::fs::read_link(entry.unwrap().path()).unwrap_or_default();
+        target.parent() == Some(dir) && target.to_string_lossy().ends_with(ending)
+    };
+    std::fs::read_dir("/proc/self/fd").unwrap().map(is_of_it).filter(|is_of_it| *is_of_it).count()
+}
+
+#[test]
+fn few_value_files_stay_open_whoever_wrote_them() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().canonicalize().unwrap().join("store");
+    let store = |settings: Settings| {
+        let options = CfOptions { large_value_bytes: 100, ..options() };
+        let families = vec![("default".to_owned(), options)];
+        let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(waxseal_lsm::env::Env::real()) };
+        Db::open(&dir, settings, parts).unwrap()
+    };
+    let few = Settings { open_tables: 8, ..roomy() };
+    let db = store(few.clone());
+    for n in 0..30 {
+        write(&db, [3 * n + 1].into_iter(), 0);
+        db.flush().unwrap();
+        assert!(open_files(&dir, ".val") <= 4, "{} after {n} flushes", open_files(&dir, ".val"));
+    }
+    let read_all = |db: &Db| {
+        for _ in 0..2 {
+            for n in 0..30 {
+                let found = get(db, &default(db), &key(3 * n + 1), At::Latest).unwrap();
+                assert_eq!(found, Some(value(3 * n + 1, 0)));
+                assert!(open_files(&dir, ".val") <= 4, "{} after {n} reads", open_files(&dir, ".val"));
+            }
+        }
+    };
+    assert_eq!(db.value_files(&default(&db)).unwrap().len(), 30);
+    read_all(&db);
+    db.close().unwrap();
+    drop(db); // of files that it has read, too
+    let db = store(Settings { cache_bytes: 0, ..few });
+    read_all(&db);
+    db.close().unwrap();
 }

@@ -87,7 +87,7 @@ pub fn salvage(
         batch: Batch::new(),
         last: 0,
         again: false,
-        values: ValueShelf::new(parts.env.fs.clone(), from, parts.companions.clone(), Arc::default()),
+        values: ValueShelf::new(parts.env.fs.clone(), from, parts.companions.clone()),
         held: Vec::new(),
     };
     let outcome = salvage.run(&names, unread, &mut options).and_then(|()| db.flush());
