@@ -106,8 +106,15 @@ impl Opening<'_> {
             let until = Until::Theirs(marks);
             match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, until, visit)? {
                 Beside::Moved if last => {
-                    return wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, &mut |_| Ok(()))
-                        .and(Ok(None));
+                    replay = self.replay(state, None)?;
+                    let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                    let end = wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, visit)?;
+                    // Whoever writes has a ring that the manifest names: this one was lost, and nobody moved anything.
+                    let ring = self.dir.join(Name::Ring(log.ring).to_string());
+                    if self.env().fs.exists(&ring).during(|| "looking for the ring")? {
+                        return Ok(None);
+                    }
+                    visible = visible.max(end.next_seqno.map_or(0, |next| next - 1));
                 }
                 Beside::Moved => return Ok(None),
                 Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
@@ -184,53 +191,16 @@ impl Opening<'_> {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
-        let state = &found.state;
         let names = self.names()?;
         let next_file = Arc::new(AtomicU64::new(found.next_file));
         let counter = next_file.clone();
         let numbers: Numbers = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
-
-        let mut replay = self.replay(state, Some(&*numbers))?;
-        let end = match &state.log {
-            Some(log) => {
-                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-                let loss = self.settings.accept_loss;
-                Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
-            }
-            None => None,
-        };
-        let next_seqno = end.as_ref().and_then(|end| end.next_seqno).unwrap_or(1);
-        let last = state.last_seqno.max(next_seqno - 1);
-        replay.flush_all(last)?;
-        let mut edit = Edit::default();
-        let report = self.report(end.as_ref(), replay.commits, &*numbers, &mut edit)?;
-        let offset = end.as_ref().map_or(0, |end| end.next_start);
-        if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
-            self.sweep(&names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
-        }
-        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
-        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
-        edit.changes.append(&mut replay.added);
-        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
-        let start = log.start();
-        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
-        edit.changes.push(Change::Permanent { offset, seqno: last });
-        let work = Work {
-            deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
-            touched: chronicle::touched_in(state, &edit.changes, false),
-            log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
-            seqno: last,
-            nanos: env.clock.monotonic_nanos().saturating_sub(started),
-        };
-        // An open that had nothing to do leaves no line.
-        let any = report.cut_bytes > 0 || !work.touched.is_empty();
-        if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
-            keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
-            chronicle::tell(&**keeper, &mut edit, &work);
-            chronicle::number(&mut edit, state);
-        }
-        let manifest = Manifest::resume(env, self.dir, found, numbers(), &edit)?;
+        let prepared = self.prepare(found, &names, &numbers).and_then(|prepared| {
+            let manifest = Manifest::resume(self.env(), self.dir, found, numbers(), &prepared.edit)?;
+            Ok((prepared, manifest))
+        });
+        let (prepared, manifest) = prepared.inspect_err(|_| self.take_back(found.next_file))?;
+        let Prepared { replay, log, last, report, .. } = prepared;
         let live: BTreeSet<Name> = live_files(manifest.state(), manifest.number()).into_iter().collect();
         let keeps_trash = self.settings.trash_bytes > 0;
         let leftovers = names.into_iter().filter(|name| match name {
@@ -255,6 +225,62 @@ impl Opening<'_> {
             manifest: Some(manifest),
             report,
         })
+    }
+
+    /// Removes what a recovery that failed made, files of this number and behind: all of it stands in the log still, and a full disk must
+    /// not become fuller with every attempt. Nothing is removed beside a fresh manifest, since `CURRENT` may name that.
+    fn take_back(&self, first: u64) {
+        let made = self.names().unwrap_or_default();
+        let is_made = |name: Name| name.number().is_some_and(|number| number >= first);
+        if !made.iter().any(|name| matches!(name, Name::Manifest(_)) && is_made(*name)) {
+            self.sweep(&made, &|name| !is_made(name));
+        }
+    }
+
+    /// Everything that the manifest is to name: tables of what the log holds, a fresh log, what was cut. After an error some of it is there.
+    fn prepare<'a>(&'a self, found: &Recovered, names: &[Name], numbers: &'a Numbers) -> Result<Prepared<'a>> {
+        let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
+        let state = &found.state;
+        let mut replay = self.replay(state, Some(&**numbers))?;
+        let end = match &state.log {
+            Some(log) => {
+                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                let loss = self.settings.accept_loss;
+                Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
+            }
+            None => None,
+        };
+        let next_seqno = end.as_ref().and_then(|end| end.next_seqno).unwrap_or(1);
+        let last = state.last_seqno.max(next_seqno - 1);
+        replay.flush_all(last)?;
+        let mut edit = Edit::default();
+        let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
+        let offset = end.as_ref().map_or(0, |end| end.next_start);
+        if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
+            self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
+        }
+        // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
+        let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
+        edit.changes.append(&mut replay.added);
+        edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
+        let start = log.start();
+        edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
+        edit.changes.push(Change::Permanent { offset, seqno: last });
+        let work = Work {
+            deed: Deed::Recovered { commits: report.commits, cut_bytes: report.cut_bytes },
+            touched: chronicle::touched_in(state, &edit.changes, false),
+            log: state.log.zip(end.as_ref()).map(|(log, end)| (log.place.offset, end.place.offset)),
+            seqno: last,
+            nanos: env.clock.monotonic_nanos().saturating_sub(started),
+        };
+        // An open that had nothing to do leaves no line.
+        let any = report.cut_bytes > 0 || !work.touched.is_empty();
+        if let Some(keeper) = self.parts.chronicle.as_ref().filter(|_| any) {
+            keeper.resumes(&mut state.lines.iter().map(|(_, line)| &line[..]));
+            chronicle::tell(&**keeper, &mut edit, &work);
+            chronicle::number(&mut edit, state);
+        }
+        Ok(Prepared { replay, edit, log, last, report })
     }
 
     /// Sets aside what was cut, and says so.
@@ -403,6 +429,7 @@ impl Opening<'_> {
             dead_files,
             open_tables,
             values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
+            came_in: 0,
         })
     }
 
@@ -416,6 +443,16 @@ impl Opening<'_> {
             || self.env().fs.most_open().map_or(usize::MAX, |most| usize::try_from(most / 2).unwrap_or(usize::MAX));
         OpenTables::bounded(if open_tables == 0 { half() } else { open_tables }, index_bytes)
     }
+}
+
+/// What a recovery wrote, and the edit that names it.
+struct Prepared<'a> {
+    replay: Replay<'a>,
+    edit: Edit,
+    log: Log,
+    /// Of what the log holds.
+    last: Seqno,
+    report: RecoveryReport,
 }
 
 /// What the tables of all families share: cache, files that die, the bound on open ones.
@@ -463,7 +500,6 @@ pub(super) fn shelf(
     shelf.with_values(values).freed_later(|table| table)
 }
 
-/// What the manifest proves about the log.
 /// What a manifest proves about the log.
 pub fn facts_of(state: &State) -> Facts {
     Facts {

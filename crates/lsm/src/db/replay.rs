@@ -39,6 +39,8 @@ pub(super) struct Replay<'a> {
     pub(super) open_tables: Arc<OpenTables>,
     /// Values that the log points to.
     pub(super) values: LoggedValues,
+    /// Bytes of records that came into memtables since these were last added up.
+    pub(super) came_in: usize,
 }
 
 impl Replay<'_> {
@@ -72,6 +74,7 @@ impl Replay<'_> {
                 active.touch(frame.offset);
                 active.memtable.insert(&record, companions.term(&record))?;
                 any_full |= active.memtable.is_full(limit);
+                self.came_in += record.key.len() + record.value.len();
             }
             seqno += 1;
         }
@@ -81,6 +84,27 @@ impl Replay<'_> {
             let full: Vec<Family> = self.families.by_id.values().filter(is_full).cloned().collect();
             full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
         }
+        // All memtables together take about twice what one may: where the log points to large values, many families would hold far more
+        // of them than the store did that wrote it.
+        if self.came_in > limit && self.new_number.is_some() {
+            self.make_room(limit, seqno - 1)?;
+        }
+        Ok(())
+    }
+
+    /// Flushes the largest memtables until all of them together take no more than one may.
+    fn make_room(&mut self, limit: usize, through: Seqno) -> Result<()> {
+        let bytes = |family: &Family| family.view().active.memtable.bytes();
+        let mut families: Vec<Family> = self.families.by_id.values().cloned().collect();
+        families.sort_by_key(&bytes);
+        let mut held: usize = families.iter().map(&bytes).sum();
+        while held > limit
+            && let Some(largest) = families.pop()
+        {
+            held -= bytes(&largest);
+            self.flush(&largest, through)?;
+        }
+        self.came_in = 0;
         Ok(())
     }
 

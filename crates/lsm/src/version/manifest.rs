@@ -251,6 +251,7 @@ fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Att
     published.inspect_err(|failure| {
         if failure.harmless {
             let _ = env.fs.remove(&path);
+            let _ = env.fs.remove(&dir.join(Name::Temporary.to_string()));
         }
     })
 }

@@ -1,5 +1,5 @@
 //! A file system whose syncs of log segments, or writes to them, wait behind a gate, so that tests can say what happens while
-//! one is under way; and whose directories cannot be synced when a test says so.
+//! one is under way; whose directories cannot be synced when a test says so; and in which something happens between two looks at a store.
 
 use std::io;
 use std::path::Path;
@@ -20,6 +20,30 @@ pub(crate) struct Gates {
     pub(crate) syncs: Arc<Gate>,
     pub(crate) writes: Arc<Gate>,
     pub(crate) names_fail: Arc<AtomicBool>,
+    /// What happens before `CURRENT` is opened, the last of them first.
+    pub(crate) before_looks: Looks,
+}
+
+/// What happens before a look.
+#[derive(Clone, Default)]
+pub(crate) struct Looks(Arc<Mutex<Vec<Happens>>>);
+
+type Happens = Box<dyn FnOnce() + Send>;
+
+impl Looks {
+    pub(crate) fn push(&self, happens: impl FnOnce() + Send + 'static) {
+        self.0.lock().unwrap().push(Box::new(happens));
+    }
+
+    pub(crate) fn are_over(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+}
+
+impl std::fmt::Debug for Looks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Looks")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +105,10 @@ impl GatedFs {
 
 impl Fs for GatedFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        if path.ends_with("CURRENT") {
+            let happens = self.gates.before_looks.0.lock().unwrap().pop();
+            happens.into_iter().for_each(|happens| happens());
+        }
         let inner = self.inner.open(path, how)?;
         let is_segment = path.extension().is_some_and(|extension| extension == "log");
         Ok(if is_segment { Arc::new(GatedFile { inner, gates: self.gates.clone() }) } else { inner })

@@ -7,6 +7,7 @@ use waxseal_lsm::env::Fs;
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
 
+use crate::gate::GatedFs;
 use crate::support::*;
 
 #[test]
@@ -97,6 +98,35 @@ fn a_reader_beside_a_writer_sees_one_moment_until_it_looks_again() {
     assert!(reader.family("added").is_none());
 }
 
+/// Between the marks that a reader takes and the manifest that it reads then, a batch over two families comes in and one of them is flushed:
+/// the tables have half of the batch, and the log up to the marks nothing of it.
+#[test]
+fn a_manifest_that_is_ahead_of_the_marks_is_looked_at_again() {
+    let (sim, dir) = sim(42);
+    let db = open(&sim, &dir);
+    let other = db.create_family("other", options()).unwrap();
+    fill(&db, 0..20, 0);
+    let env = sim.env(9);
+    let (fs, gates) = GatedFs::new(env.fs);
+    let beside = parts(waxseal_lsm::env::Env { fs: std::sync::Arc::new(fs), ..env });
+    let writer = db.clone();
+    gates.before_looks.push(move || {
+        let mut batch = waxseal_lsm::batch::Batch::new();
+        for family in [default(&writer), other.clone()] {
+            batch.push(family.id(), waxseal_lsm::record::Kind::Put, b"both", b"1", writer.companions()).unwrap();
+        }
+        writer.commit(&mut batch, Durability::Os).unwrap();
+        writer.flush_ordered(&other).unwrap();
+    });
+    gates.before_looks.push(|| {}); // the first look is one at the manifest that tells where the marks are
+    let reader = Db::open_read_only(&dir, settings(), beside).unwrap();
+    assert!(gates.before_looks.are_over());
+    for name in ["default", "other"] {
+        let family = reader.family(name).unwrap();
+        assert_eq!(get(&reader, &family, b"both", At::Latest).unwrap().as_deref(), Some(&b"1"[..]), "{name}");
+    }
+}
+
 /// One thread writes, another looks again and again, others read what it sees: batches are never seen torn, time never goes back.
 /// Says that it is over, also if what was to be done panics.
 struct Ended<'a>(&'a AtomicBool);
@@ -171,4 +201,21 @@ fn readers_of_a_read_only_store_stay_exact_while_it_looks_again() {
     reader.refresh().unwrap();
     assert_eq!(number(&get(&reader, &default(&reader), &record(7, 0).0, At::Latest).unwrap().unwrap()), 399);
     assert!(waxseal_lsm::env::RealFs.exists(&dir).unwrap());
+}
+
+/// Whoever opens it for writing needs no ring of a store that was closed, and who reads it does not either.
+#[test]
+fn a_closed_store_is_read_though_its_ring_is_lost() {
+    let (sim, dir) = sim(41);
+    let db = open(&sim, &dir);
+    fill(&db, 0..40, 0);
+    db.close().unwrap();
+    drop(db);
+    let ring = named(&sim, &dir, ".ring").remove(0);
+    sim.remove(&dir.join(ring)).unwrap();
+    let beside = read_only(&sim, &dir).unwrap();
+    assert_eq!(rows(&beside, &default(&beside), At::Latest).unwrap(), filled(0..40, 0));
+    drop(beside);
+    let db = open(&sim, &dir);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..40, 0));
 }

@@ -259,3 +259,27 @@ fn the_log_does_not_outgrow_its_budget_when_families_come_and_go() {
     assert!(live <= limit, "{live} bytes of log for an empty store");
     assert!(sim.exists(&dir).unwrap());
 }
+
+/// Whatever it is that a recovery has no room for, what it wrote until then goes again.
+#[test]
+fn a_recovery_without_room_leaves_the_directory_as_it_was() {
+    let (sim, dir) = sim(16);
+    let db = open(&sim, &dir);
+    fill(&db, 0..400, 0);
+    kill(&sim, db);
+    let before = sim.files(&dir);
+    let mut refused = 0;
+    for free in (0..).step_by(4096) {
+        sim.set_free_space(Some(free));
+        let db = open(&sim, &dir);
+        check(&db, 400);
+        if put(&db, &default(&db), b"x", b"1", Durability::Os).is_ok() {
+            break;
+        }
+        db.close().unwrap();
+        drop(db);
+        assert_eq!(sim.files(&dir), before, "with {free} bytes free");
+        refused += 1;
+    }
+    assert!(refused > 10, "{refused}");
+}

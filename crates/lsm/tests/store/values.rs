@@ -606,7 +606,33 @@ fn a_settled_store_keeps_nothing_of_what_a_flush_left_out() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [1, 2, 4].map(|n| (key(n), value(n, 199))));
 }
 
+/// The log points to values: what a store held as pointers, its recovery must not hold all at once.
+#[test]
+fn a_recovery_makes_room_among_many_families() {
+    let (sim, dir) = sim(77);
+    let options = CfOptions { large_value_bytes: 100, ..options() };
+    let families: Vec<_> = (0..8).map(|n| (format!("family-{n}"), options.clone())).collect();
+    let parts = || Parts { families: families.clone(), ..parts_of(&sim) };
+    let few = Settings { memtable_bytes: 64 << 10, ..settings() };
+    let db = Db::open(&dir, few.clone(), parts()).unwrap();
+    for n in 0..16 {
+        for (name, _) in &families {
+            put(&db, &db.family(name).unwrap(), &key(n), &[n as u8; 3000], Durability::Os).unwrap();
+        }
+    }
+    assert_eq!(db.metrics().flushes, 0, "eight times 48 kB of values are no more than pointers to it");
+    kill(&sim, db);
+    let db = Db::open(&dir, few, parts()).unwrap();
+    let tables = families.iter().map(|(name, _)| db.tables(&db.family(name).unwrap()).unwrap().len()).sum::<usize>();
+    assert!(tables > 8, "{tables} tables: each family was flushed once, at the end");
+    for (name, _) in &families {
+        let family = db.family(name).unwrap();
+        (0..16).for_each(|n| assert_eq!(get(&db, &family, &key(n), At::Latest).unwrap(), Some(vec![n as u8; 3000])));
+    }
+}
+
 /// Files that this process has open in a directory, by how their names end.
+#[expect(clippy::disallowed_methods, reason = "these are no files of a store")]
 fn open_files(dir: &Path, ending: &str) -> usize {
     let is_of_it = |entry: std::io::Result<std::fs::DirEntry>| {
         let target = std::fs::read_link(entry.unwrap().path()).unwrap_or_default();
