@@ -65,7 +65,7 @@ pub struct Settings {
     /// Blocks and large values kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
     /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
-    /// half of the files that the process may have open. A store that is opened for reading keeps all open.
+    /// half of the files that the process may have open. Of value files half as many stay open. A store that is opened for reading keeps all open.
     pub open_tables: usize,
     /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
     /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone. No bound of a store that is opened for reading.

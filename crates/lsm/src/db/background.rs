@@ -237,14 +237,14 @@ impl Inner {
 
     /// The same, where it may be now one lane and now another that is waited for.
     fn wait_for(&self, lane: impl Fn() -> Lane, mut done: impl FnMut() -> bool) -> Result<()> {
-        while !done() {
+        loop {
+            let lane = lane(); // before `done`: what is not done then is that lane's
+            if done() {
+                return Ok(());
+            }
             self.check_halted()?;
             if self.background.is_stopping() {
                 return Err(Error::closed());
-            }
-            let lane = lane();
-            if done() {
-                break;
             }
             match self.background.mode {
                 Mode::Stepped => {
@@ -263,7 +263,6 @@ impl Inner {
                 }
             }
         }
-        Ok(())
     }
 
     /// Holds a writer of so many bytes back as the debt demands: not at all, for a while, or until there is room.

@@ -318,11 +318,9 @@ impl Db {
     /// Makes everything that was acknowledged before the call durable, whatever durability it asked for. One fdatasync, shared
     /// with whoever else syncs.
     pub fn sync(&self) -> Result<()> {
-        let (inner, log) = self.writable()?;
+        let (_, log) = self.writable()?;
         log.wal.expect_syncs();
-        let synced = inner.sync_log();
-        inner.tell_noted();
-        synced.map(|_| ())
+        self.sync_committed()
     }
 
     /// `sync` for commits that have returned already: where the store was closed since, or is being closed, they still hear the truth, since

@@ -6,8 +6,8 @@
 //! Crash:  before the edit, unnamed files that the next open sweeps; the log still holds every record. After it, data and rows.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, MutexGuard};
 
 use super::background::Lane;
 use super::chronicle::Due;
@@ -20,8 +20,7 @@ use crate::compaction::output::{Given, Job, Pass, Written, write_pass};
 use crate::compaction::{Pace, Rules, Splitter, Turn};
 use crate::cursor::Cursor;
 use crate::env::Env;
-use crate::env::work::lock;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
@@ -31,21 +30,6 @@ use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Emitting};
 use crate::version::{Change, Edit, TableMeta};
 use crate::wal::Then;
-
-/// The turn to flush, create, drop or copy. At its end the listener hears what happened.
-pub(super) struct JobTurn<'a> {
-    inner: &'a Inner,
-    turn: Option<MutexGuard<'a, ()>>,
-}
-
-impl Drop for JobTurn<'_> {
-    fn drop(&mut self) {
-        self.turn = None;
-        if !std::thread::panicking() {
-            self.inner.tell_noted();
-        }
-    }
-}
 
 impl Db {
     /// Writes all memtables to tables and waits until they are durable.
@@ -65,12 +49,6 @@ impl Db {
 }
 
 impl Inner {
-    /// Waits for its turn to flush, create, drop or copy; `Closed` if the store closed meanwhile.
-    pub(super) fn job(&self) -> Result<JobTurn<'_>> {
-        let turn = lock(&self.jobs_lock);
-        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(JobTurn { inner: self, turn: Some(turn) }) }
-    }
-
     /// True if a frozen memtable waits.
     pub(crate) fn flush_is_due(&self) -> bool {
         self.families().by_id.values().any(|family| !family.view().frozen.is_empty())

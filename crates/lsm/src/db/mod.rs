@@ -62,6 +62,7 @@ mod running;
 mod snapshot;
 mod sweep;
 mod trash;
+mod turn;
 mod values;
 mod versions;
 mod watch;
