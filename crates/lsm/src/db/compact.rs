@@ -215,7 +215,7 @@ impl Inner {
             // What is damaged stays as it is, out of the picker's sight, and what overlaps it with it; the rest goes on.
             let error = error.clone().in_family(family.name(), None);
             let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // remembered in memory at least
-            self.listener.on_event(&Event::Corruption { error });
+            self.say(Event::Corruption { error });
             return Ok(());
         }
         self.revise_stall();
@@ -385,14 +385,7 @@ impl Inner {
     fn tell_compacted(&self, family: &Family, inputs: Vec<u64>, outputs: Vec<u64>, plan: &Plan, moved: bool) {
         self.background.kick(Lane::Compact);
         let family = family.name().to_owned();
-        self.listener.on_event(&Event::Compacted {
-            family,
-            inputs,
-            outputs,
-            level: plan.output_level,
-            moved,
-            reason: plan.reason,
-        });
+        self.say(Event::Compacted { family, inputs, outputs, level: plan.output_level, moved, reason: plan.reason });
     }
 
     /// Decides anew how much writers are held back, after tables or memtables have changed, and tells it. With no lock held.

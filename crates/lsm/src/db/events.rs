@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Inner;
+use super::{Inner, turn};
 use crate::compaction::Reason;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
@@ -107,7 +107,7 @@ pub trait Listener: Send + Sync {
 
 /// What was noted and is to be told.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub(crate) struct Noted {
     queue: Mutex<Queue>,
     /// So that who has nothing to tell takes no lock.
     is_any: AtomicBool,
@@ -121,7 +121,7 @@ struct Queue {
 }
 
 impl Noted {
-    fn put(&self, event: Event) {
+    pub(super) fn put(&self, event: Event) {
         lock(&self.queue).events.push_back(event);
         self.is_any.store(true, Ordering::Release);
     }
@@ -171,8 +171,17 @@ impl Inner {
         self.noted.put(event);
     }
 
-    /// Tells what was noted. With no lock held.
+    /// Tells what happened, behind what was noted. With no lock held but a turn's: then its end tells.
+    pub(super) fn say(&self, event: Event) {
+        self.note(event);
+        self.tell_noted();
+    }
+
+    /// Tells what was noted. With no lock held but a turn's: then its end tells.
     pub(super) fn tell_noted(&self) {
+        if turn::is_in_one() {
+            return;
+        }
         let Some(mut telling) = self.noted.turn() else { return };
         while let Some(event) = telling.next() {
             self.listener.on_event(&event);

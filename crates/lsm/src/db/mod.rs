@@ -223,7 +223,7 @@ pub(crate) struct Inner {
     next_file: Arc<AtomicU64>,
     /// Whether it was noted that the store halted.
     halt_told: AtomicBool,
-    noted: events::Noted,
+    noted: Arc<events::Noted>,
     recovery: Mutex<RecoveryReport>,
     /// Options and orders given by the caller, kept for `refresh`.
     given: (Vec<(String, CfOptions)>, Vec<Order>),

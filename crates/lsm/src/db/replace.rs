@@ -260,7 +260,7 @@ impl Inner {
         self.tell(&mut edit, Deed::Barred, &told, None, self.now_nanos());
         let outcome = self.install(edit, parts);
         for number in new {
-            self.listener.on_event(&Event::Barred { family: family.name().to_owned(), table: number });
+            self.say(Event::Barred { family: family.name().to_owned(), table: number });
         }
         self.background.kick(Lane::Compact); // for the rows
         outcome
@@ -300,11 +300,9 @@ impl Inner {
         self.install(edit, parts)?;
         let name = || family.name().to_owned();
         for (_, fence) in fenced {
-            self.listener.on_event(&Event::Fenced { family: name(), fence: (*fence).clone() });
+            self.say(Event::Fenced { family: name(), fence: (*fence).clone() });
         }
-        ended
-            .iter()
-            .for_each(|(_, fence)| self.listener.on_event(&Event::Lifted { family: name(), fence: (*fence).clone() }));
+        ended.iter().for_each(|(_, fence)| self.say(Event::Lifted { family: name(), fence: (*fence).clone() }));
         self.revise_stall();
         self.background.kick(Lane::Compact);
         Ok(())

@@ -1,7 +1,9 @@
 //! The turn of a job: one at a time flushes, creates, drops, ingests or copies.
 //!
-//! Holds: at its end, whatever came of it, the listener hears what happened meanwhile, when no lock is held any more.
+//! Holds: at its end, whatever came of it, the listener hears what happened meanwhile, when no lock is held any more. What the job's own reads
+//!        come by waits for that, too.
 
+use std::cell::Cell;
 use std::sync::MutexGuard;
 
 use super::Inner;
@@ -14,19 +16,73 @@ pub(super) struct JobTurn<'a> {
     turn: Option<MutexGuard<'a, ()>>,
 }
 
+thread_local! {
+    /// Turns that the thread has, of any stores.
+    static TURNS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// True if the thread that asks has a turn.
+pub(super) fn is_in_one() -> bool {
+    TURNS.get() > 0
+}
+
 impl Inner {
     /// Waits for its turn; `Closed` if the store closed meanwhile.
     pub(super) fn job(&self) -> Result<JobTurn<'_>> {
         let turn = lock(&self.jobs_lock);
-        if self.background.is_stopping() { Err(Error::closed()) } else { Ok(JobTurn { inner: self, turn: Some(turn) }) }
+        if self.background.is_stopping() {
+            return Err(Error::closed());
+        }
+        TURNS.set(TURNS.get() + 1);
+        Ok(JobTurn { inner: self, turn: Some(turn) })
     }
 }
 
 impl Drop for JobTurn<'_> {
     fn drop(&mut self) {
         self.turn = None;
+        TURNS.set(TURNS.get() - 1);
         if !std::thread::panicking() {
             self.inner.tell_noted();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::db::watch::Place;
+    use crate::db::{Db, Event, Listener, Parts};
+    use crate::env::SimFs;
+    use crate::error::Error;
+    use crate::options::Settings;
+
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+
+    impl Listener for Counts {
+        fn on_event(&self, event: &Event) {
+            self.0.fetch_add(usize::from(matches!(event, Event::Corruption { .. })), Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_a_job_comes_by_is_told_when_its_turn_is_over() {
+        let heard = Arc::new(Counts::default());
+        let parts = Parts { env: SimFs::new(1).env(1), listener: heard.clone(), ..Parts::real() };
+        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        let tell = |seqno| db.inner().integrity.tell(Place::Memory(seqno), &Error::structural("hit"));
+        tell(1);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
+        let turn = db.inner().job().unwrap();
+        tell(2);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
+        drop(turn);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it");
+        tell(3);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 3, "and at once again");
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use super::events::{Event, Listener};
+use super::events::{Event, Listener, Noted};
+use super::turn;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::sst::Watch;
@@ -37,6 +38,7 @@ pub struct IntegrityMetrics {
 /// Counts what tables and memtables tell, and passes it on.
 pub(crate) struct Integrity {
     listener: Arc<dyn Listener>,
+    noted: Arc<Noted>,
     doubted: AtomicU64,
     read_again: AtomicU64,
     corrected: AtomicU64,
@@ -62,6 +64,7 @@ impl Integrity {
     pub(crate) fn new(listener: Arc<dyn Listener>) -> Arc<Integrity> {
         Arc::new(Integrity {
             listener,
+            noted: Arc::default(),
             doubted: AtomicU64::new(0),
             read_again: AtomicU64::new(0),
             corrected: AtomicU64::new(0),
@@ -82,6 +85,20 @@ impl Integrity {
             damaged_in_memory: self.damaged_in_memory.load(Relaxed),
             gaps_met: self.gaps_met.load(Relaxed),
             fences_met: self.fences_met.load(Relaxed),
+        }
+    }
+
+    /// What is told of when no lock is held any more.
+    pub(super) fn noted(&self) -> &Arc<Noted> {
+        &self.noted
+    }
+
+    /// Tells at once, or, from under a turn, at the end of that.
+    #[cold]
+    fn say(&self, event: Event) {
+        match turn::is_in_one() {
+            true => self.noted.put(event),
+            false => self.listener.on_event(&event),
         }
     }
 
@@ -110,7 +127,7 @@ impl Integrity {
             Place::Table(_) => self.fences_met.fetch_add(1, Relaxed),
         };
         if fresh {
-            self.listener.on_event(&Event::Corruption { error: error.clone() });
+            self.say(Event::Corruption { error: error.clone() });
         }
     }
 }
@@ -144,12 +161,12 @@ impl Watch for FamilyWatch {
             &self.store.read_again
         };
         count.fetch_add(1, Relaxed);
-        self.store.listener.on_event(&Event::Healed { file: file.to_owned(), offset, by });
+        self.store.say(Event::Healed { file: file.to_owned(), offset, by });
     }
 
     fn damaged(&self, error: &Error) {
         self.store.damaged_blocks.fetch_add(1, Relaxed);
-        self.store.listener.on_event(&Event::Corruption { error: error.clone() });
+        self.store.say(Event::Corruption { error: error.clone() });
     }
 
     fn gap_met(&self) {
