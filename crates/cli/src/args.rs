@@ -175,9 +175,9 @@ pub(crate) struct Export {
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaves {
-    /// Records alone
+    /// Records alone; refused, as without seals always, if one expires
     Nothing,
-    /// Seals
+    /// Seals, and when records expire
     Seals,
     /// The paper's checksums, in a table of their own that masks nothing
     PaperSafe,

@@ -567,12 +567,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_RUNG_OTHER 9
 
 /**
- * No metadata leaves. The default.
+ * No metadata leaves. The default. A record that expires is refused, as by every policy without seals: its receiver would keep it for ever.
  */
 #define WAXSEAL_POLICY_STRIP 0
 
 /**
- * Seals leave, and the entries of the providers that are allowed.
+ * Seals leave with what they cover, such as when a record expires, and the entries of the providers that are allowed.
  */
 #define WAXSEAL_POLICY_COMPANION 1
 
@@ -3630,7 +3630,8 @@ int32_t waxseal_export_options_allow(waxseal_export_options_t *options, uint16_t
 int32_t waxseal_export_options_add_range(waxseal_export_options_t *options, const waxseal_range_t *range);
 
 /**
- * Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. Default false.
+ * Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. One whose time is over
+ * leaves as a tombstone. Default false.
  *
  * One thread at a time.
  */
@@ -3658,8 +3659,9 @@ int32_t waxseal_export_options_destroy(waxseal_export_options_t *options);
  * without its last file, `EXCHANGE`, is no export. `snapshot`, `options` and `exported` may be null.
  *
  * Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for ranges that meet or a policy that cannot carry
- * a key, which is named, before anything is written; `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal
- * says; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * a key, which is named, before anything is written; `WAXSEAL_INVALID` for a record that expires under a policy that cannot say so, which is
+ * named, and `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal says: nothing stays of what was written;
+ * `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_export(const waxseal_family_t *family,
                        const waxseal_snapshot_t *snapshot,
@@ -3674,8 +3676,8 @@ int32_t waxseal_export(const waxseal_family_t *family,
  * failed import has changed nothing. `imported` may be null.
  *
  * Thread-safe. Errors: `WAXSEAL_CORRUPTION` with file and offset if anything is not what the export says of itself, or a record is not what
- * its seal or row says; `WAXSEAL_INVALID` for another order of keys, or without an export there; `WAXSEAL_FORMAT_TOO_NEW`,
- * `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * its seal or row says; `WAXSEAL_INVALID` for another order of keys, without an export there, and for a record that expires where this
+ * store cannot keep when (a plain one); `WAXSEAL_FORMAT_TOO_NEW`, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_import(waxseal_family_t *family,
                        const uint8_t *directory,

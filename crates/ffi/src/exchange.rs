@@ -13,9 +13,9 @@ use crate::lent::{Out, lent, lent_slices, out, waxseal_slice_t};
 use crate::range::{Bounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
-/// No metadata leaves. The default.
+/// No metadata leaves. The default. A record that expires is refused, as by every policy without seals: its receiver would keep it for ever.
 pub const WAXSEAL_POLICY_STRIP: i32 = 0;
-/// Seals leave, and the entries of the providers that are allowed.
+/// Seals leave with what they cover, such as when a record expires, and the entries of the providers that are allowed.
 pub const WAXSEAL_POLICY_COMPANION: i32 = 1;
 /// The MetaHive paper's checksums leave, in a table of their own: one tombstone a key, older than anything it could hide.
 pub const WAXSEAL_POLICY_PAPER_SAFE: i32 = 2;
@@ -140,7 +140,8 @@ pub unsafe extern "C" fn waxseal_export_options_add_range(
     })
 }
 
-/// Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. Default false.
+/// Whether every version is exported that still exists, tombstones too, and not the newest of each key alone. One whose time is over
+/// leaves as a tombstone. Default false.
 ///
 /// One thread at a time.
 #[unsafe(no_mangle)]
@@ -187,8 +188,9 @@ pub struct waxseal_exported_t {
 /// without its last file, `EXCHANGE`, is no export. `snapshot`, `options` and `exported` may be null.
 ///
 /// Thread-safe, if the options are this thread's own meanwhile. Errors: `WAXSEAL_INVALID` for ranges that meet or a policy that cannot carry
-/// a key, which is named, before anything is written; `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal
-/// says; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// a key, which is named, before anything is written; `WAXSEAL_INVALID` for a record that expires under a policy that cannot say so, which is
+/// named, and `WAXSEAL_CORRUPTION` with file and offset for a record that is not what its seal says: nothing stays of what was written;
+/// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_export(
     family: *const waxseal_family_t,
@@ -262,8 +264,8 @@ fn tell(place: Out<'_, waxseal_imported_t>, done: Imported) {
 /// failed import has changed nothing. `imported` may be null.
 ///
 /// Thread-safe. Errors: `WAXSEAL_CORRUPTION` with file and offset if anything is not what the export says of itself, or a record is not what
-/// its seal or row says; `WAXSEAL_INVALID` for another order of keys, or without an export there; `WAXSEAL_FORMAT_TOO_NEW`,
-/// `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// its seal or row says; `WAXSEAL_INVALID` for another order of keys, without an export there, and for a record that expires where this
+/// store cannot keep when (a plain one); `WAXSEAL_FORMAT_TOO_NEW`, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_import(
     family: *mut waxseal_family_t,

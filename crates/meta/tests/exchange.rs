@@ -16,11 +16,13 @@ use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::merge::merged;
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Plain;
+use waxseal_lsm::seam::{Companions, Plain};
+use waxseal_meta::builtin::standard;
 use waxseal_meta::exchange::header::{File, Manifest, NAME};
 use waxseal_meta::exchange::{Export, Form, Policy, Versions, export, import, import_tables};
 use waxseal_meta::paper::{self, Paper};
-use waxseal_meta::{Seal, Sealer};
+use waxseal_meta::provider::{Descriptor, MetadataProvider};
+use waxseal_meta::{Providers, Seal, Sealer};
 
 const OUT: &str = "/out";
 
@@ -255,6 +257,155 @@ fn all_versions_come_to_the_same() {
     }
 }
 
+/// A node whose records can expire, and the moment at which those of `giver_with_ends` do.
+fn expiring(sim: &SimFs, dir: &str) -> (Node, u64) {
+    let node = Node::open(sim, dir, Arc::new(Sealer::new().with(standard())));
+    (node, sim.env(1).clock.wall_micros() + 1_000_000)
+}
+
+/// `a` expires and hides what has no end; what expires of `b` is hidden by what does not.
+fn giver_with_ends(sim: &SimFs) -> Node {
+    let (node, end) = expiring(sim, "/giver");
+    node.put(b"a", b"hidden for ever");
+    node.put_until(b"a", b"for a while", end);
+    node.put_until(b"b", b"for a while", end);
+    node.put(b"b", b"stays");
+    node
+}
+
+fn both_versions() -> [Versions; 2] {
+    [Versions::Newest, Versions::All]
+}
+
+/// What has an end comes in with it, or does not leave: it never becomes a record that stays.
+#[test]
+fn what_expires_leaves_with_its_end_or_not_at_all() {
+    let sim = SimFs::new(3);
+    let node = giver_with_ends(&sim);
+    node.put(b"0", b"written before the refusal");
+    for versions in both_versions() {
+        for policy in [Policy::Strip, Policy::PaperSafe, Policy::PaperLiteral] {
+            let request = Export { policy, versions, ..Export::default() };
+            let error = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap_err();
+            assert_eq!(*error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.to_string().contains("the key \"a\""), "{error}");
+            assert!(sim.files(OUT).is_empty(), "nothing stays of what was written");
+        }
+    }
+    let only_b = vec![(Bound::Included(b"b".to_vec()), Bound::Unbounded)];
+    let request = Export { bounds: only_b, ..Export::default() };
+    let exported = export(&node.db, &node.family, &sim.env(4), Path::new("/b"), &request).unwrap();
+    assert_eq!(exported.records, 1, "what is hidden refuses nothing");
+    let sealed = |versions| Export { policy: Policy::Companion { allow: vec![] }, versions, ..Export::default() };
+    let takers = both_versions().map(|versions| {
+        let (out, (taker, _)) = (format!("/out{versions:?}"), expiring(&sim, &format!("/taker{versions:?}")));
+        export(&node.db, &node.family, &sim.env(4), Path::new(&out), &sealed(versions)).unwrap();
+        assert_eq!(import(&taker.db, &taker.family, &sim.env(5), Path::new(&out)).unwrap().records, 3);
+        assert_eq!(taker.get(At::Latest, b"a"), Some(b"for a while".to_vec()));
+        taker
+    });
+    sim.clock().advance_nanos(2_000_000_000);
+    let stays =
+        Model::from([(b"0".to_vec(), b"written before the refusal".to_vec()), (b"b".to_vec(), b"stays".to_vec())]);
+    takers.iter().for_each(|taker| taker.check(&stays));
+}
+
+/// A record whose time is over counts as a tombstone, whatever leaves beside the others.
+#[test]
+fn what_is_over_does_not_leave() {
+    let sim = SimFs::new(3);
+    let node = giver_with_ends(&sim);
+    sim.clock().advance_nanos(2_000_000_000);
+    let stays = Model::from([(b"b".to_vec(), b"stays".to_vec())]);
+    for flushed in [false, true] {
+        if flushed {
+            node.db.flush().unwrap();
+        }
+        for (at, (policy, versions)) in policies()
+            .into_iter()
+            .flat_map(|policy| both_versions().map(|versions| (policy.clone(), versions)))
+            .enumerate()
+        {
+            let name = format!("{at}{flushed}");
+            let (out, what) = (format!("/out{name}"), format!("{policy:?}, {versions:?}"));
+            let request = Export { policy, versions, ..Export::default() };
+            let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&out), &request).unwrap();
+            let records = match versions {
+                Versions::Newest => 1,
+                Versions::All if flushed => 2,
+                Versions::All => 4,
+            };
+            assert_eq!((exported.records, exported.unsealed), (records, 0), "{what}");
+            for path in nodes::tables_in(&sim, Path::new(&out)) {
+                let mut cursor = nodes::open_table(&sim, &path, &Order::bytewise()).cursor(false);
+                cursor.first().unwrap();
+                while cursor.valid() {
+                    assert_ne!(cursor.record().value, b"for a while", "{what}");
+                    cursor.next().unwrap();
+                }
+            }
+            for keeper in [Arc::new(Plain) as Arc<dyn Companions>, adopting()] {
+                let taker = Node::open(&sim, &format!("/taker{name}{:?}", keeper.protection()), keeper);
+                taker.put(b"a", b"here before");
+                import(&taker.db, &taker.family, &sim.env(5), Path::new(&out)).unwrap();
+                let hides = (versions == Versions::All).then(|| b"here before".to_vec());
+                assert_eq!(taker.get(At::Latest, b"a").is_none(), hides.is_some(), "{what}");
+                taker.apply(Kind::Delete, b"a", b"");
+                taker.check(&stays);
+            }
+        }
+    }
+}
+
+/// It is no damage that a store without a keeper cannot keep when a record expires: it says so, takes nothing, and takes the others.
+#[test]
+fn who_cannot_keep_when_records_expire_refuses_them() {
+    let sim = SimFs::new(3);
+    let node = giver_with_ends(&sim);
+    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let tables = nodes::tables_in(&sim, Path::new(OUT));
+    for outcome in [
+        import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)),
+        import_tables(&plain.db, &plain.family, &sim.env(5), &tables, Form::Sealed),
+    ] {
+        let error = outcome.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains("the key \"a\""), "{error}");
+    }
+    plain.check(&Model::new());
+    // One that keeps what it does not know keeps the end, too.
+    let unknowing = Node::open(&sim, "/unknowing", adopting());
+    import(&unknowing.db, &unknowing.family, &sim.env(5), Path::new(OUT)).unwrap();
+    let knowing = unknowing.reopen_as(Arc::new(Sealer::new().with(standard())));
+    sim.clock().advance_nanos(2_000_000_000);
+    knowing.check(&Model::from([(b"b".to_vec(), b"stays".to_vec())]));
+}
+
+/// Keeps what the seal covers, and is nobody's of Waxseal.
+struct Covered;
+
+impl MetadataProvider for Covered {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor { in_checksum: true, max_len: 8, ..Descriptor::new(100, "test.covered") }
+    }
+}
+
+/// The sum of an export is that of its seals, and they cover entries, also where a receiver leaves both behind.
+#[test]
+fn who_leaves_entries_behind_checks_the_sum_with_them() {
+    let sim = SimFs::new(3);
+    let node =
+        Node::open(&sim, "/giver", Arc::new(Sealer::new().with(Providers::of(vec![Arc::new(Covered)]).unwrap())));
+    node.put_given(b"a", b"value", (100, b"covered"));
+    let request = Export { policy: Policy::Companion { allow: vec![] }, ..Export::default() };
+    export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
+    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
+    plain.check(&Model::from([(b"a".to_vec(), b"value".to_vec())]));
+}
+
 /// Case 4 of the twenty and M-8: a live key that ends in 01.
 #[test]
 fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_the_paper() {
@@ -313,7 +464,7 @@ fn a_users_own_delete_is_no_row() {
     let request = Export { versions: Versions::All, ..Export::default() };
     export(&plain.db, &plain.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let table = vec![Path::new(OUT).join("000001.tbl")];
-    let import_into = |name: &str, keeper: Arc<dyn waxseal_lsm::seam::Companions>| {
+    let import_into = |name: &str, keeper: Arc<dyn Companions>| {
         let node = Node::open(&sim, name, keeper);
         if !name.starts_with("/paper") {
             node.put(b"x\x01", b"to be deleted");

@@ -2,8 +2,9 @@
 //!
 //! In:     a family, ranges, a snapshot, and what may leave beside the records.
 //! Out:    `000001.tbl` and so on, synced; `EXCHANGE`, which describes them, last.
-//! Holds:  every record is checked where it lies before it is handed on, and again in the finished block. What cannot be carried
-//!         is refused before anything is written.
+//! Holds:  every record is checked where it lies before it is handed on, and again in the finished block. A key that cannot be
+//!         carried is refused before anything is written. One moment decides for all whose time is over: such a record hides what is
+//!         older and does not leave. Nor does one that will be over, under a policy that cannot say so.
 //! Crash:  tables without `EXCHANGE`: no export. After an error what was written is removed, as far as possible.
 
 use std::cmp::Ordering;
@@ -19,21 +20,23 @@ use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
 use waxseal_lsm::names::Name;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::{Build, Companions, Plain, Protection, Row, Rows, Source};
+use waxseal_lsm::seam::{Build, Companions, Plain, Protection, Row, Rows, Source, is_over};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 
 use super::header::{self, File, Manifest};
-use super::{Form, Versions, has_seal};
+use super::{Form, Versions, has_end, has_seal, shown, term_of};
 use crate::paper::{self, Pairing, Written};
-use crate::seal::Seal;
 
 /// What may leave beside the records.
+///
+/// When a record expires stands beside it, and leaves with the seal that covers it. The policies without seals refuse such a record, since
+/// its receiver would keep it for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
     /// Nothing.
     #[default]
     Strip,
-    /// Seals, and the entries of these providers. Marks of this node stay here.
+    /// Seals with what they cover, and the entries of these providers. Marks of this node stay here.
     Companion {
         /// Provider ids, in any order.
         allow: Vec<u16>,
@@ -104,15 +107,16 @@ const WARNING: &str = "rows in the paper's form are tombstones to the receiver: 
 
 /// Writes an export into `dir`, which is made and must hold none yet.
 ///
-/// Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is written;
-/// `Corruption`, with file and offset, for a record that is not what its seal says.
+/// Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is written; `Invalid` for
+/// a record that expires under a policy that cannot say so, which is named, and `Corruption`, with file and offset, for a record that
+/// is not what its seal says: nothing stays of what was written.
 pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<'_>) -> Result<Exported> {
     check_request(family.order(), request)?;
     let snapshot = match request.at {
         At::Snapshot(snapshot) => snapshot.clone(),
         At::Latest => db.snapshot()?,
     };
-    let giver = Giver { db, family, snapshot: &snapshot, request };
+    let giver = Giver { db, family, snapshot: &snapshot, request, now: db.clock().wall_micros() };
     if matches!(request.policy, Policy::PaperSafe | Policy::PaperLiteral) {
         giver.check_keys()?;
     }
@@ -163,6 +167,8 @@ struct Giver<'a> {
     family: &'a Family,
     snapshot: &'a Snapshot,
     request: &'a Export<'a>,
+    /// The moment that decides whose time is over.
+    now: u64,
 }
 
 impl Giver<'_> {
@@ -171,6 +177,7 @@ impl Giver<'_> {
         let keeper = self.db.keeper();
         let order = self.family.order();
         let has_rows = keeper.has_rows();
+        let says_ends = matches!(self.request.policy, Policy::Companion { .. });
         let mut last: Option<Vec<u8>> = None;
         for bounds in &self.request.bounds {
             let mut raw: Raw = self.db.raw(self.family, At::Snapshot(self.snapshot), bounds.clone())?;
@@ -179,6 +186,7 @@ impl Giver<'_> {
                     continue;
                 }
                 check(&**keeper, &record, source)?;
+                let is_gone = record.kind.is_value() && is_over(&**keeper, &record, &|| self.now);
                 if self.request.versions == Versions::Newest {
                     if last.as_ref().is_some_and(|last| order.compare(last, record.key).is_eq()) {
                         continue;
@@ -186,11 +194,18 @@ impl Giver<'_> {
                     let key = last.get_or_insert_default();
                     key.clear();
                     key.extend_from_slice(record.key);
-                    if record.kind == Kind::Delete {
+                    if record.kind == Kind::Delete || is_gone {
                         continue;
                     }
                 }
-                visit(&record, source)?;
+                if is_gone {
+                    let tombstone = Record { kind: Kind::Delete, value: b"", companion: b"", ..record };
+                    visit(&tombstone, Source { protection: Protection::None, ..source })?; // its seal is yet to be made
+                } else if has_end(record.companion) && !says_ends {
+                    return Err(would_stay(record.key));
+                } else {
+                    visit(&record, source)?;
+                }
             }
         }
         Ok(())
@@ -207,8 +222,7 @@ impl Giver<'_> {
                 key if key.len() == MAX_KEY_BYTES => "it is as long as a key can be",
                 _ => return Ok(()),
             };
-            let key = String::from_utf8_lossy(record.key);
-            Err(Error::invalid(format!("the paper's form cannot carry the key {key:?} ({:02x?}): {why}", record.key)))
+            Err(Error::invalid(format!("the paper's form cannot carry the key {}: {why}", shown(record.key))))
         })
     }
 
@@ -225,8 +239,7 @@ impl Giver<'_> {
         let made_here = Source::default(); // no row is expected of it
         self.each(&mut |record, source| {
             records += 1;
-            let term = keeper.term(record);
-            sum = sum.wrapping_add(if term == 0 { Seal::of_record(record).number() } else { term });
+            sum = sum.wrapping_add(term_of(&**keeper, record));
             portable.clear();
             if let Policy::Companion { allow } = &request.policy {
                 built.clear();
@@ -277,6 +290,14 @@ impl Giver<'_> {
         let warning = (rows > 0).then_some(WARNING);
         Ok(Exported { manifest, records, rows, unsealed, sum, companion_bytes, warning })
     }
+}
+
+#[cold]
+fn would_stay(key: &[u8]) -> Error {
+    let key = shown(key);
+    Error::invalid(format!(
+        "the key {key} expires, which only an export with seals can say: its receiver would keep it for ever"
+    ))
 }
 
 /// A record that is not what its companion says is not handed on.

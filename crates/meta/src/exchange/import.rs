@@ -5,6 +5,7 @@
 //!         paper's form bound to their versions -> `Db::ingest`, which checks every record again and copies it.
 //! Holds:  seals are bound to the new seqno; a record without one is adopted, as the keeper does; rows do not come in, what they
 //!         said of records was checked first. Stamps do not come in: they say who wrote a record elsewhere. A user's own tombstone of a key that ends in 01 is none of them.
+//!         A store that leaves companions behind takes no record that expires.
 //! Errors: name the file and the offset in it; nothing was changed.
 
 use std::path::{Path, PathBuf};
@@ -18,14 +19,13 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::merge::merged;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Protection, Rows, Source};
+use waxseal_lsm::seam::{Companions, Plain, Protection, Rows, Source};
 use waxseal_lsm::sst::{Cache, Expected, Table};
 
 use super::header::{self, Manifest};
-use super::{Form, has_seal};
+use super::{Form, has_end, has_seal, shown, term_of};
 use crate::beside::{Beside, SEAL_BYTES, put_without_stamp};
 use crate::paper::{self, Fault, Pairing, Tally, Written};
-use crate::seal::Seal;
 
 /// No `EXCHANGE` is longer; it has a hundred bytes a table.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -56,7 +56,7 @@ pub struct Imported {
 /// Imports an export.
 ///
 /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its seal
-/// or row says; `Invalid` for another order of keys; `FormatTooNew`.
+/// or row says; `Invalid` for another order of keys, and for a record that expires where this store cannot keep when; `FormatTooNew`.
 pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Imported> {
     let manifest = read_manifest(env, dir)?;
     if manifest.comparator != family.order().name() {
@@ -123,6 +123,14 @@ fn lies(expected: u64, found: u64) -> Error {
     Error::corruption(damage, "a table does not hold what is promised of it")
 }
 
+#[cold]
+fn would_stay(key: &[u8]) -> Error {
+    let key = shown(key);
+    Error::invalid(format!(
+        "the key {key} expires, and this store leaves behind what says so: it would keep it for ever"
+    ))
+}
+
 /// What a walk over a table met.
 #[derive(Clone, Copy, Default)]
 struct Counted {
@@ -182,6 +190,7 @@ impl Receiver<'_> {
         let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
         let mut counted = Counted::default();
         let known = keeper.protection() != Protection::None && table.protection() != Protection::Foreign;
+        let reads: &dyn Companions = if known { &**keeper } else { &Plain };
         let rows = self.form.rows();
         let mut cursor = table.cursor(false);
         cursor.first()?;
@@ -196,9 +205,10 @@ impl Receiver<'_> {
                 counted.unsealed += u64::from(!sealed);
                 let own = record.kind == Kind::Delete && record.key.last() == Some(&paper::row::MARK);
                 counted.own_deletes += u64::from(own);
-                let term = if known { keeper.term(&record) } else { 0 };
-                let term = if term == 0 { Seal::of_record(&record).number() } else { term };
-                counted.sum = counted.sum.wrapping_add(term);
+                if !known && has_end(record.companion) {
+                    return Err(would_stay(record.key));
+                }
+                counted.sum = counted.sum.wrapping_add(term_of(reads, &record));
             }
             cursor.next()?;
         }

@@ -10,7 +10,8 @@
 //! where such a key is seen; or `PaperSafe`, in a table of their own and at seqno 0, so that they mask nothing.
 //!
 //! Holds: a record that is not what its seal says is never handed on, and nothing of an export that is not what it says of
-//! itself comes in. Every error names file and offset; an import that fails has changed nothing.
+//! itself comes in. Every error names file and offset; an import that fails has changed nothing. A record whose time is over is not
+//! given out, and none that has such a time goes where nobody keeps it: it would stay there for ever.
 
 pub mod export;
 #[doc(hidden)]
@@ -22,11 +23,17 @@ pub use export::{Export, Exported, Policy, export};
 pub use header::Manifest;
 pub use import::{Imported, import, import_tables};
 
+use waxseal_lsm::checksum::hash;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::record::companion;
+use waxseal_lsm::record::{Record, companion};
+use waxseal_lsm::seam::Companions;
 
+use crate::beside::{Beside, may_have_entries};
+use crate::keeper::seal_of;
 use crate::paper;
+use crate::provider::EXPIRY;
+use crate::seal::Seal;
 
 /// What the tables of an export carry beside records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +74,8 @@ pub enum Versions {
     /// The one that the snapshot sees, if it is a value.
     #[default]
     Newest = 0,
-    /// Every one up to the snapshot, tombstones too, as far as they still exist.
+    /// Every one up to the snapshot, tombstones too, as far as they still exist. One whose time is over leaves as a tombstone: that is
+    /// how it reads.
     All = 1,
 }
 
@@ -85,4 +93,27 @@ fn has_seal(companions: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// True if it is said beside a record when its time is over, whether or not anybody here goes by it.
+fn has_end(companions: &[u8]) -> bool {
+    may_have_entries(companions)
+        && Beside::read(companions).and_then(|beside| beside.entry(EXPIRY)).is_ok_and(|entry| entry.is_some())
+}
+
+/// What a record adds to the sum over the seals of an export, wherever it lies: of one without a seal, by the seal that it would get.
+fn term_of(keeper: &dyn Companions, record: &Record<'_>) -> u64 {
+    let own = keeper.term(record);
+    if own != 0 {
+        return own;
+    }
+    let whole = Beside::read(record.companion)
+        .and_then(|beside| seal_of(record.kind, hash(record.key), record.value, &beside))
+        .unwrap_or_else(|_| Seal::of_record(record)); // what cannot be taken apart covers nothing
+    whole.number()
+}
+
+/// A key in a message: as text, and its bytes.
+fn shown(key: &[u8]) -> String {
+    format!("{:?} ({key:02x?})", String::from_utf8_lossy(key))
 }

@@ -20,6 +20,8 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
 use waxseal_lsm::version::{Change, Edit, Manifest, TableMeta, recover};
+use waxseal_meta::builtin::Expiry;
+use waxseal_meta::provider::EXPIRY;
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -108,6 +110,18 @@ impl Node {
         let mut batch = Batch::new();
         batch.push(self.family.id(), kind, key, value, self.db.companions())?;
         self.db.commit(&mut batch, Durability::Os)
+    }
+
+    /// Puts a record that is absent from a time on, in microseconds since 1970.
+    pub(crate) fn put_until(&self, key: &[u8], value: &[u8], end: u64) {
+        self.put_given(key, value, (EXPIRY, &Expiry::at(end)));
+    }
+
+    /// Puts a record with an entry beside it.
+    pub(crate) fn put_given(&self, key: &[u8], value: &[u8], entry: (u16, &[u8])) {
+        let mut batch = Batch::new();
+        batch.push_given(self.family.id(), Kind::Put, key, value, &[entry], self.db.companions()).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap();
     }
 
     /// Puts and deletes from a seed, with the model beside.
