@@ -45,7 +45,7 @@ const MOST_BYTES: usize = 1 << 30;
 /// Nothing of a batch points into the store: batches live until they are released, also after the store is closed. What stands in
 /// `*stream` is overwritten, not released. The stream holds its view of the store until it is released. Damage is told and passed: the rows
 /// before it come first, then one `get_next` fails with EIO and `get_last_error` says why, the next one goes on behind it. After any other
-/// failure the stream says the same for ever.
+/// failure, that of the store's comparator among them, the stream says the same for ever.
 ///
 /// Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors:
 /// `WAXSEAL_INVALID` for columns that there are not, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.

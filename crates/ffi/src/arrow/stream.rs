@@ -1,7 +1,8 @@
 //! Streams: a cursor's rows, a batch at a time.
 //!
 //! Damage is told and passed, as by every cursor: the rows before it come first, in a batch of their own; then one call of `get_next` fails
-//! and `get_last_error` says why; the next call goes on behind it. After any other failure the stream says the same for ever.
+//! and `get_last_error` says why; the next call goes on behind it. After any other failure the stream says the same for ever: so it does
+//! once the comparator of its store has failed, since what was read meanwhile may be anything.
 
 use std::collections::TryReserveError;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -9,11 +10,13 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
-use face::{Cursor, Error, ErrorKind, Result};
+use face::{Cursor, Error, ErrorKind};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::columns::{Batch, Column, schema};
 use crate::callback::{is_inside, refuse_reentry};
+use crate::comparator::{Watch, check, unwound};
+use crate::error::{Failure, Result, WAXSEAL_CLOSED, WAXSEAL_INVALID};
 
 /// Where a batch ends.
 #[derive(Clone, Copy, Debug)]
@@ -48,16 +51,21 @@ impl Source {
         Source { cursor, place: Place::Before, columns, limits, before: (0, 0) }
     }
 
-    /// Acts, but not inside a function that the store calls.
-    fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> Result<T>) -> Result<T> {
+    /// Acts, but not inside a function that the store calls, and for nothing if the store's comparator has failed by the end of it.
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut Source) -> face::Result<T>) -> Result<T> {
+        let store = self.cursor.store();
         if is_inside() {
-            refuse_reentry(Some(self.cursor.store())).map_err(|refused| Error::invalid(refused.to_string()))?;
+            refuse_reentry(Some(store))?;
         }
-        act(self)
+        let watch = Watch(|| Some(store));
+        check(&watch.0)?;
+        let outcome = act(self);
+        check(&watch.0)?;
+        Ok(outcome?)
     }
 
     /// The next rows; none at the end.
-    fn next(&mut self) -> Result<Option<Batch>> {
+    fn next(&mut self) -> face::Result<Option<Batch>> {
         match std::mem::replace(&mut self.place, Place::Within) {
             Place::Before => self.fill(true),
             Place::Within => self.fill(false),
@@ -73,7 +81,7 @@ impl Source {
         }
     }
 
-    fn fill(&mut self, is_first: bool) -> Result<Option<Batch>> {
+    fn fill(&mut self, is_first: bool) -> face::Result<Option<Batch>> {
         let mut batch = Batch::new(&self.columns, self.before.0, self.before.1).map_err(|error| {
             let error = no_memory(error);
             self.place = Place::Failed(error.clone()); // the cursor has not moved
@@ -108,7 +116,7 @@ impl Source {
 }
 
 /// Takes the row under the cursor; false if there is none.
-fn take(cursor: &Cursor, batch: &mut Batch) -> Result<bool> {
+fn take(cursor: &Cursor, batch: &mut Batch) -> face::Result<bool> {
     let Some(row) = cursor.row()? else { return Ok(false) };
     batch.push(&row).map_err(no_memory)?;
     Ok(true)
@@ -145,7 +153,7 @@ const EINVAL: c_int = 22;
 ///
 /// # Safety
 /// `of` is null, released, or one that `streamed` made, and nobody else uses it now; `out` is null or may be written to.
-unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> Result<T>) -> c_int {
+unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mut Source) -> face::Result<T>) -> c_int {
     // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is there.
     let held = unsafe {
         match of.as_mut() {
@@ -161,7 +169,7 @@ unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mu
     let outcome = outcome.unwrap_or_else(|_| {
         let error = Error::invalid("a bug in waxseal: it panicked while reading");
         held.source.place = Place::Failed(error.clone());
-        Err(error)
+        Err(unwound().unwrap_or(Failure::Engine(error)))
     });
     match outcome {
         Ok(made) => {
@@ -170,15 +178,19 @@ unsafe fn answer<T>(of: *mut ArrowArrayStream, out: *mut T, act: impl FnOnce(&mu
             unsafe { out.write(made) };
             0
         }
-        Err(error) => {
-            let text = error.to_string().replace('\0', " ");
+        Err(failure) => {
+            let text = failure.to_string().replace('\0', " ");
             held.told = CString::new(text).ok();
-            match error.kind() {
-                ErrorKind::Invalid | ErrorKind::Closed => EINVAL,
-                ErrorKind::Io(io::ErrorKind::OutOfMemory) => ENOMEM,
-                _ => EIO,
-            }
+            number_of(&failure)
         }
+    }
+}
+
+fn number_of(failure: &Failure) -> c_int {
+    match failure {
+        Failure::Engine(error) if *error.kind() == ErrorKind::Io(io::ErrorKind::OutOfMemory) => ENOMEM,
+        _ if matches!(failure.status(), WAXSEAL_INVALID | WAXSEAL_CLOSED) => EINVAL,
+        _ => EIO,
     }
 }
 

@@ -1,4 +1,6 @@
 /* Orders of a caller's own: kept by name, asked by everybody, and failing. */
+#include <errno.h>
+
 #include "harness.h"
 
 /* The context of a comparator: how often it was asked and ended, and how often it may be asked before it fails. */
@@ -203,6 +205,51 @@ static void a_comparator_fails_an_open(void) {
     end_store(db, back);
 }
 
+/* A scan never ends as if all had been read, whichever of its first comparisons fails. */
+static void a_comparator_that_fails_fails_streams(void) {
+    enum { RECORDS = 60 };
+    long after;
+    for (after = 0; after < 8; after++) {
+        waxseal_family_t *back = NULL;
+        waxseal_db_t *db;
+        waxseal_range_t range;
+        struct ArrowArrayStream stream;
+        struct ArrowArray batch;
+        char key[16];
+        int i, was_told = 0;
+        forget();
+        db = opened(fresh_path(), &back);
+        for (i = 0; i < RECORDS; i++) {
+            sprintf(key, "key%02d", i);
+            CHECK_OK(waxseal_put(back, STR(key), LIT("value"), &error));
+            if (i == RECORDS / 2) CHECK_OK(waxseal_flush(db, &error));
+        }
+        memset(&range, 0, sizeof range);
+        range.lower.kind = range.upper.kind = WAXSEAL_INCLUDED; /* backwards: from the greatest bytes on */
+        range.lower.key = (const uint8_t *)"key58", range.lower.key_len = 5;
+        range.upper.key = (const uint8_t *)"key02", range.upper.key_len = 5;
+        CHECK_OK(waxseal_scan_arrow(back, NULL, &range, 0, 10, 0, &stream, &error));
+        state.asked = 1;
+        state.fails_after = after + 1;
+        for (i = 0; i < RECORDS; i++) {
+            int status = stream.get_next(&stream, &batch);
+            was_told = status == EIO;
+            if (was_told) break;
+            CHECK_NUMBER(0, status);
+            CHECK(state.asked <= state.fails_after && batch.release != NULL); /* in order, and not the end */
+            if (batch.release == NULL) break;
+            batch.release(&batch);
+        }
+        CHECK(was_told);
+        CHECK_SAYS("test.backwards", stream.get_last_error(&stream));
+        CHECK_NUMBER(EIO, stream.get_next(&stream, &batch));
+        CHECK_SAYS("test.backwards", stream.get_last_error(&stream));
+        stream.release(&stream);
+        CHECK_OK(waxseal_family_destroy(back));
+        waxseal_close(db, NULL);
+    }
+}
+
 /* Another store, with another comparator, knows nothing of it. */
 static void one_store_fails_alone(void) {
     waxseal_family_t *back = NULL, *family = NULL;
@@ -231,6 +278,7 @@ int main(void) {
     RUN(comparators_that_cannot_be_are_refused);
     RUN(a_comparator_that_fails_loses_nothing);
     RUN(a_comparator_fails_an_open);
+    RUN(a_comparator_that_fails_fails_streams);
     RUN(one_store_fails_alone);
     return done();
 }
