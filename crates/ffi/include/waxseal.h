@@ -3036,7 +3036,8 @@ int32_t waxseal_iter_prev(waxseal_iter_t *iter,
  * As many calls of `waxseal_iter_next` as there are rows up to `max_rows`, in one: their rows are lent together, packed. A batch is
  * full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
  *
- * `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it.
+ * `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it. A row
+ * for which there is no memory ends it, too, and once that was told it is the next one.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
  * `WAXSEAL_OUT_OF_MEMORY`.

@@ -55,6 +55,8 @@ pub(crate) struct Iter {
     is_new: bool,
     /// What the last batch met behind its rows.
     waiting: Option<Failure>,
+    /// True if a batch had no room for the row under the cursor: the next step is to that one.
+    is_owed: bool,
     data: Vec<u8>,
     offsets: Vec<usize>,
     /// True if values are left out of batches.
@@ -72,12 +74,21 @@ enum Way {
 
 impl Iter {
     fn new(cursor: Cursor) -> Iter {
-        Iter { cursor, is_new: true, waiting: None, data: Vec::new(), offsets: Vec::new(), keys_only: false }
+        Iter {
+            cursor,
+            is_new: true,
+            waiting: None,
+            is_owed: false,
+            data: Vec::new(),
+            offsets: Vec::new(),
+            keys_only: false,
+        }
     }
 
     /// Moves to a place of its own. True if there is a record.
     fn seek(&mut self, to: impl FnOnce(&mut Cursor) -> face::Result<()>) -> Result<bool> {
         self.waiting = None;
+        self.is_owed = false;
         self.is_new = false;
         to(&mut self.cursor)?;
         Ok(self.cursor.valid())
@@ -88,6 +99,9 @@ impl Iter {
     fn step(&mut self, way: Way) -> Result<bool> {
         if let Some(failure) = self.waiting.take() {
             return Err(failure);
+        }
+        if std::mem::take(&mut self.is_owed) {
+            return Ok(self.cursor.valid());
         }
         let is_new = std::mem::take(&mut self.is_new);
         match (way, is_new) {
@@ -119,12 +133,13 @@ impl Iter {
         Ok(self.count() > 0)
     }
 
-    /// Packs the row under the cursor.
+    /// Packs the row under the cursor, or owes it.
     fn push(&mut self) -> Result<()> {
         let value = if self.keys_only { &[] } else { self.cursor.value() };
         let key = self.cursor.key();
-        self.data.try_reserve(key.len() + value.len()).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
-        self.offsets.try_reserve(2).map_err(|_| Failure::out_of_memory("a batch of rows"))?;
+        let room = self.data.try_reserve(key.len() + value.len()).and_then(|()| self.offsets.try_reserve(2));
+        self.is_owed = room.is_err();
+        room.map_err(|_| Failure::out_of_memory("a batch of rows"))?;
         self.data.extend_from_slice(key);
         self.offsets.push(self.data.len());
         self.data.extend_from_slice(value);
@@ -326,7 +341,8 @@ pub unsafe extern "C" fn waxseal_iter_prev(
 /// As many calls of `waxseal_iter_next` as there are rows up to `max_rows`, in one: their rows are lent together, packed. A batch is
 /// full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
 ///
-/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it.
+/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it. A row
+/// for which there is no memory ends it, too, and once that was told it is the next one.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
 /// `WAXSEAL_OUT_OF_MEMORY`.
@@ -418,4 +434,64 @@ pub extern "C" fn waxseal_iter_value(iter: *const waxseal_iter_t) -> waxseal_sli
 #[unsafe(no_mangle)]
 pub extern "C" fn waxseal_iter_destroy(iter: *mut waxseal_iter_t) -> i32 {
     status_of(|| end(iter.cast_const()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::error::WAXSEAL_OUT_OF_MEMORY;
+
+    /// The system's allocator, which gives a thread no more bytes at once than it has said.
+    struct Scarce;
+
+    thread_local! {
+        static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    fn is_refused(bytes: usize) -> bool {
+        MOST.try_with(|most| bytes > most.get()).unwrap_or(false) // the thread may be ending
+    }
+
+    // SAFETY: every call is handed to the system's allocator as it came, or answered as one that has no memory; to look at the limit needs no
+    // allocation and no destructor.
+    unsafe impl GlobalAlloc for Scarce {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // SAFETY: the caller's promises are passed on.
+            if is_refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+        }
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            // SAFETY: the caller's promises are passed on.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+        unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+            // SAFETY: the caller's promises are passed on.
+            if is_refused(bytes) { std::ptr::null_mut() } else { unsafe { System.realloc(pointer, layout, bytes) } }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Scarce = Scarce;
+
+    #[test]
+    fn a_row_without_memory_is_not_passed() {
+        let db = face::Db::memory().unwrap();
+        let family = db.column_family("default").unwrap();
+        let (a, b) = ([&b"a"[..], &[b'1'; 3000]].concat(), [&b"b"[..], &[b'2'; 3000]].concat());
+        for row in [&a, &b] {
+            family.put(&row[..1], &row[1..]).unwrap();
+        }
+        for (way, rows) in [(Way::On, [&a[..], &b]), (Way::Back, [&b[..], &a])] {
+            let mut iter = Iter::new(family.cursor());
+            assert!(iter.step(way).unwrap());
+            MOST.set(1000);
+            let pushed = iter.push();
+            MOST.set(usize::MAX);
+            assert_eq!(pushed.map_err(|failure| failure.status()), Err(WAXSEAL_OUT_OF_MEMORY));
+            assert!(iter.pack(way, 9, usize::MAX).unwrap());
+            assert!(iter.data == rows.concat(), "{} rows", iter.count());
+        }
+    }
 }
