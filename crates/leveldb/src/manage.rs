@@ -49,31 +49,28 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     if !holds_something(dir)? {
         return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
     }
-    match in_place(&plan, dir, false) {
-        // Log or manifest are hit. Nothing of them is thrown away: what the log cannot give is set aside.
-        Err(error) if error.is_corruption() => {}
-        done => return told(done?),
-    }
-    match in_place(&plan, dir, true) {
+    match in_place(&plan, dir) {
+        // Log or manifest are hit. A log that is cut there would end there, and what stands behind it is whole.
         Err(error) if error.is_corruption() => rebuilt(&plan, dir),
         done => told(done?),
     }
 }
 
 /// Opens the store and repairs it.
-fn in_place(plan: &Plan, dir: &Path, accept_loss: bool) -> Result<Report, Error> {
-    let db = plan.builder(dir).accept_loss(accept_loss).open()?;
-    let mut report = db.repair(RepairOptions::default())?;
-    report.lost += (db.recovery().cut_bytes > 0 && accept_loss) as u64;
+fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
+    let db = plan.builder(dir).open()?;
+    let report = db.repair(RepairOptions::default())?;
     db.close()?;
     Ok(report)
 }
 
-/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it.
+/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it. A comparator names no last
+/// key, so what was lost under one cannot be kept out of reach: reads answer with what there is.
 fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
     let fs = RealFs;
     let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
-    let report = plan.builder(dir).salvage(&fresh, SalvageOptions::default())?;
+    let options = SalvageOptions { accept_loss: plan.has_comparator(), ..SalvageOptions::default() };
+    let report = plan.builder(dir).salvage(&fresh, options)?;
     let renamed = fs.rename(dir, &old).and_then(|()| fs.rename(&fresh, dir));
     renamed.map_err(|error| {
         Failure::io(format_args!("{}: putting the salvaged store in place: {error}", dir.display()))
@@ -83,8 +80,8 @@ fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
 
 /// What is left to say of a repair.
 fn told(report: Report) -> Result<(), Failure> {
-    let is_left = |outcome: &Outcome| !matches!(outcome, Outcome::Repaired(_) | Outcome::Accepted);
-    let left = report.damage.iter().filter(|finding| is_left(&finding.outcome)).count();
+    let is_mended = |outcome: &Outcome| matches!(outcome, Outcome::Repaired(_));
+    let left = report.damage.iter().filter(|finding| !is_mended(&finding.outcome)).count();
     if left == 0 && report.lost == 0 {
         return Ok(());
     }

@@ -73,6 +73,11 @@ impl Plan {
         })
     }
 
+    /// Whether the program gave an order of keys.
+    pub(crate) fn has_comparator(&self) -> bool {
+        self.order.is_some()
+    }
+
     /// The memtable's size: LevelDB's own limits.
     pub(crate) fn write_buffer_bytes(&self) -> usize {
         self.said.write_buffer_bytes.map_or(64 * MIB, |bytes| bytes.clamp(64 * KIB, 1024 * MIB))

@@ -5,6 +5,24 @@
 
 static const int RECORDS = 4000;
 
+/* The file of the store with this ending that was made first. */
+static const char* first(const char* store, const char* ending) {
+  static char found[1024];
+  char least[256] = "";
+  DIR* dir = opendir(path(store));
+  struct dirent* entry;
+  CHECK(dir != NULL);
+  while ((entry = readdir(dir)) != NULL) {
+    size_t length = strlen(entry->d_name);
+    if (length < strlen(ending) || strcmp(entry->d_name + length - strlen(ending), ending) != 0) continue;
+    if (*least == 0 || strcmp(entry->d_name, least) < 0) snprintf(least, sizeof(least), "%s", entry->d_name);
+  }
+  closedir(dir);
+  CHECK(*least != 0);
+  snprintf(found, sizeof(found), "%s/%s", path(store), least);
+  return found;
+}
+
 /* The largest file of the store with this ending. */
 static const char* largest(const char* store, const char* ending) {
   static char found[1024];
@@ -158,6 +176,67 @@ static void finds_tables_without_a_manifest(world_t* w) {
   CHECK(access(path("c.damaged-1"), F_OK) == 0);
 }
 
+/* Three files of log, of which the first is hit: what stands in the others is there, and what is lost is told. Without a comparator nothing
+   answers as if it had never been. */
+static void reads_on_behind_damage_in_the_log(world_t* w, const char* name, int is_kept_out_of_reach) {
+  enum { LONG = 3000, MANY = 14000 };
+  char key[16], beside[64];
+  int i, whole = 0, failed = 0, missing = 0;
+  open_world(w, name);
+  fill(w, 0, MANY, LONG);
+  close_world(w);
+  hit(first(name, ".log"), 6000);
+  CHECK(leveldb_open(w->options, path(name), &w->err) == NULL);
+  CHECK_FAILED(w->err, "Corruption: ");
+  leveldb_repair_db(w->options, path(name), &w->err);
+  CHECK_FAILED(w->err, "Corruption: ");
+  open_world(w, name);
+  for (i = 0; i < MANY; i++) {
+    size_t length;
+    char* value;
+    snprintf(key, sizeof(key), "k%08d", i);
+    value = leveldb_get(w->db, w->read, key, 9, &length, &w->err);
+    if (w->err != NULL) {
+      CHECK_FAILED(w->err, "Corruption: ");
+      failed++;
+    } else if (value != NULL) {
+      CHECK(length == LONG);
+      whole++;
+    } else {
+      missing++;
+    }
+    free(value);
+  }
+  CHECK(whole > MANY / 2);
+  CHECK(is_kept_out_of_reach ? missing == 0 && failed > 0 : failed == 0);
+  close_world(w);
+  snprintf(beside, sizeof(beside), "%s.damaged-1", name);
+  CHECK(access(path(beside), F_OK) == 0);
+}
+
+static int bytewise(void* state, const char* a, size_t a_length, const char* b, size_t b_length) {
+  int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+  CHECK(state == NULL);
+  return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+static const char* named(void* state) {
+  CHECK(state == NULL);
+  return "test.damage";
+}
+
+static void forget(void* state) { CHECK(state == NULL); }
+
+/* An order names no last key, so nothing can be kept out of reach under it. */
+static void reads_on_under_a_comparator(void) {
+  world_t w = world();
+  leveldb_comparator_t* order = leveldb_comparator_create(NULL, forget, bytewise, named);
+  leveldb_options_set_comparator(w.options, order);
+  reads_on_behind_damage_in_the_log(&w, "e", 0);
+  end_world(&w);
+  leveldb_comparator_destroy(order);
+}
+
 static void refuses_what_is_no_store(world_t* w) {
   FILE* file = fopen(path("file"), "w");
   CHECK(file != NULL && fclose(file) == 0);
@@ -178,6 +257,8 @@ int main(int argc, char** argv) {
   answers_what_is_whole(&w);
   mends_a_bit(&w);
   finds_tables_without_a_manifest(&w);
+  reads_on_behind_damage_in_the_log(&w, "d", 1);
+  reads_on_under_a_comparator();
   refuses_what_is_no_store(&w);
   end_world(&w);
   return finish();
