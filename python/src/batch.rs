@@ -17,10 +17,16 @@ pub(crate) struct Handled {
 }
 
 impl Handled {
-    pub(crate) fn create(shared: &Arc<Shared>, py: Python<'_>, db: Handle) -> PyResult<Handled> {
+    /// A batch of a session; 0: of the store.
+    pub(crate) fn create(shared: &Arc<Shared>, py: Python<'_>, db: Handle, session: Handle) -> PyResult<Handled> {
         let (mut batch, mut error) = (0, 0);
         // SAFETY: both places may be written.
-        let status = unsafe { c::waxseal_batch_create(db, &raw mut batch, &raw mut error) };
+        let status = unsafe {
+            match session {
+                0 => c::waxseal_batch_create(db, &raw mut batch, &raw mut error),
+                _ => c::waxseal_session_batch_create(session, &raw mut batch, &raw mut error),
+            }
+        };
         if status < 0 {
             return Err(shared.failure(py, status, error));
         }
@@ -71,8 +77,8 @@ impl Drop for Handled {
     }
 }
 
-/// Writes that commit together: `Batch(store, db, keyspace, durability=None)`. As a context manager it commits at the end of its block,
-/// unless that is left by an exception.
+/// Writes that commit together: `Batch(store, db, keyspace, durability=None, session=0)`, in the name of the session. As a context manager
+/// it commits at the end of its block, unless that is left by an exception.
 #[pyclass(frozen, subclass, module = "waxseal._native")]
 pub(crate) struct Batch {
     handled: Handled,
@@ -85,19 +91,20 @@ pub(crate) struct Batch {
 #[pymethods]
 impl Batch {
     #[new]
-    #[pyo3(signature = (store, db, keyspace, durability=None))]
+    #[pyo3(signature = (store, db, keyspace, durability=None, session=0))]
     fn new(
         store: &Bound<'_, Store>,
         db: Handle,
         keyspace: &Bound<'_, Reader>,
         durability: Option<&Bound<'_, PyAny>>,
+        session: Handle,
     ) -> PyResult<Batch> {
         let py = store.py();
         let shared = &store.get().shared;
         let durability = durability_of(durability)?;
         shared.check(py)?;
         let (family, kept) = (keyspace.get().family, keyspace.clone().unbind());
-        Ok(Batch { handled: Handled::create(shared, py, db)?, _keyspace: kept, family, durability })
+        Ok(Batch { handled: Handled::create(shared, py, db, session)?, _keyspace: kept, family, durability })
     }
 
     /// Adds: sets a key to a value, in `family` or in the one that the batch was made for.

@@ -169,6 +169,7 @@ unsafe extern "C" {
     pub(crate) safe fn waxseal_write_options_destroy(options: Handle) -> i32;
 
     pub(crate) fn waxseal_batch_create(db: Handle, batch: HandlePlace, error: HandlePlace) -> i32;
+    pub(crate) fn waxseal_session_batch_create(session: Handle, batch: HandlePlace, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_batch_put(
         batch: Handle,
         family: Handle,

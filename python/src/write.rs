@@ -98,7 +98,7 @@ impl Keyspace {
         let (py, reader) = (slf.py(), slf.as_super().get());
         let durability = durability_of(durability)?;
         reader.shared.check(py)?;
-        let batch = Handled::create(&reader.shared, py, slf.get().db)?;
+        let batch = Handled::create(&reader.shared, py, slf.get().db, 0)?;
         let (mut count, mut bytes) = (0, 0);
         for pair in pairs.try_iter()? {
             let pair = pair?;

@@ -118,6 +118,12 @@ def test_batches_of_sessions(db, users):
     with db.batch() as batch:
         batch.put(b"jane", b"1", family=alice.family("users"))
     assert db.query_latest("users.jane").client == "alice"
+    with alice.batch() as batch:  # whoever's the families are
+        batch.put(b"jim", b"1", family=users)
+    assert db.query_latest("users.jim").client == "alice"
+    with pytest.raises(waxseal.InvalidArgument), alice.batch() as batch:
+        batch.put(b"joe", b"1", family=db.session("bob").family("users"))
+    assert b"joe" not in users
 
 
 def test_names(db):

@@ -264,20 +264,23 @@ def _pair(pair: Any) -> Tuple[bytes, bytes]:
 
 
 class Batch(_Open):
-    """Writes that commit together: `Batch(store, db, keyspace, durability=None)`."""
+    """Writes that commit together: `Batch(store, db, keyspace, durability=None, session=0)`, in a session's name."""
 
     _store: Store
     _batch: _c.Owned
     _durability: int
     _keyspace: Reader
 
-    def __new__(cls, store: Store, db: int, keyspace: Reader, durability: Optional[str] = None) -> Self:
+    def __new__(
+        cls, store: Store, db: int, keyspace: Reader, durability: Optional[str] = None, session: int = 0
+    ) -> Self:
         self = super().__new__(cls)
         self._durability = _options.durability(durability)
         store.check()
         self._store = store
         self._keyspace = keyspace
-        self._batch = _c.made("waxseal_batch_create", db, destroy="waxseal_batch_destroy", make=store.make)
+        made_by = ("waxseal_session_batch_create", session) if session else ("waxseal_batch_create", db)
+        self._batch = _c.made(*made_by, destroy="waxseal_batch_destroy", make=store.make)
         return self
 
     def put(self, key: object, value: object, family: Optional[Keyspace] = None) -> None:

@@ -332,7 +332,7 @@ class Session(Asker):
 
     def batch(self, durability: Optional[str] = None) -> Batch:
         """Writes that commit together, in the name of the session."""
-        return self._own().batch(durability)
+        return Batch(self._handles.store, self._handles.db, self._own(), durability, self._owned.handle)
 
     def drop_family(self, name: str) -> None:
         """Drops a family with all its rows; their events stay."""
