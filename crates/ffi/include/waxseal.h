@@ -1187,8 +1187,10 @@ typedef struct {
 } waxseal_engine_event_t;
 
 /**
- * Hears of an event, on whatever thread did the work, after it is done. It must return soon, and must not call the store that it hears
- * of: that would answer `WAXSEAL_INVALID`.
+ * Hears of an event after it has happened: on a thread of the store, or on one that is in a call of the store, which may be told what others
+ * did, too. What was done is told in its order, by one thread at a time; what a read meets is told at once, whoever else is telling. No lock
+ * of the store is held, so what the function locks may not be locked around calls of the store. It must return soon, and must not call the
+ * store that it hears of: that would answer `WAXSEAL_INVALID`.
  */
 typedef void (*waxseal_listener_fn)(void *context, const waxseal_engine_event_t *event);
 
@@ -2521,8 +2523,9 @@ int32_t waxseal_sync(waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
- * Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most; then removes the
- * log's spare segments. The last two it leaves out as soon as others write on.
+ * Flushes, then compacts until no compaction is due, the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
+ * all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare
+ * segments. For the end of a load: what it does beyond a compaction that is due it leaves out as soon as others write on.
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */

@@ -139,8 +139,9 @@ pub unsafe extern "C" fn waxseal_flush(db: *mut waxseal_db_t, error: *mut *mut w
     answer(error, || with(db.cast_const(), |db| Ok(db.flush()?)))
 }
 
-/// Flushes, then compacts until no compaction is due and the levels above the lowest hold an eighth of it at most; then removes the
-/// log's spare segments. The last two it leaves out as soon as others write on.
+/// Flushes, then compacts until no compaction is due, the levels above the lowest hold an eighth of it at most (one of `fanout - 2`), since
+/// all that stands there may be newer versions, and garbage in value files is an eighth of what is alive; then removes the log's spare
+/// segments. For the end of a load: what it does beyond a compaction that is due it leaves out as soon as others write on.
 ///
 /// Thread-safe. Errors: as of `waxseal_flush`.
 #[unsafe(no_mangle)]
