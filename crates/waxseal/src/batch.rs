@@ -398,6 +398,12 @@ impl Batch {
         Ok((batch, durability))
     }
 
+    /// An empty batch that the same made.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn another(&self) -> Batch {
+        Batch::new(&self.inner, &self.made_by)
+    }
+
     /// `commit` with `Os`, if nothing has to be waited for; false if something has, and then nothing has happened.
     #[cfg(feature = "tokio")]
     pub(crate) fn commit_at_once(&mut self) -> Result<bool> {

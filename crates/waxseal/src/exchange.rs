@@ -70,7 +70,7 @@ impl ColumnFamily {
     ///
     /// Costs a scan and the files; they are durable when it returns, and a directory without its last file, `EXCHANGE`, is no
     /// export. Where the store is open for writing, an event (`Engine.Export`) says what left. Errors: `Invalid` for ranges that meet or a policy that cannot carry a key, which is named, before anything is
-    /// written; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
+    /// written, and for a record that expires where the policy takes no seals along: it would stay for good, and nothing of the export is left; `Corruption` with file and offset for a record that is not what its seal says. Source: the heterogeneous nodes of
     /// the MetaHive paper; docs/format.md, section 8.
     ///
     /// ```
@@ -101,7 +101,8 @@ impl ColumnFamily {
     /// import has changed nothing.
     ///
     /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its
-    /// seal or row says; `Invalid` for another order of keys, or without an export there; `FormatTooNew`, `ReadOnly`, `Io`.
+    /// seal or row says; `Invalid` for another order of keys, without an export there, or for a record that expires where this store cannot
+    /// keep when; `FormatTooNew`, `ReadOnly`, `Io`.
     pub fn import(&self, dir: impl AsRef<Path>) -> Result<Imported> {
         self.inner.check_writable()?;
         self.inner.check(&self.family)?;

@@ -20,7 +20,8 @@ impl Shared {
         if !batch.commit_at_once()? {
             // The rest need not wait for the disk here: the group does.
             let now = if durability == Durability::Sync { Durability::Os } else { durability };
-            let mut moved = std::mem::replace(batch, db.batch());
+            let twin = batch.another(); // of the same name: it stays, should this future be dropped
+            let mut moved = std::mem::replace(batch, twin);
             let commit = move || {
                 let outcome = moved.commit(now);
                 (moved, outcome)

@@ -22,15 +22,19 @@ fn a_write_that_is_dropped_has_happened_or_not_and_the_store_goes_on() {
         }
         tokio::task::yield_now().await; // a task that polls more than 128 times at a stretch is held back by tokio
         gates.writes.shut();
-        let mut large = Box::pin(cf.put("large", vec![7; 2 << 20])); // through a lane
-        assert!(poll_once(large.as_mut()).is_pending());
-        drop(large);
+        let mut large = db.batch(); // through a lane, and into the log itself
+        for n in 0..1000 {
+            large.put(&cf, format!("large {n:04}"), [7; 3000]);
+        }
+        let mut commit = Box::pin(large.commit(Durability::Os));
+        assert!(poll_once(commit.as_mut()).is_pending());
+        drop(commit);
         gates.writes.open();
         gates.syncs.open();
         db.sync().await.unwrap();
         assert!(!cf.contains("never polled").await.unwrap());
         // What a lane was given is done; `close` may come before it, and then it is not done at all.
-        while cf.blocking().iter().count() < 101 {
+        while cf.blocking().iter().count() < 1100 {
             tokio::task::yield_now().await;
         }
         for n in 0..100 {
@@ -40,8 +44,7 @@ fn a_write_that_is_dropped_has_happened_or_not_and_the_store_goes_on() {
         db.close().await.unwrap();
         let db = Db::open(&path).unwrap();
         let cf = db.column_family("default").unwrap();
-        assert_eq!(cf.iter().count(), 102);
-        assert_eq!(cf.get("large").unwrap().unwrap(), vec![7; 2 << 20]);
+        assert_eq!(cf.iter().count(), 1101);
     });
 }
 
@@ -215,5 +218,30 @@ fn the_last_handle_may_go_in_a_task() {
         assert_eq!(db.recovery().cut_bytes, 0);
         assert_eq!(db.column_family("default").await.unwrap().get("key").await.unwrap().unwrap(), "value");
         db.close().await.unwrap();
+    });
+}
+
+/// What follows is still written in the name of the session.
+#[test]
+fn a_batch_whose_commit_is_dropped_keeps_its_name() {
+    on_each(|path| async move {
+        let (db, gates) = gated(&path).await;
+        let cf = db.column_family("users").await.unwrap();
+        let alice = db.session("alice").await.unwrap();
+        alice.register("users", "*").await.unwrap();
+        let mut batch = alice.batch();
+        for n in 0..1000 {
+            batch.put(&cf, key(n), [7; 3000]); // through a lane, and into the log itself
+        }
+        gates.writes.shut();
+        let mut commit = Box::pin(batch.commit(Durability::Os));
+        assert!(poll_once(commit.as_mut()).is_pending());
+        drop(commit);
+        gates.writes.open();
+        assert!(batch.is_empty());
+        batch.put(&cf, "jane", "1");
+        batch.commit(Durability::Os).await.unwrap();
+        let event = alice.query_latest("users.jane", "*").await.unwrap().unwrap();
+        assert_eq!(event.key.client, "alice");
     });
 }
