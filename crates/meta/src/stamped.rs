@@ -163,7 +163,7 @@ impl Sealer {
 
 /// True if a record's stamp asks that the version below it be kept.
 #[inline]
-pub(crate) fn has_history(record: &Record<'_>) -> bool {
+pub fn has_history(record: &Record<'_>) -> bool {
     if record.companion.len() <= SEAL_BYTES {
         return false;
     }
@@ -179,15 +179,15 @@ pub(crate) fn is_stamp_hit(companions: &[u8], key_hash: u64) -> bool {
     stamp.is_ok_and(|stamp| stamp.is_some_and(|content| !stamp::is_whole(content, key_hash)))
 }
 
-/// The companions of a record whose row stands in the log already, so that no flush writes it again wherever they go. A stamp
-/// that was hit goes.
+/// The companions of a record that goes to another store and whose row stands in the log already, so that no flush writes it again
+/// there. What it hid stays behind, and nothing else is to be taken for that. A stamp that was hit goes.
 pub(crate) fn told(companions: &[u8], key_hash: u64) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(companions.len());
     put_without_stamp(companions, &mut out)?;
     if let Some(content) = Beside::read(companions)?.stamp
         && let Some(stamp) = Stamp::read(content, key_hash)
     {
-        Stamp { elsewhere: true, ..stamp }.put(key_hash, &mut out);
+        Stamp { elsewhere: true, history: false, ..stamp }.put(key_hash, &mut out);
     }
     Ok(out)
 }

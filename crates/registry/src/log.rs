@@ -10,7 +10,8 @@
 use std::ops::Bound::Unbounded;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Snapshot};
+use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::db::{At, Db, Family, Snapshot};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
@@ -20,12 +21,13 @@ use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
 use waxseal_meta::beside::Beside;
 use waxseal_meta::provider::EXPIRY;
+use waxseal_meta::stamp::Stamp;
 
 use crate::chronicle::Line;
 use crate::emission::old_image;
 use crate::event::Event;
 use crate::families::{LOG, LOG_ID, granted};
-use crate::key::{KEY_MARK, Plan, Query, Step};
+use crate::key::{KEY_MARK, LogKey, Plan, Query, Step};
 use crate::payload::{Field, Image};
 use crate::pending::{self, Making, Pending};
 use crate::sources::{Merged, Rows, Sorted, Stored};
@@ -290,11 +292,14 @@ impl<'a> Reading<'a> {
         self.with_old(Event::decode(key, value)?)
     }
 
-    /// The event with its old value, if that is kept with the row.
+    /// The event with its old value, if that is kept with the row; else with the field that says that it was to be.
     fn with_old(&self, mut event: Event) -> Result<Event> {
         let kept = event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None });
         let (Some(how), Target::Key { family, key }) = (kept, &event.key.target) else { return Ok(event) };
         let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
+        if !self.keeps_old(&family, key, &event.key)? {
+            return Ok(event);
+        }
         let (mut old, time) = (Image::Absent, event.key.time);
         self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| {
             old = old_image(record, how, time);
@@ -302,6 +307,18 @@ impl<'a> Reading<'a> {
         event.payload.remove(Field::OldKept(how).number());
         event.payload.push(Field::OldValue(old));
         Ok(event)
+    }
+
+    /// True if the very record that an event tells of is there, and keeps what it overwrote. Else what stands below it is anything: the
+    /// family may be another of the same name, or the store a copy whose commits were counted anew.
+    fn keeps_old(&self, family: &Family, key: &[u8], of: &LogKey) -> Result<bool> {
+        let mut keeps = false;
+        self.db.get_before(family, key, of.seqno + 1, Verify::Always, &mut |record| {
+            let stamp = Stamp::of(record.companion, hash_key(record.key)).ok().flatten();
+            let is_told = |stamp: Stamp| stamp.history && stamp.time == of.time.0;
+            keeps = record.seqno == of.seqno && stamp.is_some_and(is_told);
+        })?;
+        Ok(keeps)
     }
 }
 

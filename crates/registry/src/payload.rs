@@ -254,7 +254,8 @@ fields! {
     35 KeyColumn(String);
     /// Where a certain key is kept in the engine.
     36 EngineKey(Vec<u8>);
-    /// The old value is kept with the row, as the version before: 0 it is wanted, 1 its seal is. Queries show it in its place.
+    /// The old value is kept with the row, as the version before: 0 it is wanted, 1 its seal is. Queries show it in its place; where
+    /// they leave this it is not kept any more, or never came along.
     37 OldKept(u64);
 }
 

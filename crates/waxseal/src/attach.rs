@@ -11,8 +11,11 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{self as engine, At, Parts};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Settings;
+use waxseal_lsm::record::Record;
+use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_meta::stamp::Stamp;
+use waxseal_meta::stamped::has_history;
 use waxseal_registry::{Prepared, Registrar};
 
 /// The family that says what is registered.
@@ -36,6 +39,16 @@ impl Watching {
             Watching::Nobody => Err(Error::invalid(WITHOUT)),
             Watching::Unknown(error) => Err(error.clone()),
         }
+    }
+}
+
+/// The keeper of a store that is opened plain: it makes and checks nothing, but what events say is kept with records stays.
+pub(crate) struct PlainKeeper;
+
+impl Companions for PlainKeeper {
+    #[inline]
+    fn retains(&self, record: &Record<'_>) -> bool {
+        has_history(record)
     }
 }
 

@@ -15,7 +15,7 @@ use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance};
 use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
-use crate::attach::{attach, may_be_plain};
+use crate::attach::{PlainKeeper, attach, may_be_plain};
 use crate::db::{Db, Inner, refuse_system};
 use crate::verify::{Policies, Policy};
 
@@ -414,9 +414,10 @@ impl Builder {
             parts.families.extend(prepared.families.iter().cloned());
             parts.chronicle = Some(prepared.chronicle.clone());
         }
-        if let Some(keeper) = &keeper {
-            parts.companions = keeper.clone();
-        }
+        parts.companions = match &keeper {
+            Some(keeper) => keeper.clone(),
+            None => Arc::new(PlainKeeper),
+        };
         let policies = Policies::new(self.policy, explicit);
         Ok(Ready { path: self.path, settings, parts, keeper, prepared, template: self.template, policies })
     }

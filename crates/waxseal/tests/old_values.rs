@@ -1,0 +1,147 @@
+//! What events say of values that were overwritten: the one that was there, or that it is not kept. Where the store was copied, was open
+//! in another way meanwhile, or lost a family and has another of that name, nobody may be told of a value that was never there.
+
+use std::path::Path;
+
+use waxseal::registry::{Event, Field, Image, Mode, RegisterOptions, Scope, Values};
+use waxseal::{ColumnFamily, Db, Result};
+
+/// Old values are kept with the rows.
+const KEPT: RegisterOptions = RegisterOptions {
+    scope: Scope::Subtree,
+    mode: Mode::Deferred,
+    values: Values::OldNew,
+    history: true,
+    retention: None,
+};
+
+/// A store whose family is watched.
+fn watched(path: &Path) -> Result<(Db, ColumnFamily)> {
+    let db = Db::open(path)?;
+    let users = db.column_family("users")?;
+    db.register_with("users", "*", KEPT)?;
+    Ok((db, users))
+}
+
+fn put_all(users: &ColumnFamily, values: std::ops::RangeInclusive<u32>) -> Result<()> {
+    values.into_iter().try_for_each(|value| users.put("k", value.to_string()))
+}
+
+fn image(image: &Image) -> String {
+    match image {
+        Image::Absent => "none".to_owned(),
+        Image::Value(value) => String::from_utf8_lossy(value).into_owned(),
+        Image::Seal(seal) => format!("{seal:?}"),
+    }
+}
+
+/// Of each event of the key, in order: what was put, and over what.
+fn overwritten(db: &Db) -> Result<Vec<(String, String)>> {
+    let mut events = db.query_all("users.k", "*")?;
+    events.sort_by_key(|event| event.key.time);
+    let find = |event: &Event, say: fn(&Field) -> Option<String>| event.payload.fields().iter().find_map(say).unwrap();
+    let new = |field: &Field| if let Field::NewValue(new) = field { Some(image(new)) } else { None };
+    let old = |field: &Field| match field {
+        Field::OldValue(old) => Some(image(old)),
+        Field::OldKept(_) => Some("not kept".to_owned()),
+        _ => None,
+    };
+    let told = |event: &Event| (find(event, new), find(event, old));
+    let all: Vec<_> = events.iter().map(told).collect();
+    let latest = db.query_latest("users.k", "*")?;
+    assert_eq!(latest.as_ref().map(told).as_ref(), all.last());
+    Ok(all)
+}
+
+/// What is said of values that were put from 1 on: of those in the range over what.
+fn told(count: u32, kept: std::ops::RangeInclusive<u32>) -> Vec<(String, String)> {
+    let old = |value: u32| match (kept.contains(&value), value) {
+        (false, _) => "not kept".to_owned(),
+        (_, 1) => "none".to_owned(),
+        (_, value) => (value - 1).to_string(),
+    };
+    (1..=count).map(|value| (value.to_string(), old(value))).collect()
+}
+
+#[test]
+fn a_copy_that_counts_its_commits_anew_has_the_old_values_of_what_it_replays() -> Result<()> {
+    for before in [2, 200] {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, saved] = ["store", "saved"].map(|name| dir.path().join(name));
+        let (db, users) = watched(&path)?;
+        for value in 1..=before {
+            // Left out of the copy: of many, some event has the number that a record of the copy has.
+            db.column_family("default")?.put("another", value.to_string())?;
+            put_all(&users, value..=value)?;
+        }
+        db.flush()?;
+        put_all(&users, before + 1..=before + 3)?;
+        assert_eq!(overwritten(&db)?, told(before + 3, 1..=before + 3));
+        db.close()?;
+        assert!(Db::salvage(&path, &saved)?.is_clean());
+        let db = Db::open(&saved)?;
+        assert_eq!(overwritten(&db)?, told(before + 3, before + 1..=before + 3), "{before}");
+        db.flush()?;
+        db.column_family("users")?.compact()?;
+        assert_eq!(overwritten(&db)?, told(before + 3, before + 1..=before + 3), "{before}, compacted");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_copy_whose_record_has_the_number_it_had_does_not_say_that_nothing_was_there() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, saved] = ["store", "saved"].map(|name| dir.path().join(name));
+    let (db, users) = watched(&path)?;
+    put_all(&users, 1..=2)?;
+    // As many as the copy leaves out before the record.
+    ["a", "b"].iter().try_for_each(|key| db.column_family("default")?.put(key, "another"))?;
+    db.flush()?;
+    let number = db.explain(&users, "k")?.seqno;
+    db.close()?;
+    assert!(Db::salvage(&path, &saved)?.is_clean());
+    let db = Db::open(&saved)?;
+    assert_eq!(db.explain(&db.column_family("users")?, "k")?.seqno, number);
+    assert_eq!(overwritten(&db)?, told(2, 9..=9));
+    Ok(())
+}
+
+#[test]
+fn what_was_compacted_without_seals_or_registry_keeps_its_old_values() -> Result<()> {
+    for plain in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store");
+        let (db, users) = watched(&path)?;
+        put_all(&users, 1..=2)?;
+        db.flush()?;
+        put_all(&users, 3..=4)?;
+        db.unregister("users", "*")?;
+        db.flush()?;
+        db.close()?;
+        let builder = Db::builder(&path);
+        let db = if plain { builder.plain() } else { builder.registry(false) }.open()?;
+        db.column_family("users")?.put("k", "unwatched")?;
+        db.flush()?;
+        db.column_family("users")?.compact()?;
+        db.close()?;
+        assert_eq!(overwritten(&Db::open(&path)?)?, told(4, 1..=4), "plain: {plain}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_family_made_anew_has_nothing_to_say_of_the_one_before() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let (db, users) = watched(&path)?;
+    put_all(&users, 1..=3)?;
+    db.unregister("users", "*")?;
+    db.flush()?;
+    db.close()?;
+    let db = Db::builder(&path).registry(false).open()?;
+    db.drop_column_family("users")?; // nobody is there who would keep old values
+    db.column_family("users")?.put("k", "unwatched")?;
+    db.close()?;
+    assert_eq!(overwritten(&Db::open(&path)?)?, told(3, 9..=9));
+    Ok(())
+}
