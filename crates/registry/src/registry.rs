@@ -14,7 +14,7 @@
 use std::ops::Bound::Unbounded;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db};
+use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
@@ -36,10 +36,14 @@ use crate::registration::Registration;
 use crate::sessions::Session;
 use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target};
 
+/// The id of a family that there is.
+fn id_of(db: &Db, name: &str) -> Option<u32> {
+    db.family(name).filter(|family| !family.is_dropped()).map(|family| family.id())
+}
+
 /// A snapshot of registrations, for the families that there are.
-pub(crate) fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
-    let of = |name: &str| db.family(name).filter(|family| !family.is_dropped()).map(|family| family.id());
-    Snapshot::build(version, registrations, &Families(of))
+fn snapshot(db: &Db, version: u64, registrations: Vec<Registration>) -> Snapshot {
+    Snapshot::build(version, registrations, &Families(|name: &str| id_of(db, name)))
 }
 
 /// Refuses a target that nothing can happen to: a family or table that is not there, or one of the store's own. A row need not be.
@@ -128,24 +132,25 @@ impl Hooks {
         Ok(true)
     }
 
-    /// Creates a family; registrations that name it hold for it from the moment this returns.
-    pub(crate) fn create_family(&self, name: &str, options: CfOptions) -> Result<waxseal_lsm::db::Family> {
+    /// Creates a family; registrations that name it hold for it from its first commit on: they are in force before anybody finds it.
+    pub(crate) fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         let _change = lock(&self.change);
-        let family = self.db.create_family(name, options)?;
-        let registrations = self.matching.load().registrations().to_vec();
+        let before = self.matching.load();
         let names = |target: &Target| match target {
             Target::Family(own) | Target::Key { family: own, .. } => own == name,
             _ => false,
         };
-        let mut batch = granted();
-        for registration in registrations.iter().filter(|registration| names(&registration.target)) {
-            let (key, value) = registration.encode()?;
-            batch.push(REGISTRY_ID, Kind::Put, &key, &value, &*self.sealer)?;
+        let is_named = before.registrations().iter().any(|registration| names(&registration.target));
+        if !is_named || planted::active(Bug::FamilyMadeAnewNotWatched) {
+            return self.db.create_family(name, options);
         }
-        if !batch.is_empty() && !planted::active(Bug::FamilyMadeAnewNotWatched) {
-            self.commit_rules(&mut batch, registrations)?;
-        }
-        Ok(family)
+        self.db.create_family_with(name, options, &mut |id| {
+            let of = |other: &str| if other == name { Some(id) } else { id_of(&self.db, other) };
+            let next = Snapshot::build(before.version() + 1, before.registrations().to_vec(), &Families(of));
+            let low = rules_of(&next);
+            self.matching.replace(next);
+            Some(low)
+        })
     }
 
     /// Drops a family. What its events say is kept with the rows that go is written into their own before.

@@ -38,7 +38,19 @@ impl Db {
     /// Creates a family. `Invalid` if the name is taken, empty, longer than 255 bytes or a system family's, or the options cannot
     /// work. Durable when it returns; costs two fsyncs.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
-        let (inner, _) = self.writable()?;
+        self.create_family_with(name, options, &mut |_| None)
+    }
+
+    /// The same, under new rules: `rules` is told the id of the family, once it is durable and before anybody finds it, and answers what the lower half of the word
+    /// of rules is to be from then on; none: it stays. So nothing is written to the family under the rules so far. Of the store `rules` may ask which families there are, and
+    /// nothing else.
+    pub fn create_family_with(
+        &self,
+        name: &str,
+        options: CfOptions,
+        rules: &mut dyn FnMut(u32) -> Option<u32>,
+    ) -> Result<Family> {
+        let (inner, log) = self.writable()?;
         options.validate()?;
         check_name(name)?;
         if options.system.is_some() || is_system_name(name) {
@@ -46,7 +58,11 @@ impl Db {
         }
         let _job = inner.job()?;
         let id = inner.families().next_id;
-        inner.create_families(vec![(id, name.to_owned(), options)])?;
+        inner.create_families(vec![(id, name.to_owned(), options)], &mut || {
+            if let Some(low) = rules(id) {
+                log.wal().set_rules(low);
+            }
+        })?;
         self.family(name).ok_or_else(|| Error::structural("a family just created is not there"))
     }
 
@@ -85,18 +101,19 @@ impl Inner {
         let missing: Vec<_> = asked.iter().filter(|(name, _)| is_missing(name)).collect();
         for (name, options) in missing.iter().filter(|(_, options)| options.system.is_none()) {
             let id = self.families().next_id;
-            self.create_families(vec![(id, name.clone(), options.clone())])?;
+            self.create_families(vec![(id, name.clone(), options.clone())], &mut || {})?;
         }
         let system = missing.iter().filter_map(|(name, options)| {
             options.system.map(|number| (system_id(number), name.clone(), options.clone()))
         });
         match system.collect::<Vec<_>>() {
             none if none.is_empty() => Ok(()),
-            system => self.create_families(system),
+            system => self.create_families(system, &mut || {}),
         }
     }
 
-    fn create_families(&self, asked: Vec<(u32, String, CfOptions)>) -> Result<()> {
+    /// Makes families by one edit. `before` they are shown, when nothing can fail any more, somebody is told.
+    fn create_families(&self, asked: Vec<(u32, String, CfOptions)>, before: &mut dyn FnMut()) -> Result<()> {
         let mut families = (**self.families()).clone();
         let mut edit = Edit::default();
         for (id, name, options) in asked {
@@ -119,6 +136,7 @@ impl Inner {
         // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
         self.least_apart.store(least_apart(&families), Ordering::Relaxed);
+        before();
         self.families.store(Arc::new(families));
         Ok(())
     }

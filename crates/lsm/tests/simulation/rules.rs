@@ -137,6 +137,18 @@ pub fn batches_of_other_rules_are_handed_back() {
     store.db().drop_family("passing").unwrap();
     assert_eq!(under(&store, &mut batch, 9), None);
     assert_eq!(store.db().rules(), 1 << 32 | 9);
+    // One that comes may bring rules with it, which are in force before anybody finds it.
+    let db = store.db();
+    let mut told = None;
+    let family = db.create_family_with("coming", CfOptions::default(), &mut |id| {
+        assert!(db.family("coming").is_none() && db.rules() == 1 << 32 | 9);
+        told = Some(id);
+        Some(11)
+    });
+    assert_eq!((Some(family.unwrap().id()), db.rules()), (told, 1 << 32 | 11));
+    assert_eq!(under(&store, &mut batch, 1 << 32 | 9), None);
+    is_invalid(db.create_family_with("coming", CfOptions::default(), &mut |_| Some(13)), "it is there");
+    assert_eq!(db.rules(), 1 << 32 | 11);
     assert!(store.db().commit(&mut batch, Durability::Os).is_ok());
     is_invalid(store.db().commit_with_rules(&mut Batch::new(), Durability::Os, 1, &mut |_| {}), "an empty batch");
     store.kill_and_open(Crash::Process);
