@@ -178,41 +178,29 @@ impl Hooks {
             if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
                 return Err(Error::invalid("the batch writes a system family"));
             }
+            let _turn = self.turns.enter(exclusive, handed_back); // before room is claimed: who has the turn may wait for what is claimed
             let claim = self.claim(&mut room.found)?;
-            match self.commit_watched(room, batch, durability, (who, rules), (exclusive, handed_back)) {
-                Ok(Some(first)) => {
-                    self.push(room, batch, who, first)?;
-                    return Ok(first + batch.len() as u64 - 1);
-                }
-                Ok(None) => {
-                    self.queue.release(claim);
-                    self.again.fetch_add(1, Relaxed);
-                    handed_back += 1;
-                }
-                Err(error) => {
-                    self.queue.release(claim);
-                    return Err(error);
-                }
+            if let Some(first) = self.commit_watched(room, batch, durability, (who, rules), exclusive)? {
+                self.push(room, batch, who, first, claim)?;
+                return Ok(first + batch.len() as u64 - 1);
             }
+            self.again.fetch_add(1, Relaxed);
+            handed_back += 1;
         }
     }
 
-    /// Asks the ring for room for the events of a batch. Where it has none they are written with their operation, or dropped.
-    fn claim(&self, found: &mut [Found]) -> Result<Claim> {
+    /// Asks the ring for room for the events of a batch, or writes them with their operation.
+    fn claim(&self, found: &mut [Found]) -> Result<Claim<'_>> {
         let events = found.iter().filter(|found| found.mode == Mode::Async).count();
         let claim = self.claim_room(events)?;
-        for found in found.iter_mut().filter(|found| found.mode == Mode::Async) {
-            match claim {
-                Claim::WithOperation => found.mode = Mode::Sync,
-                Claim::Dropped => found.family = None,
-                _ => {}
-            }
+        if matches!(claim, Claim::WithOperation) {
+            found.iter_mut().filter(|found| found.mode == Mode::Async).for_each(|found| found.mode = Mode::Sync);
         }
         Ok(claim)
     }
 
     /// Room for so many events, or what is to be done without.
-    pub(crate) fn claim_room(&self, events: usize) -> Result<Claim> {
+    pub(crate) fn claim_room(&self, events: usize) -> Result<Claim<'_>> {
         let mut waited = self.work == Work::Stepped;
         loop {
             match self.queue.claim(events) {
@@ -227,7 +215,7 @@ impl Hooks {
         }
     }
 
-    /// Commits a batch that is watched, alone among those that are if it is `exclusive`; gives the seqno of its first operation, none if it was
+    /// Commits a batch that is watched, and that has the turn if it is `exclusive`; gives the seqno of its first operation, none if it was
     /// handed back.
     fn commit_watched(
         &self,
@@ -235,7 +223,7 @@ impl Hooks {
         batch: &Batch,
         durability: Durability,
         (who, rules): (Option<&Session>, u64),
-        (exclusive, handed_back): (bool, u32),
+        exclusive: bool,
     ) -> Result<Option<Seqno>> {
         let late = planted::active(Bug::SessionRowLate);
         let session = match room.found.is_empty() {
@@ -243,7 +231,6 @@ impl Hooks {
             false if late => who.map_or(0, |who| who.id().max(1)),
             false => self.number(who)?,
         };
-        let _turn = self.turns.enter(exclusive, handed_back);
         let time = self.witness.clock.next();
         for found in &mut room.found {
             (found.stamp.time, found.stamp.session) = (time.0, session);
@@ -301,10 +288,18 @@ impl Hooks {
         push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }
 
-    /// Hands the events of mode async to the ring.
-    fn push(&self, room: &mut Room, batch: &Batch, who: Option<&Session>, first: Seqno) -> Result<()> {
+    /// Hands the events of mode async to the ring, if it has room for them.
+    fn push(
+        &self,
+        room: &mut Room,
+        batch: &Batch,
+        who: Option<&Session>,
+        first: Seqno,
+        claim: Claim<'_>,
+    ) -> Result<()> {
         let Room { found, row, .. } = room;
-        let waits = |found: &Found| found.mode == Mode::Async && found.family.is_some();
+        let waits = |found: &Found| found.mode == Mode::Async;
+        let Claim::Room(claimed) = claim else { return Ok(()) };
         if !found.iter().any(waits) {
             return Ok(());
         }
@@ -316,7 +311,7 @@ impl Hooks {
             }
             Ok(())
         })?;
-        self.queue.push(|waiting| waiting.append(&rows));
+        claimed.push(|waiting| waiting.append(&rows));
         Ok(())
     }
 
@@ -380,6 +375,16 @@ impl Hooks {
                 return Ok(last);
             }
             handed_back += 1;
+        }
+    }
+
+    /// Writes the rows of every commit that has room in the ring, also of those that are under way. Nobody may claim room for ever meanwhile.
+    pub(crate) fn write_claimed(&self) -> Result<()> {
+        loop {
+            while self.write_waiting()? {}
+            if !self.queue.wait_for_claimed() {
+                return Ok(());
+            }
         }
     }
 

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! claim     before the commit: room for its events, or what the ring is to do when it has none
-//! push      after the commit: the rows, whose seqnos are known now
+//! push      after the commit: the rows, whose seqnos are known now; a commit that is none gives its room back
 //! linger    the thread: until many rows wait, or a moment has passed
 //! write     the thread, `drain`, or in stepped mode whoever finds no room: rows into the log, in their order
+//! shut      before the store is closed: nothing is claimed any more, events are written with their operations
 //! ```
+//!
+//! Who must have all rows in the log (to close, or to drop a family that they tell of) waits until nothing is claimed: a commit
+//! whose row is not pushed yet has its room.
 //!
 //! Costs: a commit adds one to a number, and copies its row behind the last one, under a short lock; nothing is allocated once the
 //! rooms have grown. The thread is woken for the first row after a pause and then for many at once: a wake-up costs more than
@@ -124,11 +128,34 @@ impl Rows {
     }
 }
 
+/// Room for events of one commit, until they are pushed or it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claimed<'a> {
+    queue: &'a Queue,
+    events: usize,
+}
+
+impl Claimed<'_> {
+    /// Adds the rows to those that wait.
+    pub(crate) fn push(mut self, add: impl FnOnce(&mut Rows)) {
+        self.queue.push(add);
+        self.events = 0;
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        if self.events > 0 && !planted::active(Bug::RoomOfRefusedWriteKept) {
+            self.queue.free(self.events);
+        }
+    }
+}
+
 /// What a commit may do with its events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Claim {
-    /// Push so many.
-    Room(usize),
+#[derive(Debug)]
+pub(crate) enum Claim<'a> {
+    /// Push them.
+    Room(Claimed<'a>),
     /// Write them with the operation.
     WithOperation,
     /// Forget them; they are counted.
@@ -137,6 +164,8 @@ pub(crate) enum Claim {
     Full,
 }
 
+/// Of what is taken: nothing is to be claimed any more.
+const SHUT: usize = 1 << (usize::BITS - 1);
 /// Rows written by one commit.
 const WRITTEN_AT_ONCE: usize = 256;
 /// How long the thread waits before it tries again what failed.
@@ -151,13 +180,15 @@ pub(crate) struct Queue {
     ring: Ring,
     /// So many rows are worth a commit: the thread is woken for them.
     many: usize,
-    /// Events claimed, waiting or being written. It falls under the lock of `state`, so that nobody misses it.
+    /// Events claimed, waiting or being written, and `SHUT`. It falls under the lock of `state`, so that nobody misses it.
     taken: AtomicUsize,
     state: Mutex<State>,
     /// Rows came, or the thread is to hurry or to end.
     came: Bell,
     /// There is room again.
     room: Bell,
+    /// What was claimed was pushed, or given back.
+    ended: Bell,
     /// Rows on their way into the log. Held until they are written, so that rows keep their order.
     writing: Mutex<Writing>,
     dropped: AtomicU64,
@@ -194,6 +225,7 @@ impl Queue {
             state: Mutex::default(),
             came: Bell::new(),
             room: Bell::new(),
+            ended: Bell::new(),
             writing: Mutex::default(),
             dropped: AtomicU64::new(0),
             fallen_back: AtomicU64::new(0),
@@ -201,13 +233,15 @@ impl Queue {
     }
 
     /// Asks for room for so many events.
-    pub(crate) fn claim(&self, events: usize) -> Claim {
+    pub(crate) fn claim(&self, events: usize) -> Claim<'_> {
         if events == 0 {
-            return Claim::Room(0);
+            return Claim::Room(Claimed { queue: self, events });
         }
-        let fits = |taken: usize| taken.checked_add(events).filter(|taken| *taken <= self.ring.events);
-        if self.taken.fetch_update(Relaxed, Relaxed, fits).is_ok() {
-            return Claim::Room(events);
+        let fits = |taken: usize| taken.checked_add(events).filter(|sum| taken & SHUT == 0 && *sum <= self.ring.events);
+        match self.taken.fetch_update(Relaxed, Relaxed, fits) {
+            Ok(_) => return Claim::Room(Claimed { queue: self, events }),
+            Err(taken) if taken & SHUT != 0 => return Claim::WithOperation,
+            Err(_) => {}
         }
         match self.ring.when_full {
             WhenFull::Backpressure if events <= self.ring.events => Claim::Full,
@@ -236,25 +270,15 @@ impl Queue {
         Ok(())
     }
 
-    /// The commit was not ordered: its room is free again.
-    pub(crate) fn release(&self, claim: Claim) {
-        if let Claim::Room(events) = claim
-            && events > 0
-            && !planted::active(Bug::RoomOfRefusedWriteKept)
-        {
-            self.free(events);
-        }
-    }
-
     fn free(&self, events: usize) {
         let state = lock(&self.state);
         self.taken.fetch_sub(events, Relaxed);
         drop(state);
         self.room.wake_all();
+        self.ended.wake_all();
     }
 
-    /// Rows for which there was room, added to those that wait.
-    pub(crate) fn push(&self, add: impl FnOnce(&mut Rows)) {
+    fn push(&self, add: impl FnOnce(&mut Rows)) {
         let mut state = lock(&self.state);
         let before = state.rows.len();
         add(&mut state.rows);
@@ -263,6 +287,28 @@ impl Queue {
         if before == 0 || before < self.many && after >= self.many {
             self.came.wake_all();
         }
+        self.ended.wake_all();
+    }
+
+    /// Waits a while for rows, if none wait and some are to come; false: none are.
+    pub(crate) fn wait_for_claimed(&self) -> bool {
+        let state = lock(&self.state);
+        let is_any = self.taken() > 0;
+        if is_any && state.rows.len() == 0 {
+            drop(self.ended.wait(state, Some(RETRY)));
+        }
+        is_any
+    }
+
+    /// From now on nothing is claimed.
+    pub(crate) fn shut(&self) {
+        self.taken.fetch_or(SHUT, Relaxed);
+        self.room.wake_all();
+    }
+
+    /// Events claimed, waiting or being written.
+    fn taken(&self) -> usize {
+        self.taken.load(Relaxed) & !SHUT
     }
 
     /// Lets `write` write the rows that have waited longest; false if there were none. What fails waits on, unless the store is
@@ -319,7 +365,7 @@ impl Queue {
 
     pub(crate) fn stats(&self) -> RingStats {
         RingStats {
-            waiting: self.taken.load(Relaxed) as u64,
+            waiting: self.taken() as u64,
             dropped: self.dropped.load(Relaxed),
             fallen_back: self.fallen_back.load(Relaxed),
             lost_at_most: self.ring.events as u64,
@@ -332,8 +378,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn claimed(queue: &Queue, events: usize) -> Claimed<'_> {
+        let Claim::Room(claimed) = queue.claim(events) else { panic!("no room for {events}") };
+        claimed
+    }
+
     fn push(queue: &Queue, rows: &[u8]) {
-        queue.push(|all| rows.iter().for_each(|n| all.push(&[*n, 0, 0], 1, None)));
+        claimed(queue, rows.len()).push(|all| rows.iter().for_each(|n| all.push(&[*n, 0, 0], 1, None)));
     }
 
     fn queue(events: usize, when_full: WhenFull) -> Queue {
@@ -343,16 +394,18 @@ mod tests {
     #[test]
     fn a_full_ring_does_as_it_was_told() {
         let backpressure = queue(2, WhenFull::Backpressure);
-        assert_eq!(backpressure.claim(2), Claim::Room(2));
-        assert_eq!(backpressure.claim(1), Claim::Full);
-        assert_eq!(backpressure.claim(3), Claim::WithOperation, "it would wait for ever");
-        backpressure.release(Claim::Room(2));
-        assert_eq!(backpressure.claim(1), Claim::Room(1));
-        assert_eq!(backpressure.claim(usize::MAX), Claim::WithOperation);
+        let both = claimed(&backpressure, 2);
+        assert!(matches!(backpressure.claim(1), Claim::Full));
+        assert!(matches!(backpressure.claim(3), Claim::WithOperation), "it would wait for ever");
+        drop(both);
+        let _one = claimed(&backpressure, 1);
+        assert!(matches!(backpressure.claim(usize::MAX), Claim::WithOperation));
         let dropping = queue(1, WhenFull::DropCounted);
-        assert_eq!((dropping.claim(1), dropping.claim(2)), (Claim::Room(1), Claim::Dropped));
+        let _one = claimed(&dropping, 1);
+        assert!(matches!(dropping.claim(2), Claim::Dropped));
         let falling = queue(1, WhenFull::SyncFallback);
-        assert_eq!((falling.claim(1), falling.claim(2)), (Claim::Room(1), Claim::WithOperation));
+        let _one = claimed(&falling, 1);
+        assert!(matches!(falling.claim(2), Claim::WithOperation));
         let stats = (dropping.stats(), falling.stats());
         assert_eq!((stats.0.dropped, stats.1.fallen_back, stats.0.waiting), (2, 2, 1));
     }
@@ -360,12 +413,10 @@ mod tests {
     #[test]
     fn rows_leave_in_order_and_not_before_they_are_written() {
         let queue = queue(8, WhenFull::Backpressure);
-        assert_eq!(queue.claim(3), Claim::Room(3));
         push(&queue, &[1, 2, 3]);
         let failed = queue.write(|_| Err(Error::invalid("no")));
         assert!(failed.is_err());
         assert_eq!(queue.stats().waiting, 3);
-        queue.claim(1);
         push(&queue, &[4]); // behind those that failed
         let mut seen = Vec::new();
         for waiting in [4, 1] {
@@ -378,18 +429,43 @@ mod tests {
         }
         assert_eq!((seen, queue.stats().waiting), (vec![(1, 2), (2, 2), (3, 2), (4, 2)], 0));
         assert!(!queue.write(|_| Ok(())).unwrap());
-        queue.claim(1);
         push(&queue, &[4]);
         assert!(queue.write(|_| Err(Error::closed())).is_err());
         assert_eq!(queue.stats().waiting, 0, "a closed store takes no rows");
     }
 
     #[test]
+    fn a_ring_that_is_shut_takes_nothing_and_waits_for_what_it_took() {
+        for events in [2, usize::MAX] {
+            let queue = queue(events, WhenFull::DropCounted);
+            let [pushed, dropped] = [(); 2].map(|()| claimed(&queue, 1));
+            queue.shut();
+            assert!(matches!(queue.claim(1), Claim::WithOperation));
+            assert_eq!((queue.stats().waiting, queue.stats().dropped, queue.stats().fallen_back), (2, 0, 0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    pushed.push(|rows| rows.push(b"row", 1, None));
+                    drop(dropped);
+                });
+                let mut rows = 0;
+                while queue.wait_for_claimed() {
+                    let count = |some: &mut dyn Iterator<Item = Waiting<'_>>| {
+                        rows += some.count();
+                        Ok(())
+                    };
+                    queue.write(count).unwrap();
+                }
+                assert_eq!((rows, queue.stats().waiting), (1, 0));
+            });
+        }
+    }
+
+    #[test]
     fn many_rows_are_written_by_several_commits_each_of_so_many() {
         let count = 2 * WRITTEN_AT_ONCE + 3;
         let queue = queue(count, WhenFull::Backpressure);
-        queue.claim(count);
-        queue.push(|rows| (0..count).for_each(|at| rows.push(&(at as u64).to_le_bytes(), 8, Some(at as u64))));
+        claimed(&queue, count)
+            .push(|rows| (0..count).for_each(|at| rows.push(&(at as u64).to_le_bytes(), 8, Some(at as u64))));
         let (mut written, mut commits) = (Vec::new(), Vec::new());
         while queue
             .write(|rows| {
@@ -408,7 +484,6 @@ mod tests {
     fn the_thread_is_not_left_waiting() {
         for events in [1, 2, 4096] {
             let queue = queue(events, WhenFull::Backpressure);
-            queue.claim(1);
             push(&queue, &[1]);
             assert!(queue.wait_for_rows(false), "one row is written after a moment");
             assert!(queue.write(|_| Err(Error::invalid("no"))).is_err());

@@ -502,7 +502,9 @@ impl Registrar {
         if is_forked(&self.shared.hooks.db) {
             return self.shared.hooks.db.snapshot().map(|_| ());
         }
-        let outcome = self.drain();
+        // Who passed the face's look at "closed" may still commit: with its event beside it, or its row is waited for.
+        self.shared.hooks.queue.shut();
+        let outcome = self.shared.hooks.write_claimed();
         self.shared.hooks.queue.stop();
         if let Some(thread) = lock(&self.shared.thread).take() {
             let _ = thread.join();

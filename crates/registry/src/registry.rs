@@ -161,6 +161,7 @@ impl Hooks {
             if !planted::active(Bug::DropOvertaken) {
                 self.db.renew_rules()?; // what was begun before is begun again, and waits
             }
+            self.write_claimed()?; // rows in the ring may say that an old value is kept, too
             let making = Making { session: &|_| Session::ANONYMOUS, now: 0 }; // rows in memory are not read
             match self.db.family(name) {
                 Some(family) if !planted::active(Bug::OldValueReadTooEarly) => self.db.flush_ordered(&family)?,

@@ -158,10 +158,11 @@ impl Hooks {
                     self.db.commit_unheard(batch, durability, rules)?
                 }
                 Answer::Watched(plan) => {
-                    let (plan, under) = ((plan, self.number(who)?), (rules, handed_back));
+                    let plan = (plan, self.number(who)?);
+                    let _turn = self.turns.enter(false, handed_back);
                     let committed = match plan.0.mode {
-                        Mode::Deferred => self.commit_stamped(batch, single, plan, under, None)?.0,
-                        _ => self.commit_told(batch, single, plan, under, &mut room.row)?,
+                        Mode::Deferred => self.commit_stamped(batch, single, plan, rules, None)?.0,
+                        _ => self.commit_told(batch, single, plan, rules, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
@@ -231,40 +232,38 @@ impl Hooks {
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&Plan, u64),
-        under: (u64, u32),
+        rules: u64,
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
         let name = name_of(plan, single.draft.family, &self.db)?;
         let name: &str = &name;
-        let claim = self.claim_room(usize::from(plan.mode == Mode::Async))?;
-        let is_beside = plan.mode == Mode::Sync || claim == Claim::WithOperation;
-        let beside = is_beside.then_some((name, &mut *row));
-        let release = || self.queue.release(claim);
-        let committed = self.commit_stamped(batch, single, (plan, session), under, beside);
-        let (Some(seqno), stamp) = committed.inspect_err(|_| release())? else {
-            release();
+        let claim = match plan.mode {
+            Mode::Async => self.claim_room(1)?,
+            _ => Claim::WithOperation,
+        };
+        let beside = matches!(claim, Claim::WithOperation).then_some((name, &mut *row));
+        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), rules, beside)? else {
             return Ok(None);
         };
-        if claim == Claim::Room(1) {
-            let key_end = row_of_one(batch, (name, seqno), &stamp, single.who, row).inspect_err(|_| release())?;
-            self.queue.push(|rows| rows.push(row, key_end, expires(Time(stamp.time), stamp.retention)));
+        if let Claim::Room(claimed) = claim {
+            let key_end = row_of_one(batch, (name, seqno), &stamp, single.who, row)?;
+            claimed.push(|rows| rows.push(row, key_end, expires(Time(stamp.time), stamp.retention)));
         }
         Ok(Some(seqno))
     }
 
     /// Commits an operation with its stamp, and with its row where `beside` says of which family and where it may be put together, under
-    /// rules, and after it was handed back so often. Answers its seqno, none if it was handed back again, and the stamp.
+    /// rules. Answers its seqno, none if it was handed back, and the stamp.
     #[inline]
     fn commit_stamped(
         &self,
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&Plan, u64),
-        (rules, handed_back): (u64, u32),
+        rules: u64,
         beside: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
         let Single { draft, seal, who, durability, .. } = single;
-        let _turn = self.turns.enter(false, handed_back);
         batch.clear();
         let stamp = Stamp { verb: single.verb(), time: self.witness.clock.next().0, session, ..plan.stamp };
         self.sealer.push_stamped(batch, draft, *seal, &stamp)?;

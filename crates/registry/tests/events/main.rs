@@ -5,6 +5,7 @@ mod model;
 #[cfg(feature = "planted")]
 mod planted;
 mod quarantine;
+mod ring;
 mod store;
 mod threads;
 mod times;
@@ -60,6 +61,13 @@ mod suite {
     fn an_old_value_outlives_its_family() {
         threads::dropped_meanwhile();
         threads::overtaken();
+    }
+
+    #[test]
+    fn what_waits_in_the_ring_outlives_family_and_store() {
+        ring::dropped();
+        ring::dropped_beside_writers();
+        ring::closed_beside_writers();
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Parts};
-use waxseal_lsm::env::{Clock, Env, MemoryFs};
+use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Draft;
@@ -26,7 +26,14 @@ fn open(wall: Option<u64>) -> (Db, Registrar) {
 }
 
 fn open_by(clock: Arc<dyn Clock>) -> (Db, Registrar) {
-    let env = Env { fs: Arc::new(MemoryFs::default()), clock, ..Env::real() };
+    let (db, registrar) = open_in(Arc::new(MemoryFs::default()), clock);
+    db.create_family("users", Default::default()).unwrap();
+    (db, registrar)
+}
+
+/// The store of a file system, as it is there.
+pub(crate) fn open_in(fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> (Db, Registrar) {
+    let env = Env { fs, clock, ..Env::real() };
     let prepared = Registrar::prepare(Setup::new(&env));
     let sealer = Arc::new(Sealer::new().with(waxseal_meta::builtin::standard()).emitting(prepared.emitter.clone()));
     let parts = Parts {
@@ -38,7 +45,6 @@ fn open_by(clock: Arc<dyn Clock>) -> (Db, Registrar) {
     };
     let settings = Settings { memtable_bytes: 64 * 1024, ..Settings::default() };
     let db = Db::open(Path::new("/store"), settings, parts).unwrap();
-    db.create_family("users", Default::default()).unwrap();
     let registrar = prepared.attach(db.clone(), sealer).unwrap();
     (db, registrar)
 }
