@@ -7,7 +7,7 @@
 //! Costs:  the events of a target, of one operation or all, are one range; a span of time takes a seek more for each operation;
 //!         the latest event takes one seek. What waits in memtables is read by keys.
 
-use std::ops::Bound::Unbounded;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash_key;
@@ -15,6 +15,7 @@ use waxseal_lsm::db::{At, Db, Family, Snapshot};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{Durability, Verify};
+use waxseal_lsm::order::Order;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::read::Bounds;
 use waxseal_lsm::record::Kind;
@@ -86,6 +87,25 @@ impl<'a> Reading<'a> {
 
     /// A page of the events that a walk finds, which are all at or below `target`.
     pub(crate) fn page(&self, target: &Target, plan: Plan, paging: &Paging) -> Result<Page> {
+        self.page_of(target, plan, paging, &|_| true)
+    }
+
+    /// A page of the events of those keys of a family that its order has within bounds. They stand in the log by their bytes: in a
+    /// family of another order every one is looked at.
+    pub(crate) fn page_of_range(&self, family: &Family, bounds: &Bounds, paging: &Paging) -> Result<Page> {
+        let (target, order) = (Target::family(family.name()), family.order());
+        if order.is_bytewise() {
+            return self.page(&target, plan_of_range(family.name(), bounds)?, paging);
+        }
+        let plan = plan_of_range(family.name(), &(Unbounded, Unbounded))?;
+        self.page_of(&target, plan, paging, &|target| match target {
+            Target::Key { key, .. } => is_within(order, bounds, key),
+            _ => false,
+        })
+    }
+
+    /// A page of the events that a walk finds and whose target is `wanted`.
+    fn page_of(&self, target: &Target, plan: Plan, paging: &Paging, wanted: &dyn Fn(&Target) -> bool) -> Result<Page> {
         if paging.limit == 0 {
             return Err(Error::invalid("a page of no events could not say where the next one begins"));
         }
@@ -101,11 +121,15 @@ impl<'a> Reading<'a> {
         let mut page = Page::default();
         let mut last = Vec::new();
         walk(&mut rows, &plan, |key, value| {
+            let event = Event::decode(key, value)?;
+            if !wanted(&event.key.target) {
+                return Ok(true);
+            }
             if page.events.len() >= paging.limit {
                 page.next = Some(std::mem::take(&mut last));
                 return Ok(false);
             }
-            page.events.push(self.event(key, value)?);
+            page.events.push(self.with_old(event)?);
             if page.events.len() >= paging.limit {
                 last = key.to_vec();
             }
@@ -288,10 +312,6 @@ impl<'a> Reading<'a> {
         commit(&mut batch)
     }
 
-    fn event(&self, key: &[u8], value: &[u8]) -> Result<Event> {
-        self.with_old(Event::decode(key, value)?)
-    }
-
     /// The event with its old value, if that is kept with the row; else with the field that says that it was to be.
     fn with_old(&self, mut event: Event) -> Result<Event> {
         let kept = event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None });
@@ -339,9 +359,23 @@ fn walk(rows: &mut dyn Rows, plan: &Plan, mut take: impl FnMut(&[u8], &[u8]) -> 
     Ok(())
 }
 
-/// The plan of all events of the keys of a family within bounds.
-pub(crate) fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
-    use std::ops::Bound::{Excluded, Included, Unbounded};
+/// True if an order has a key within bounds.
+fn is_within(order: &Order, bounds: &Bounds, key: &[u8]) -> bool {
+    let begins = match &bounds.0 {
+        Included(start) => order.compare(start, key).is_le(),
+        Excluded(start) => order.compare(start, key).is_lt(),
+        Unbounded => true,
+    };
+    let ends = match &bounds.1 {
+        Included(end) => order.compare(key, end).is_le(),
+        Excluded(end) => order.compare(key, end).is_lt(),
+        Unbounded => true,
+    };
+    begins && ends
+}
+
+/// The plan of all events of the keys of a family within bounds of their bytes.
+fn plan_of_range(family: &str, bounds: &Bounds) -> Result<Plan> {
     let of = |key: &Vec<u8>| Query { below: true, ..Query::of(Target::key(family, key.clone())) }.plan();
     let whole = Query { below: true, ..Query::of(Target::family(family)) }.plan()?;
     let start = match &bounds.0 {

@@ -28,7 +28,7 @@ use crate::families::{
 };
 use crate::hooks::{Hooks, is_forked, next_number};
 use crate::key::Query;
-use crate::log::{Page, Paging, Reading, plan_of_range};
+use crate::log::{Page, Paging, Reading};
 use crate::matching::{Matching, Snapshot};
 use crate::modes::{Queue, Ring, RingStats};
 use crate::operation::{Group, Operation, Operations};
@@ -441,7 +441,7 @@ impl Registrar {
         self.reading(At::Latest, |reading| provenance::provenance(reading, &snapshot, target))
     }
 
-    /// The events of the keys of a family within bounds, a page at a time.
+    /// The events of the keys that the family's order has within bounds, a page at a time, as they stand in the log.
     pub fn query_range(
         &self,
         family: &Family,
@@ -450,9 +450,8 @@ impl Registrar {
         at: At<'_>,
         who: Option<&Session>,
     ) -> Result<Page> {
-        let target = Target::family(family.name());
-        self.may_read(who, &target)?;
-        self.reading(at, |reading| reading.page(&target, plan_of_range(family.name(), bounds)?, paging))
+        self.may_read(who, &Target::family(family.name()))?;
+        self.reading(at, |reading| reading.page_of_range(family, bounds, paging))
     }
 
     /// Everything that is known of a key: value, verdict, who and when, its events, where it lies and how that came to be.

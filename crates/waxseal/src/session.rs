@@ -277,7 +277,8 @@ impl Session {
         self.inner.registrar()?.provenance(&cf.family, key.as_ref(), Some(&self.who))
     }
 
-    /// The events of all keys of a range, a page at a time. Errors: as [`log_query`](Session::log_query).
+    /// The events of all keys of a range, a page at a time. The range is one of the family's own order; the events come in the order of
+    /// the log, by the bytes of their keys. In a family with a comparator each page looks at the events of all its keys. Errors: as [`log_query`](Session::log_query).
     pub fn query_range(&self, cf: &ColumnFamily, range: impl KeyRange, paging: &Paging) -> Result<Page> {
         self.inner.own(cf)?;
         let bounds = range.into_bounds();

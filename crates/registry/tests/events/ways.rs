@@ -1,6 +1,7 @@
 //! Single ways through registry and log, each with an end that is known.
 
 use std::collections::BTreeSet;
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -27,6 +28,7 @@ pub(crate) fn all() {
     old_values_in_one_batch();
     families_made_anew();
     explained();
+    ranges_of_another_order();
     descended_from_many();
     retained();
     retained_beyond_its_family();
@@ -228,9 +230,44 @@ fn explained() {
         assert_eq!((absent.value, &absent.verdict[..], absent.seqno), (None, "absent", None));
         let found = store.registrar.provenance(&family, b"k", None).unwrap();
         assert_eq!((found.watched_by.len(), found.events.len()), (1, 5));
-        let bounds = (std::ops::Bound::Included(vec![1]), std::ops::Bound::Excluded(vec![3]));
+        let bounds = (Included(vec![1]), Excluded(vec![3]));
         let page = store.registrar.query_range(&family, &bounds, &Paging::ALL, At::Latest, None).unwrap();
         assert_eq!(page.events.len(), 2);
+    }
+}
+
+/// A range of a family is one of its own order, in memory and in the log, whole or in pages.
+fn ranges_of_another_order() {
+    let mut store = store(DEFERRED);
+    store.register(Target::family("back"), update(), Values::New).unwrap();
+    for n in [5, 1, 4, 2, 3, 3] {
+        store.put("back", &[n], &[n]).unwrap();
+        if n == 2 {
+            store.db.flush().unwrap();
+        }
+    }
+    let family = store.family("back");
+    let key = |event: &Event| if let Target::Key { key, .. } = &event.key.target { key[0] } else { 0 };
+    let find = |bounds: (Bound<u8>, Bound<u8>), limit: usize| {
+        let bounds = (bounds.0.map(|key| vec![key]), bounds.1.map(|key| vec![key]));
+        let (mut found, mut paging) = (Vec::new(), Paging::first(limit));
+        loop {
+            let page = store.registrar.query_range(&family, &bounds, &paging, At::Latest, None).unwrap();
+            assert!(page.events.len() <= limit);
+            found.extend(page.events.iter().map(key));
+            paging.after = page.next;
+            if paging.after.is_none() {
+                return found;
+            }
+        }
+    };
+    for limit in [1, 2, 100] {
+        assert_eq!(find((Included(4), Excluded(2)), limit), [3, 3, 4]);
+        assert_eq!(find((Excluded(4), Included(2)), limit), [2, 3, 3]);
+        assert_eq!(find((Unbounded, Excluded(4)), limit), [5]);
+        assert_eq!(find((Included(2), Unbounded), limit), [1, 2]);
+        assert_eq!(find((Included(2), Excluded(4)), limit), [], "backwards there is nothing between");
+        assert_eq!(find((Unbounded, Unbounded), limit), [1, 2, 3, 3, 4, 5]);
     }
 }
 
