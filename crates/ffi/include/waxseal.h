@@ -1452,7 +1452,7 @@ typedef struct {
      */
     size_t damage;
     /**
-     * Whether nothing was found that is not right now.
+     * Whether it was not ended early, and nothing was found that is not right now.
      */
     bool is_clean;
     /**

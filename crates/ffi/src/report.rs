@@ -104,7 +104,7 @@ pub struct waxseal_counts_t {
     pub nanos: u64,
     /// Places of damage.
     pub damage: usize,
-    /// Whether nothing was found that is not right now.
+    /// Whether it was not ended early, and nothing was found that is not right now.
     pub is_clean: bool,
     /// Whether the caller ended it before it was through.
     pub cancelled: bool,

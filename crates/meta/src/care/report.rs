@@ -201,9 +201,9 @@ impl Token {
 }
 
 impl Report {
-    /// True if nothing was found that is not right now.
+    /// True if it was not ended early, and nothing was found that is not right now.
     pub fn is_clean(&self) -> bool {
-        self.damage.iter().all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
+        !self.cancelled && self.damage.iter().all(|finding| matches!(finding.outcome, Outcome::Repaired(_)))
     }
 
     /// What it came to, in a few words.
@@ -234,7 +234,7 @@ impl Report {
     pub fn json(&self) -> String {
         let mut out = String::new();
         out.push('{');
-        let _ = write!(out, "\"ok\":{}", self.is_clean() && !self.cancelled); // writing to a string cannot fail
+        let _ = write!(out, "\"ok\":{}", self.is_clean()); // writing to a string cannot fail
         for (name, number) in self.numbers() {
             let _ = write!(out, ",\"{name}\":{number}");
         }
@@ -513,6 +513,8 @@ mod tests {
         assert!(report.to_string().ends_with("not read\nnot all of it could be read"), "{report}");
         report.damage[0].outcome = Outcome::Fenced;
         assert!(!report.is_clean() && report.json().starts_with("{\"ok\":false"));
+        let ended = Report { cancelled: true, ..Report::default() };
+        assert!(Report::default().is_clean() && !ended.is_clean() && ended.json().starts_with("{\"ok\":false"));
     }
 
     proptest! {
