@@ -41,7 +41,7 @@ pub enum WhenFull {
 /// Where events of mode async wait until they are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ring {
-    /// How many there may be: as many may be lost in a crash.
+    /// How many there may be: as many may be lost in a crash. When their rows come to 16 MiB, it is full as well.
     pub events: usize,
     /// What happens to more.
     pub when_full: WhenFull,
@@ -110,10 +110,14 @@ impl Rows {
         self.ends.len()
     }
 
+    /// Where the first so many end.
+    fn end(&self, count: usize) -> usize {
+        count.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |last| last.value)
+    }
+
     fn get(&self, at: usize) -> Option<Waiting<'_>> {
         let End { key, value, expires } = *self.ends.get(at)?;
-        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |before| before.value);
-        Some(Waiting { key: self.bytes.get(start..key)?, value: self.bytes.get(key..value)?, expires })
+        Some(Waiting { key: self.bytes.get(self.end(at)..key)?, value: self.bytes.get(key..value)?, expires })
     }
 
     /// Forgets the rows and keeps their room, unless it is much.
@@ -146,7 +150,7 @@ impl Claimed<'_> {
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         if self.events > 0 && !planted::active(Bug::RoomOfRefusedWriteKept) {
-            self.queue.free(self.events);
+            self.queue.free(self.events, 0);
         }
     }
 }
@@ -166,6 +170,8 @@ pub(crate) enum Claim<'a> {
 
 /// Of what is taken: nothing is to be claimed any more.
 const SHUT: usize = 1 << (usize::BITS - 1);
+/// When the rows that wait are so long, there is no room for more.
+const MOST_BYTES: usize = 16 << 20;
 /// Rows written by one commit.
 const WRITTEN_AT_ONCE: usize = 256;
 /// How long the thread waits before it tries again what failed.
@@ -182,6 +188,8 @@ pub(crate) struct Queue {
     many: usize,
     /// Events claimed, waiting or being written, and `SHUT`. It falls under the lock of `state`, so that nobody misses it.
     taken: AtomicUsize,
+    /// Bytes of the rows that wait or are being written.
+    bytes: AtomicUsize,
     state: Mutex<State>,
     /// Rows came, or the thread is to hurry or to end.
     came: Bell,
@@ -222,6 +230,7 @@ impl Queue {
             ring,
             many: (ring.events / 4).clamp(1, WRITTEN_AT_ONCE),
             taken: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
             state: Mutex::default(),
             came: Bell::new(),
             room: Bell::new(),
@@ -237,7 +246,10 @@ impl Queue {
         if events == 0 {
             return Claim::Room(Claimed { queue: self, events });
         }
-        let fits = |taken: usize| taken.checked_add(events).filter(|sum| taken & SHUT == 0 && *sum <= self.ring.events);
+        let fits = |taken: usize| {
+            let sum = taken.checked_add(events);
+            sum.filter(|sum| taken & SHUT == 0 && *sum <= self.ring.events && !self.is_heavy())
+        };
         match self.taken.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => return Claim::Room(Claimed { queue: self, events }),
             Err(taken) if taken & SHUT != 0 => return Claim::WithOperation,
@@ -262,7 +274,7 @@ impl Queue {
         if state.stopping {
             return Err(Error::closed());
         }
-        if self.taken.load(Relaxed).saturating_add(events) > self.ring.events {
+        if self.taken().saturating_add(events) > self.ring.events || self.is_heavy() {
             state.hurried = true;
             self.came.wake_all();
             drop(self.room.wait(state, Some(RETRY)));
@@ -270,9 +282,10 @@ impl Queue {
         Ok(())
     }
 
-    fn free(&self, events: usize) {
+    fn free(&self, events: usize, bytes: usize) {
         let state = lock(&self.state);
         self.taken.fetch_sub(events, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
         drop(state);
         self.room.wake_all();
         self.ended.wake_all();
@@ -280,9 +293,10 @@ impl Queue {
 
     fn push(&self, add: impl FnOnce(&mut Rows)) {
         let mut state = lock(&self.state);
-        let before = state.rows.len();
+        let (before, bytes) = (state.rows.len(), state.rows.bytes.len());
         add(&mut state.rows);
         let after = state.rows.len();
+        self.bytes.fetch_add(state.rows.bytes.len() - bytes, Relaxed);
         drop(state);
         if before == 0 || before < self.many && after >= self.many {
             self.came.wake_all();
@@ -304,6 +318,10 @@ impl Queue {
     pub(crate) fn shut(&self) {
         self.taken.fetch_or(SHUT, Relaxed);
         self.room.wake_all();
+    }
+
+    fn is_heavy(&self) -> bool {
+        self.bytes.load(Relaxed) >= MOST_BYTES
     }
 
     /// Events claimed, waiting or being written.
@@ -331,9 +349,9 @@ impl Queue {
         let outcome = write(&mut (*written..until).filter_map(|at| rows.get(at)));
         let is_over = |kind: &ErrorKind| matches!(kind, ErrorKind::Closed | ErrorKind::Halted | ErrorKind::ReadOnly);
         if outcome.as_ref().err().is_none_or(|error| is_over(error.kind())) {
-            let count = until - *written;
+            let (count, bytes) = (until - *written, rows.end(until) - rows.end(*written));
             *written = if planted::active(Bug::WaitingRowsForgotten) { rows.len() } else { until };
-            self.free(count);
+            self.free(count, bytes);
         }
         outcome.map(|()| true)
     }
@@ -432,6 +450,20 @@ mod tests {
         push(&queue, &[4]);
         assert!(queue.write(|_| Err(Error::closed())).is_err());
         assert_eq!(queue.stats().waiting, 0, "a closed store takes no rows");
+    }
+
+    #[test]
+    fn a_ring_of_long_rows_is_full() {
+        let queue = queue(600, WhenFull::Backpressure);
+        let row = vec![7; MOST_BYTES / 300];
+        claimed(&queue, 300).push(|rows| (0..300).for_each(|_| rows.push(&row, 1, None)));
+        drop(claimed(&queue, 1)); // a little is missing
+        claimed(&queue, 1).push(|rows| rows.push(&row, 1, None));
+        assert!(matches!(queue.claim(1), Claim::Full));
+        while queue.write(|_| Ok(())).unwrap() {
+            drop(claimed(&queue, 1));
+        }
+        assert_eq!(queue.bytes.load(Relaxed), 0);
     }
 
     #[test]
