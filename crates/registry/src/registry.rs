@@ -18,7 +18,7 @@ use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::Kind;
 
@@ -213,9 +213,8 @@ impl Hooks {
         let version = self.matching.load().version() + 1;
         let next = snapshot(&self.db, version, next);
         let (low, mut next) = (rules_of(&next), Some(next));
-        let durability = self.db.settings().durability;
         let late = planted::active(Bug::RegistrationSeenLate);
-        self.db.commit_with_rules(batch, durability, low, &mut |_| {
+        self.db.commit_with_rules(batch, Durability::Sync, low, &mut |_| {
             if let Some(next) = next.take_if(|_| !late) {
                 self.matching.replace(next);
             }

@@ -6,7 +6,7 @@ use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_registry::{Event, Operation, Query, Target, Values};
 
-use crate::store::{ASYNC, Config, Entry, Expected, Oracle, Store, same, told};
+use crate::store::{ASYNC, Config, Entry, Expected, Oracle, SYNC, Store, same, told};
 
 const LOSSES: [fn(u64) -> Crash; 3] =
     [|_| Crash::Process, |_| Crash::Machine(Loss::DurableOnly), |seed| Crash::Machine(Loss::Random { seed })];
@@ -169,4 +169,19 @@ pub(crate) fn lossy() {
         most = most.max(expected.len().saturating_sub(found.len()));
     }
     assert!(most > 0, "no crash met an event that waited");
+}
+
+/// What was registered, or taken back, when the call answered is so after a crash of the machine, whatever the store's own durability.
+pub(crate) fn registered() {
+    let mut store = Store::new(SYNC, &SimFs::new(3)).unwrap();
+    let target = Target::family("kept");
+    for registered in [true, false] {
+        match registered {
+            true => store.register(target.clone(), None, Values::New).unwrap(),
+            false => store.unregister(&target, None).unwrap(),
+        }
+        store.sim.reboot(Crash::Machine(Loss::DurableOnly));
+        store.reopen().unwrap();
+        assert_eq!(store.registrar.is_registered(&target, Operation::TABLE_DROP), registered);
+    }
 }

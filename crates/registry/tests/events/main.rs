@@ -28,6 +28,11 @@ mod suite {
     }
 
     #[test]
+    fn what_is_registered_survives_every_crash() {
+        crash::registered();
+    }
+
+    #[test]
     fn of_mode_async_a_crash_loses_no_more_than_the_ring_holds() {
         crash::lossy();
     }

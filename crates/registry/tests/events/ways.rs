@@ -266,7 +266,7 @@ fn ranges_of_another_order() {
         assert_eq!(find((Excluded(4), Included(2)), limit), [2, 3, 3]);
         assert_eq!(find((Unbounded, Excluded(4)), limit), [5]);
         assert_eq!(find((Included(2), Unbounded), limit), [1, 2]);
-        assert_eq!(find((Included(2), Excluded(4)), limit), [], "backwards there is nothing between");
+        assert!(find((Included(2), Excluded(4)), limit).is_empty(), "backwards there is nothing between");
         assert_eq!(find((Unbounded, Unbounded), limit), [1, 2, 3, 3, 4, 5]);
     }
 }
