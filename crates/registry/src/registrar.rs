@@ -106,11 +106,9 @@ impl Prepared {
             Line::decode(&line).map(|line| witness.meet(line.time))?;
         }
         witness.clock.follow(db.last_time());
-        let mut operations = Operations::new();
-        each_row(&db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+        let operations = operations_of(&db)?;
         take_up_sessions(&db, &witness)?;
-        let mut registrations = Vec::new();
-        each_row(&db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
+        let registrations = registrations_of(&db)?;
         let hooks = Hooks {
             number: next_number(),
             db,
@@ -139,6 +137,20 @@ impl Prepared {
         }
         Ok(registrar)
     }
+}
+
+/// The operations that a store knows.
+fn operations_of(db: &Db) -> Result<Operations> {
+    let mut operations = Operations::new();
+    each_row(db, SCHEMA, &mut |key, value| operations.load(key, value).map(|_| ()))?;
+    Ok(operations)
+}
+
+/// What is registered in a store.
+fn registrations_of(db: &Db) -> Result<Vec<Registration>> {
+    let mut registrations = Vec::new();
+    each_row(db, REGISTRY, &mut |key, value| Registration::decode(key, value).map(|row| registrations.push(row)))?;
+    Ok(registrations)
 }
 
 /// Loads the sessions that there are, and sees to it that no number stands for two of them. The rows of some may be gone: then something
@@ -362,6 +374,14 @@ impl Registrar {
         let mut registrations = self.shared.hooks.matching.load().registrations().to_vec();
         registrations.sort_by(|a, b| (&a.target, a.operation).cmp(&(&b.target, b.operation)));
         registrations
+    }
+
+    /// Takes up what another process has registered and defined meanwhile, in a store that is only read and has caught up with it. Errors: as of
+    /// reads.
+    pub fn refresh(&self) -> Result<()> {
+        let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
+        *operations = operations_of(&self.db)?;
+        self.shared.hooks.begin(registrations_of(&self.db)?)
     }
 
     /// All events of a target itself, by operation and then by time.

@@ -76,10 +76,12 @@ pub(crate) fn check_target(db: &Db, schema: &dyn Schema, target: &Target) -> Res
 }
 
 impl Hooks {
-    /// Takes a store's registrations up, before anybody writes.
+    /// Takes a store's registrations up, before anybody writes or where nobody does.
     pub(crate) fn begin(&self, registrations: Vec<Registration>) -> Result<()> {
+        let _change = lock(&self.change);
         let any = !registrations.is_empty();
-        let snapshot = snapshot(&self.db, u64::from(any), registrations);
+        let version = self.matching.load().version().max(u64::from(any)); // what the word of rules says, if there is one
+        let snapshot = snapshot(&self.db, version, registrations);
         if any && !self.db.is_read_only() {
             self.db.set_rules(rules_of(&snapshot))?;
         }

@@ -443,10 +443,14 @@ impl Db {
         self.inner.engine.checkpoint(dir.as_ref())
     }
 
-    /// Catches up with the process that writes; for stores opened with [`Db::open_read_only`].
+    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`], and nothing in any other.
     pub fn refresh(&self) -> Result<()> {
         self.inner.check_open()?;
-        self.inner.engine.refresh()
+        self.inner.engine.refresh()?;
+        match &self.inner.watching {
+            Watching::Registrar(registrar) if self.is_read_only() => registrar.refresh(),
+            _ => Ok(()),
+        }
     }
 
     /// Takes one step of background work, for stores opened with [`Mode::Stepped`](crate::env::Mode::Stepped).

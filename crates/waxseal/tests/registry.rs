@@ -105,6 +105,31 @@ fn a_session_stands_beside_what_it_wrote_wherever_the_events_are() -> Result<()>
     Ok(())
 }
 
+#[test]
+fn a_reader_catches_up_with_what_is_registered() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    db.flush()?;
+    let reader = Db::open_read_only(&path)?;
+    db.column_family("users")?;
+    db.register("users", "*")?;
+    let reindexed = db.define_operation("Search.Reindexed")?;
+    reader.refresh()?;
+    assert_eq!(reader.registrations()?, db.registrations()?);
+    assert!(reader.is_registered("users.john", "Row.Update")?);
+    assert_eq!(reader.operation("Search.Reindexed")?, reindexed);
+    db.unregister("users", "*")?;
+    reader.refresh()?;
+    assert_eq!(reader.registrations()?, []);
+    // One that writes has nothing to catch up with.
+    db.register("users", "*")?;
+    db.refresh()?;
+    db.column_family("users")?.put("john", "33")?;
+    assert_eq!(db.query_all("users.john", "*")?.len(), 1);
+    Ok(())
+}
+
 fn users_of(db: &Db, name: &str) -> Result<ColumnFamily> {
     db.session(name)?.column_family("users")
 }
