@@ -294,14 +294,16 @@ impl<'a> Reading<'a> {
         let (Some(log), Some(mut stored)) = (self.db.family(LOG), self.stored()?) else { return Ok(()) };
         walk(&mut stored, &plan, |key, value| {
             let event = Event::decode(key, value)?;
-            if event.payload.find(|field| matches!(field, Field::OldKept(_)).then_some(())).is_some() {
+            let is_beside = old_kept(&event).is_some();
+            let event = self.with_old(event)?;
+            if is_beside && old_kept(&event).is_none() {
                 let mut expiry = None;
                 self.db.get_checked(&log, key, self.at(), Verify::Always, &mut |record| {
                     let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
                     expiry = entry.ok().flatten().map(|entry| entry.bytes.to_vec());
                 })?;
                 let entries: Vec<(u16, &[u8])> = expiry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
-                let (key, value) = self.with_old(event)?.encode()?;
+                let (key, value) = event.encode()?;
                 batch.push_given(LOG_ID, Kind::Put, &key, &value, &entries, sealer)?;
                 if batch.len() >= AT_ONCE {
                     commit(&mut batch)?;
@@ -314,8 +316,7 @@ impl<'a> Reading<'a> {
 
     /// The event with its old value, if that is kept with the row; else with the field that says that it was to be.
     fn with_old(&self, mut event: Event) -> Result<Event> {
-        let kept = event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None });
-        let (Some(how), Target::Key { family, key }) = (kept, &event.key.target) else { return Ok(event) };
+        let (Some(how), Target::Key { family, key }) = (old_kept(&event), &event.key.target) else { return Ok(event) };
         let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
         if !self.keeps_old(&family, key, &event.key)? {
             return Ok(event);
@@ -340,6 +341,11 @@ impl<'a> Reading<'a> {
         })?;
         Ok(keeps)
     }
+}
+
+/// How the old value of an event is kept with its row, if the event says so.
+fn old_kept(event: &Event) -> Option<u64> {
+    event.payload.find(|field| if let Field::OldKept(how) = field { Some(*how) } else { None })
 }
 
 /// Walks the rows that a plan takes, as long as `take` says.

@@ -322,7 +322,7 @@ impl Registrar {
     }
 
     /// From now on an operation (none: any) on a target is logged: every commit after this one's, none before. `options` none: what
-    /// suits the pair. To register a pair again changes its options. True if it is new. Errors: `Invalid` for what is not there (a
+    /// suits the pair. To register a pair again changes its options. Durable when it returns. True if it is new. Errors: `Invalid` for what is not there (a
     /// row need not be), an operation that nobody defined, options that do not go together, or a session that may not.
     pub fn register(
         &self,

@@ -164,7 +164,8 @@ impl Builder {
     /// [`Db::seals`] counts both.
     ///
     /// A plain open has neither registry nor log, as if by [`registry(false)`](Builder::registry): what is logged hangs on the seals. It is refused
-    /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush.
+    /// (`Invalid`) where something is registered, and where events of what was registered wait for their flush. Old values that events have
+    /// with their rows are kept.
     ///
     /// It saves eight or nine bytes a record and the time in which seals are made and checked. What is left then are the sums of blocks and
     /// frames: docs/integrity.md.

@@ -443,7 +443,8 @@ impl Db {
         self.inner.engine.checkpoint(dir.as_ref())
     }
 
-    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`], and nothing in any other.
+    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`]. Errors: also
+    /// `Corruption` if what is registered cannot be read.
     pub fn refresh(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.refresh()?;
