@@ -506,7 +506,7 @@ pub fn facts_of(state: &State) -> Facts {
         sealed: state.sealed.values().copied().collect(),
         permanent: state.permanent_offset,
         witness: state.log_witness,
-        seqno: 0,
+        seqno: state.permanent_seqno + 1,
     }
 }
 

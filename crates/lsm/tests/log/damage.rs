@@ -122,6 +122,29 @@ fn a_missing_file_is_named_and_only_a_closed_log_does_without_its_ring() {
     }
 }
 
+/// Where the very first frame is hit, and no mark tells what was synced, the frames behind it do, however many commits there were before this log.
+#[test]
+fn frames_of_an_old_store_prove_that_the_first_one_was_there() {
+    for seqno in [0, 50_000_000] {
+        let sim = SimFs::new(5);
+        let env = sim.env(5);
+        env.fs.create_dir_all(dir()).unwrap();
+        let mut driver = Driver::create_behind(&env, dir(), &settings(false), 0, seqno).unwrap();
+        let ring = sim.files(DIR).into_iter().find(|name| name.ends_with(".ring")).unwrap();
+        let marks = sim.read_all(dir().join(&ring)).unwrap();
+        driver.run(&[Do::CommitSync(100), Do::CommitSync(200), Do::CommitSync(300)]).unwrap();
+        driver.manifest.facts.witness = 0;
+        let machine = Machine { boot_id: Some([9; 16]), ..sim.machine(dir()).unwrap() };
+        let copy = sim.copy(machine);
+        copy.write_all(dir().join(&ring), &marks).unwrap();
+        let whole = read_back(&copy.env(1), dir(), &driver.manifest, machine).unwrap();
+        assert_eq!((whole.0.len(), whole.1.cut.is_none()), (3, true));
+        copy.flip(dir().join("000002.log"), (4096 + 60) * 8).unwrap();
+        let hit = read_back(&copy.env(1), dir(), &driver.manifest, machine).unwrap_err();
+        assert!(hit.is_corruption(), "{hit}");
+    }
+}
+
 /// A copy of an open store, whose last pages are lost: damage or a torn tail, by what the machine can prove.
 #[test]
 fn the_kernel_that_wrote_decides_what_a_lost_page_means() {

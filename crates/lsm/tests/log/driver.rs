@@ -98,14 +98,20 @@ pub(crate) fn body(number: usize, bytes: usize) -> Body {
 
 impl Driver {
     pub(crate) fn create(env: &Env, dir: &Path, settings: &Settings, start: u64) -> Result<Driver> {
+        Driver::create_behind(env, dir, settings, start, 0)
+    }
+
+    /// A log of a store that had so many operations before.
+    pub(crate) fn create_behind(env: &Env, dir: &Path, settings: &Settings, start: u64, seqno: u64) -> Result<Driver> {
         let next = Arc::new(AtomicU64::new(1));
         let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
-        let (wal, log_start) = Wal::create(env, dir, settings, start, 1, numbers)?;
+        let (wal, log_start) = Wal::create(env, dir, settings, start, seqno + 1, numbers)?;
+        let facts = Facts { permanent: start, seqno: seqno + 1, ..Facts::default() };
         Ok(Driver {
             env: env.clone(),
             sim: None,
             wal,
-            manifest: Manifest { start: log_start, ..Manifest::default() },
+            manifest: Manifest { start: log_start, facts, retired: 0 },
             bodies: Vec::new(),
             pending: Vec::new(),
             retired: Vec::new(),
