@@ -2,13 +2,15 @@
 //!
 //! What happens under a lock is noted, and told when that is let go: by whoever holds the turn of a job at its end, by a lane behind its step, by a writer
 //! that waits. One thread tells at a time, in the order in which things were noted; another one that comes meanwhile leaves its own to it and goes on.
-//! What a read meets (`watch.rs`) is told at once: by a flush, too, that looks up what its rows ask for, which has its turn then.
+//! What a read meets (`watch.rs`) is told at once; but what a job's own reads meet, or those of a `refresh`, when its turn is over.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Inner, turn};
+use super::Inner;
 use crate::compaction::Reason;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
@@ -120,7 +122,45 @@ struct Queue {
     is_told: bool,
 }
 
+thread_local! {
+    /// Stores of which this thread holds a lock that a listener may ask for, each by where what happens to it is noted.
+    static HUSHED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it is there, what its thread notes of a store is told by nobody on that thread.
+#[derive(Debug)]
+pub(super) struct Hush {
+    noted: usize,
+    /// It goes where it came: the list is its thread's.
+    _stays: PhantomData<*const ()>,
+}
+
+impl Drop for Hush {
+    fn drop(&mut self) {
+        HUSHED.with_borrow_mut(|hushed| {
+            if let Some(last) = hushed.iter().rposition(|noted| *noted == self.noted) {
+                hushed.remove(last);
+            }
+        });
+    }
+}
+
 impl Noted {
+    /// To be held as long as a lock is. Whoever lets go of both tells what was noted.
+    pub(super) fn hush(&self) -> Hush {
+        HUSHED.with_borrow_mut(|hushed| hushed.push(self.place()));
+        Hush { noted: self.place(), _stays: PhantomData }
+    }
+
+    /// True if this thread is to tell nothing now.
+    pub(super) fn is_hushed(&self) -> bool {
+        HUSHED.with_borrow(|hushed| hushed.contains(&self.place()))
+    }
+
+    fn place(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     pub(super) fn put(&self, event: Event) {
         lock(&self.queue).events.push_back(event);
         self.is_any.store(true, Ordering::Release);
@@ -171,15 +211,15 @@ impl Inner {
         self.noted.put(event);
     }
 
-    /// Tells what happened, behind what was noted. With no lock held but a turn's: then its end tells.
+    /// Tells what happened, behind what was noted; where this thread is hushed, whoever ends that does.
     pub(super) fn say(&self, event: Event) {
         self.note(event);
         self.tell_noted();
     }
 
-    /// Tells what was noted. With no lock held but a turn's: then its end tells.
+    /// Tells what was noted; where this thread is hushed, whoever ends that does. With no lock held else.
     pub(super) fn tell_noted(&self) {
-        if turn::is_in_one() {
+        if self.noted.is_hushed() {
             return;
         }
         let Some(mut telling) = self.noted.turn() else { return };

@@ -84,20 +84,30 @@ impl Db {
         if inner.access != Access::Read {
             return Ok(());
         }
-        let _one_look_at_a_time = lock(&inner.manifest); // else an older picture could replace a newer one
+        let outcome = inner.look_again();
+        inner.tell_noted();
+        outcome
+    }
+}
+
+impl Inner {
+    /// `refresh`; what its reads meet is noted.
+    fn look_again(&self) -> Result<()> {
+        let _one_look_at_a_time = lock(&self.manifest); // else an older picture could replace a newer one
+        let _hush = self.noted.hush();
         let parts = Parts {
-            env: inner.env.clone(),
-            companions: inner.companions.clone(),
-            listener: inner.listener.clone(),
-            families: inner.given.0.clone(),
-            orders: inner.given.1.clone(),
+            env: self.env.clone(),
+            companions: self.companions.clone(),
+            listener: self.listener.clone(),
+            families: self.given.0.clone(),
+            orders: self.given.1.clone(),
             chronicle: None,
             cache: None,
         };
-        let cache = Some(inner.cache.clone());
-        let (dir, integrity) = (&*inner.dir, &inner.integrity);
-        let opened = Opening { dir, settings: &inner.settings, parts: &parts, integrity, cache }.read()?;
-        inner.adopt(opened);
+        let cache = Some(self.cache.clone());
+        let (dir, integrity) = (&*self.dir, &self.integrity);
+        let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, cache }.read()?;
+        self.adopt(opened);
         Ok(())
     }
 }

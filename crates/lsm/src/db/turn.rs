@@ -3,27 +3,17 @@
 //! Holds: at its end, whatever came of it, the listener hears what happened meanwhile, when no lock is held any more. What the job's own reads
 //!        come by waits for that, too.
 
-use std::cell::Cell;
 use std::sync::MutexGuard;
 
 use super::Inner;
+use super::events::Hush;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 
 /// The turn to flush, create, drop, ingest or copy.
 pub(super) struct JobTurn<'a> {
     inner: &'a Inner,
-    turn: Option<MutexGuard<'a, ()>>,
-}
-
-thread_local! {
-    /// Turns that the thread has, of any stores.
-    static TURNS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// True if the thread that asks has a turn.
-pub(super) fn is_in_one() -> bool {
-    TURNS.get() > 0
+    held: Option<(MutexGuard<'a, ()>, Hush)>,
 }
 
 impl Inner {
@@ -33,15 +23,13 @@ impl Inner {
         if self.background.is_stopping() {
             return Err(Error::closed());
         }
-        TURNS.set(TURNS.get() + 1);
-        Ok(JobTurn { inner: self, turn: Some(turn) })
+        Ok(JobTurn { inner: self, held: Some((turn, self.noted.hush())) })
     }
 }
 
 impl Drop for JobTurn<'_> {
     fn drop(&mut self) {
-        self.turn = None;
-        TURNS.set(TURNS.get() - 1);
+        self.held = None;
         if !std::thread::panicking() {
             self.inner.tell_noted();
         }
@@ -69,11 +57,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_a_job_comes_by_is_told_when_its_turn_is_over() {
+    fn store(dir: &str) -> (Db, Arc<Counts>) {
         let heard = Arc::new(Counts::default());
         let parts = Parts { env: SimFs::new(1).env(1), listener: heard.clone(), ..Parts::real() };
-        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        (Db::open(Path::new(dir), Settings::default(), parts).unwrap(), heard)
+    }
+
+    #[test]
+    fn what_a_job_comes_by_is_told_when_its_turn_is_over() {
+        let (db, heard) = store("/store");
         let tell = |seqno| db.inner().integrity.tell(Place::Memory(seqno), &Error::structural("hit"));
         tell(1);
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
@@ -84,5 +76,19 @@ mod tests {
         assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it");
         tell(3);
         assert_eq!(heard.0.load(Ordering::Relaxed), 3, "and at once again");
+    }
+
+    #[test]
+    fn the_turn_of_one_store_keeps_no_other_from_telling() {
+        let [(one, _), (other, heard)] = ["/one", "/other"].map(store);
+        let turn = one.inner().job().unwrap();
+        other.inner().integrity.tell(Place::Memory(1), &Error::structural("hit"));
+        assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
+        let inner_turn = other.inner().job().unwrap();
+        other.inner().integrity.tell(Place::Memory(2), &Error::structural("hit"));
+        assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
+        drop(inner_turn);
+        assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it, though the other one's is not over");
+        drop(turn);
     }
 }

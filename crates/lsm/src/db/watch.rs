@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use super::events::{Event, Listener, Noted};
-use super::turn;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::sst::Watch;
@@ -88,15 +87,15 @@ impl Integrity {
         }
     }
 
-    /// What is told of when no lock is held any more.
+    /// What is told of when its thread holds no lock any more.
     pub(super) fn noted(&self) -> &Arc<Noted> {
         &self.noted
     }
 
-    /// Tells at once, or, from under a turn, at the end of that.
+    /// Tells at once, or, where the thread is hushed, at the end of that.
     #[cold]
     fn say(&self, event: Event) {
-        match turn::is_in_one() {
+        match self.noted.is_hushed() {
             true => self.noted.put(event),
             false => self.listener.on_event(&event),
         }
