@@ -63,20 +63,27 @@ struct Chain {
 /// A manifest is rotated at so many times the weight at which it is, if there is much in it that weighs nothing.
 const LENGTH_OVER_WEIGHT: u64 = 8;
 
-/// An error, and whether it is known that nothing came of what failed.
+/// An error, and what came of what failed.
 struct Failure {
     error: Error,
+    /// It is known that nothing came of it, and the manifest goes on.
     harmless: bool,
+    /// `CURRENT` may name the fresh manifest.
+    may_be_named: bool,
 }
 
 type Attempt<T> = std::result::Result<T, Failure>;
 
 fn harmless(error: Error) -> Failure {
-    Failure { error, harmless: true }
+    Failure { error, harmless: true, may_be_named: false }
 }
 
 fn fatal(error: Error) -> Failure {
-    Failure { error, harmless: false }
+    Failure { error, harmless: false, may_be_named: false }
+}
+
+fn half_named(error: Error) -> Failure {
+    Failure { error, harmless: false, may_be_named: true }
 }
 
 impl Manifest {
@@ -212,7 +219,7 @@ impl Chain {
         let at = EDITS_AT + self.end;
         if let Err(error) = self.file.write_at(&frame, at).during(|| format!("write {}", self.name())) {
             let can_go_on = error.is_out_of_space() && self.file.set_len(at).is_ok();
-            return Err(Failure { error, harmless: can_go_on });
+            return Err(Failure { error, harmless: can_go_on, may_be_named: false });
         }
         self.file.sync_data().during(|| format!("sync {}", self.name())).map_err(fatal)?;
         (self.end, self.link, self.edits) = (self.end + frame.len() as u64, link, self.edits + 1);
@@ -244,12 +251,12 @@ fn publish(env: &Env, dir: &Path, number: u64, store: Uid, state: &State) -> Att
         env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)?;
         point(env, dir, Current { manifest: number, store })?;
         if early {
-            sync()?;
+            sync().map_err(|failure| half_named(failure.error))?;
         }
         Ok(chain)
     });
     published.inspect_err(|failure| {
-        if failure.harmless {
+        if !failure.may_be_named {
             let _ = env.fs.remove(&path);
             let _ = env.fs.remove(&dir.join(Name::Temporary.to_string()));
         }
@@ -277,8 +284,11 @@ fn point(env: &Env, dir: &Path, current: Current) -> Attempt<()> {
     let file = env.fs.open(&temporary, Open::Create).during(|| "create CURRENT.tmp").map_err(harmless)?;
     file.write_at(current.encode().as_bytes(), 0).during(|| "write CURRENT.tmp").map_err(harmless)?;
     file.sync_data().during(|| "sync CURRENT.tmp").map_err(fatal)?;
-    env.fs.rename(&temporary, &dir.join(Name::Current.to_string())).during(|| "rename CURRENT.tmp").map_err(fatal)?;
-    env.fs.sync_dir(dir).during(|| "sync the directory").map_err(fatal)
+    env.fs
+        .rename(&temporary, &dir.join(Name::Current.to_string()))
+        .during(|| "rename CURRENT.tmp")
+        .map_err(half_named)?;
+    env.fs.sync_dir(dir).during(|| "sync the directory").map_err(half_named)
 }
 
 fn remove_leftover(env: &Env, path: &Path) -> Result<()> {

@@ -283,3 +283,31 @@ fn a_recovery_without_room_leaves_the_directory_as_it_was() {
     }
     assert!(refused > 10, "{refused}");
 }
+
+/// A sync may be what says that there is no room (NFS, btrfs): as long as `CURRENT` names the old manifest, all of it goes again.
+#[test]
+fn a_recovery_whose_sync_finds_no_room_leaves_the_directory_as_it_was() {
+    let (sim, dir) = sim(17);
+    let db = open(&sim, &dir);
+    fill(&db, 0..100, 0);
+    kill(&sim, db);
+    let (before, current) = (sim.files(&dir), sim.read_all(dir.join("CURRENT")).unwrap());
+    let mut refused = 0;
+    for step in 0.. {
+        let fork = sim.fork();
+        fork.fail_at(fork.steps() + step, Fault::Error(std::io::ErrorKind::StorageFull));
+        let Ok(db) = try_open(&fork, &dir) else { continue };
+        if !fork.clear_faults() {
+            break; // it came to its end before
+        }
+        check(&db, 100);
+        drop(db);
+        // Of a rename that failed nothing is known: `CURRENT.tmp` and all the rest stay.
+        let is_turning = fork.exists(&dir.join("CURRENT.tmp")).unwrap();
+        if fork.read_all(dir.join("CURRENT")).unwrap() == current && !is_turning {
+            assert_eq!(fork.files(&dir), before, "at step {step}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 5, "{refused}");
+}
