@@ -136,7 +136,7 @@ impl Inner {
         // Shown only when it is durable: else a synced commit could name a family that a crash forgets.
         self.install(edit, None)?;
         self.least_apart.store(least_apart(&families), Ordering::Relaxed);
-        before();
+        or_undo(before, || self.halt_unwound("a family was made that is not shown"));
         self.families.store(Arc::new(families));
         Ok(())
     }

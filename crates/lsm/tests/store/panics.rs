@@ -98,3 +98,17 @@ fn a_listener_that_panics_in_a_lane_halts_the_store_and_is_not_asked_on_the_way(
     let parts = || Parts { listener: listener.clone(), ..parts(Env::real()) };
     lives_on(parts, || listener.armed.store(false, Relaxed));
 }
+
+/// The family is durable by then, and is not shown: who goes on halts, and opens the store with it.
+#[test]
+fn a_family_whose_rules_panic_halts_the_store_and_is_there_when_it_opens() {
+    let (sim, dir) = sim(9);
+    let db = open(&sim, &dir);
+    let make = || db.create_family_with("made", options(), &mut |_| panic!("as it was meant to"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(make)).is_err());
+    assert_kind(db.create_family("another", options()).map(drop), ErrorKind::Halted, "the edit before is not shown");
+    drop(db);
+    let db = open(&sim, &dir);
+    assert!(db.family("made").is_some());
+    db.create_family("another", options()).unwrap();
+}
