@@ -45,6 +45,8 @@ impl Salvage<'_> {
                 break; // the log came to its end
             }
             let mut first = None;
+            let seqno = before.as_ref().and_then(|before| before.next).unwrap_or(facts.seqno);
+            let facts = Facts { seqno, ..facts.clone() };
             let stretch = self.stretch(&start, &facts, &mut read, &mut first)?;
             let gap = match (&before, first) {
                 (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
