@@ -1,9 +1,12 @@
-//! The map is whole: each file of the engine is named in ARCHITECTURE.md, so that a newcomer finds from the page where a thing lives.
+//! The map is whole: each file of the engine is named in ARCHITECTURE.md, on its own floor, so that a newcomer finds from the page where a thing lives.
 
 use std::path::Path;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const ENGINE: &str = "crates/lsm/src";
+
+/// The floor of files that stand in no folder, or in one that is no floor.
+const GROUND: &str = "the ground";
 
 /// Folders that the page names as wholes.
 const WHOLES: &[&str] = &["env/real", "env/sim"];
@@ -27,12 +30,27 @@ fn is_named(page: &str, file: &Path) -> bool {
     is_root
         || is_of_tests
         || WHOLES.iter().any(|folder| file.starts_with(folder))
-        || page.match_indices(name).any(|(at, _)| begins_there(page, at))
+        || has_word(floor_of(page, file), name)
 }
 
-/// True if what stands there is no end of a longer name.
-fn begins_there(page: &str, at: usize) -> bool {
-    !page[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+/// What the page says of a file's floor: from the line that begins with its name to the next that begins with anything.
+fn floor_of<'p>(page: &'p str, file: &Path) -> &'p str {
+    let folder = file.parent().and_then(|folder| folder.iter().next()).and_then(|floor| floor.to_str());
+    let begin = |floor: &str| {
+        let line = format!("\n{floor} ");
+        page.find(&line).map(|at| at + 1)
+    };
+    let Some(begin) = folder.and_then(begin).or_else(|| begin(GROUND)) else { return "" };
+    let rest = &page[begin..];
+    let is_end = |(at, _): &(usize, &str)| !rest[at + 1..].starts_with(' ');
+    let end = rest.match_indices('\n').find(is_end).map_or(rest.len(), |(at, _)| at);
+    &rest[..end]
+}
+
+/// True if a name stands in a text, and not as the end of a longer one.
+fn has_word(text: &str, name: &str) -> bool {
+    let begins = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(at, _)| begins(at))
 }
 
 #[cfg(test)]
@@ -42,8 +60,13 @@ mod tests {
     #[test]
     fn a_file_is_named_by_its_whole_name() {
         let named = |page: &str, file: &str| is_named(page, Path::new(file));
-        assert!(named("`sst/block.rs` a block", "sst/block.rs"));
-        assert!(!named("deadblock.rs", "sst/block.rs"));
+        let page = "floors\nsst  tables\n block.rs  a block  key.rs\nthe ground  order.rs, deadblock.rs\n    batch/walk.rs\nend\n heap.rs\n";
+        assert!(named(page, "sst/block.rs") && named(page, "sst/key.rs"));
+        assert!(named(page, "order.rs") && named(page, "batch/walk.rs"));
+        assert!(!named(page, "block.rs"), "a longer name, on another floor");
+        assert!(!named(page, "sst/order.rs"), "on another floor");
+        assert!(!named(page, "heap.rs"), "on none");
+        assert!(!named("", "sst/block.rs"));
         assert!(named("", "sst/mod.rs") && named("", "env/sim/dice.rs"));
     }
 }
