@@ -2,7 +2,8 @@
 //!
 //! Writes: recovery trusts no page that it has not written and overwrites none that it still needs (I16). What was replayed
 //!         is flushed to tables and synced, a fresh segment and ring are made and synced, a fresh manifest that names them all
-//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed (`leftovers.rs`) or acknowledged.
+//!         is made and synced; then `CURRENT` is turned to it, and only after that is anything removed (`leftovers.rs`) or acknowledged, but what a
+//!         recovery that failed made itself.
 //! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,14 +107,16 @@ impl Opening<'_> {
             let until = Until::Theirs(marks);
             match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, until, visit)? {
                 Beside::Moved if last => {
-                    replay = self.replay(state, None)?;
-                    let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-                    let end = wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, visit)?;
-                    // Whoever writes has a ring that the manifest names: this one was lost, and nobody moved anything.
+                    let recover = |visit: &mut wal::Visit<'_>| {
+                        wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, visit)
+                    };
                     let ring = self.dir.join(Name::Ring(log.ring).to_string());
                     if self.env().fs.exists(&ring).during(|| "looking for the ring")? {
-                        return Ok(None);
+                        return recover(&mut |_| Ok(())).and(Ok(None));
                     }
+                    // Whoever writes has the ring that the manifest names: this one was lost, and nobody moved anything.
+                    replay = self.replay(state, None)?;
+                    let end = recover(&mut |frame: Replayed<'_>| replay.apply(&frame))?;
                     visible = visible.max(end.next_seqno.map_or(0, |next| next - 1));
                 }
                 Beside::Moved => return Ok(None),

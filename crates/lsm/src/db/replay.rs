@@ -39,7 +39,7 @@ pub(super) struct Replay<'a> {
     pub(super) open_tables: Arc<OpenTables>,
     /// Values that the log points to.
     pub(super) values: LoggedValues,
-    /// Bytes of records that came into memtables since these were last added up.
+    /// Bytes that came into memtables since these were last added up.
     pub(super) came_in: usize,
 }
 
@@ -72,9 +72,10 @@ impl Replay<'_> {
                 let record = self.binding.record(&operation, place, ends, companions)?;
                 let record = Record { seqno, ..record };
                 active.touch(frame.offset);
+                let before = active.memtable.bytes();
                 active.memtable.insert(&record, companions.term(&record))?;
                 any_full |= active.memtable.is_full(limit);
-                self.came_in += record.key.len() + record.value.len();
+                self.came_in += active.memtable.bytes().saturating_sub(before);
             }
             seqno += 1;
         }

@@ -3,7 +3,8 @@
 //! After a failed sync the system may count names as durable that it lost, and the next sync, by whoever made other files there, says that
 //! all is well. So one failure is the answer to every later sync of the store's directory, for as long as the store is open (I09); and two
 //! syncs of it come one after the other, so that none passes by a failure that nobody heard of yet. Other directories, a checkpoint's say,
-//! may be tried again: what is in them is made anew. The directory is known by the path that the store was opened with, and by no other.
+//! may be tried again: what is in them is made anew. The directory is known by the path that the store was opened with, and by no other; what is synced is the one
+//! that stood there at first.
 //! It is kept open from its first sync on: that a process has no descriptor left is no failed sync, and must not stop a store.
 
 use std::io;

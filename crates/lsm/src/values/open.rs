@@ -30,7 +30,7 @@ impl OpenValues {
 
     /// Counts a file that was opened, and closes others if there are too many.
     pub(super) fn opened(&self, file: &Arc<ValueFile>) {
-        let mut met = Vec::new(); // let go of behind the lock: it may be for the last time
+        let (mut met, mut closed) = (Vec::new(), Vec::new()); // let go of behind the lock: it may be for the last time
         let mut files = lock(&self.files);
         if files.len() == files.capacity() {
             files.retain(|file| file.strong_count() > 0);
@@ -46,7 +46,7 @@ impl OpenValues {
             if file.was_asked() {
                 files.push_back(first);
             } else {
-                file.close();
+                closed.push(file.close());
             }
             met.push(file);
         }

@@ -402,9 +402,9 @@ impl ValueFile {
         self.was_asked.swap(false, Ordering::Relaxed)
     }
 
-    /// Closes its file, as soon as those who read it at this moment have.
-    pub(super) fn close(&self) {
-        drop(lock(&self.opened).take());
+    /// Gives its file away, which is closed when those who read it at this moment have done so, and the caller. To be dropped with no lock held.
+    pub(super) fn close(&self) -> Option<Arc<dyn File>> {
+        lock(&self.opened).take()
     }
 
     /// True if header and footer are what the manifest says; nobody who has a record needs them. Errors: `Corruption`, `Io`.

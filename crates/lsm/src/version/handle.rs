@@ -141,15 +141,15 @@ impl OpenTables {
         &self.values
     }
 
-    /// There are so many tables now: how many open files the system is to expect, where that is more than it was told before. Twice as
-    /// many as there are, so that it is asked seldom; never more than may be open.
+    /// There are so many tables now: how many open files the system is to expect, where those and the value files that are open are more than it
+    /// was told of before. Twice as many, so that it is asked seldom; never many more than may be open.
     pub fn outgrown(&self, tables: usize) -> Option<usize> {
-        let tables = tables.saturating_add(self.values.now());
-        let needed = tables.min(self.most);
-        if needed < self.expected.load(Ordering::Relaxed) {
+        let files = tables.min(self.most).saturating_add(self.values.now());
+        if files < self.expected.load(Ordering::Relaxed) {
             return None;
         }
-        let wanted = tables.saturating_mul(2).max(FEW_FILES).min(self.most.saturating_add(FEW_FILES));
+        let most = self.most.saturating_add(self.most / 2);
+        let wanted = files.saturating_mul(2).max(FEW_FILES).min(most.saturating_add(FEW_FILES));
         self.expected.store(wanted, Ordering::Relaxed);
         Some(wanted)
     }
@@ -501,7 +501,7 @@ mod tests {
             (tables.outgrown(1000), tables.outgrown(1999), tables.outgrown(2000)),
             (Some(2000), None, Some(4000))
         );
-        assert_eq!((tables.outgrown(4500), tables.outgrown(10_000)), (Some(6000), None));
+        assert_eq!((tables.outgrown(4500), tables.outgrown(10_000)), (Some(8500), None), "value files come on top");
         let few = OpenTables::bounded(8, usize::MAX);
         assert_eq!((few.outgrown(100), few.outgrown(10_000)), (Some(1000), None));
     }

@@ -39,7 +39,7 @@ pub struct Facts {
     pub permanent: u64,
     /// The witness that edits carry.
     pub witness: u64,
-    /// No frame from there on has a lower seqno.
+    /// No frame from `permanent` on has a lower seqno.
     pub seqno: Seqno,
 }
 
