@@ -40,7 +40,7 @@ fn destroy_leveldbs(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Mends what can be mended. What cannot is an error, and the store is open to everything else: reads of what was lost answer an error
-/// for good, so nothing older stands in its place.
+/// for good, so nothing older stands in its place, unless no fence can be (`rebuilt`).
 pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     // What it is made for is there: a repair makes no store and refuses none.
     let options = Options { create_if_missing: false, error_if_exists: false, ..options.clone() };
@@ -64,13 +64,20 @@ fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it. A comparator names no last
-/// key, so what was lost under one cannot be kept out of reach: reads answer with what there is.
+/// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it. Where a loss cannot be
+/// fenced, all of them are accepted.
 fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
     let fs = RealFs;
     let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
-    let options = SalvageOptions { accept_loss: plan.has_comparator(), ..SalvageOptions::default() };
-    let report = plan.builder(dir).salvage(&fresh, options)?;
+    let salvage = |accept_loss| {
+        let options = SalvageOptions { accept_loss, ..SalvageOptions::default() };
+        plan.builder(dir).salvage(&fresh, options)
+    };
+    let report = match salvage(false) {
+        // A comparator names no last key, so what was lost anywhere cannot be kept out of reach: reads answer with what there is.
+        Err(error) if plan.has_comparator() && *error.kind() == ErrorKind::Invalid => salvage(true)?,
+        done => done?,
+    };
     let renamed = fs.rename(dir, &old).and_then(|()| fs.rename(&fresh, dir));
     renamed.map_err(|error| {
         Failure::io(format_args!("{}: putting the salvaged store in place: {error}", dir.display()))

@@ -122,8 +122,9 @@ LEVELDB_EXPORT void leveldb_destroy_db(const leveldb_options_t* options, const c
 
 /* Mends a database: what is damaged is corrected, or made anew from what else holds it. Everything that is whole stays. What is lost for
    good is reported in *errptr ("Corruption: "), and the database opens nevertheless: reads of what was lost are errors from then on, and
-   nothing older stands in its place. If its manifest is lost, it is read file by file into a new one; the old one stays beside it, as
-   `name`.damaged-N. Give the comparator that it was made with. */
+   nothing older stands in its place. If its manifest or its log is hit, it is read file by file into a new one; the old one stays beside it, as
+   `name`.damaged-N. Give the comparator that it was made with: under one, if nobody knows between which keys something was lost, as in the
+   log, the new one answers with what there is, be it older. */
 LEVELDB_EXPORT void leveldb_repair_db(const leveldb_options_t* options, const char* name, char** errptr);
 
 /* ---- Iterators ---- */
