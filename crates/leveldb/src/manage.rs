@@ -1,5 +1,6 @@
 //! Stores that nobody has open: destroy and repair.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use waxseal::care::Outcome;
@@ -49,9 +50,11 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<(), Failure> {
     if !holds_something(dir)? {
         return Err(Failure::io(format_args!("{}: repair found no files", dir.display())));
     }
-    match in_place(&plan, dir) {
+    // Its own name, so that others can be made of it: not "." nor one that ends in a slash.
+    let dir = dir.canonicalize().map_err(|error| Failure::io(format_args!("{}: {error}", dir.display())))?;
+    match in_place(&plan, &dir) {
         // Log or manifest are hit. A log that is cut there would end there, and what stands behind it is whole.
-        Err(error) if error.is_corruption() => rebuilt(&plan, dir),
+        Err(error) if error.is_corruption() => rebuilt(&plan, &dir),
         done => told(done?),
     }
 }
@@ -67,7 +70,6 @@ fn in_place(plan: &Plan, dir: &Path) -> Result<Report, Error> {
 /// Reads what can be read into a new store and puts that in the place of the old one, which is kept beside it. Where a loss cannot be
 /// fenced, all of them are accepted.
 fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
-    let fs = RealFs;
     let (fresh, old) = (free_name(dir, "salvaged")?, free_name(dir, "damaged")?);
     let salvage = |accept_loss| {
         let options = SalvageOptions { accept_loss, ..SalvageOptions::default() };
@@ -78,11 +80,22 @@ fn rebuilt(plan: &Plan, dir: &Path) -> Result<(), Failure> {
         Err(error) if plan.has_comparator() && *error.kind() == ErrorKind::Invalid => salvage(true)?,
         done => done?,
     };
-    let renamed = fs.rename(dir, &old).and_then(|()| fs.rename(&fresh, dir));
-    renamed.map_err(|error| {
+    exchange(dir, &fresh, &old).map_err(|error| {
         Failure::io(format_args!("{}: putting the salvaged store in place: {error}", dir.display()))
     })?;
     told(report)
+}
+
+/// Puts the new store in the place of the old one; if that cannot be done, the old one stays, and the new one goes.
+fn exchange(dir: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
+    let fs = RealFs;
+    let forget = || drop(Db::destroy(fresh));
+    fs.rename(dir, old).inspect_err(|_| forget())?;
+    fs.rename(fresh, dir).inspect_err(|_| {
+        if fs.rename(old, dir).is_ok() {
+            forget(); // else both stay beside it, for whoever finds out why
+        }
+    })
 }
 
 /// What is left to say of a repair.
