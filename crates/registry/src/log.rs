@@ -318,13 +318,15 @@ impl<'a> Reading<'a> {
     fn with_old(&self, mut event: Event) -> Result<Event> {
         let (Some(how), Target::Key { family, key }) = (old_kept(&event), &event.key.target) else { return Ok(event) };
         let Some(family) = self.db.family(family) else { return Ok(event) }; // it went with its family
+        let (mut old, time) = (Image::Absent, event.key.time);
+        let read = self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| {
+            old = old_image(record, how, time);
+        });
+        // Asked behind the read: had the family ended before that, nothing would have been there.
         if !self.keeps_old(&family, key, &event.key)? {
             return Ok(event);
         }
-        let (mut old, time) = (Image::Absent, event.key.time);
-        self.db.get_before(&family, key, event.key.seqno, Verify::Always, &mut |record| {
-            old = old_image(record, how, time);
-        })?;
+        read?;
         event.payload.remove(Field::OldKept(how).number());
         event.payload.push(Field::OldValue(old));
         Ok(event)

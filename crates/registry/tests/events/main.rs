@@ -65,6 +65,7 @@ mod suite {
     #[test]
     fn an_old_value_outlives_its_family() {
         threads::dropped_meanwhile();
+        threads::asked_beside_a_drop();
         threads::overtaken();
     }
 

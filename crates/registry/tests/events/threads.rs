@@ -229,6 +229,45 @@ pub(crate) fn dropped_meanwhile() {
     assert_eq!(old, [Field::OldValue(Image::Absent), Field::OldValue(Image::Value(b"value".to_vec()))]);
 }
 
+/// Whoever asks while a family goes is told what a value was put over, or that this is not kept: never that nothing was there.
+pub(crate) fn asked_beside_a_drop() {
+    let (db, registrar) = open(None);
+    let options = Options {
+        scope: Scope::Subtree,
+        mode: Mode::Deferred,
+        values: Values::OldNew,
+        history: true,
+        ..Options::default()
+    };
+    registrar.register(&Target::family("users"), Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    for round in 0..40u64 {
+        let key = round.to_le_bytes();
+        for _ in 0..100 {
+            put(&db, &registrar, &key);
+        }
+        db.flush().unwrap();
+        let (is_asked, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(SeqCst) {
+                    is_asked.store(true, SeqCst);
+                    let events = registrar.query_all(&Target::key("users", key), None, None).unwrap();
+                    let nothing = Field::OldValue(Image::Absent);
+                    let over_nothing = events.iter().filter(|event| event.payload.fields().contains(&nothing)).count();
+                    assert!(over_nothing <= 1, "{over_nothing} of {} were over nothing", events.len());
+                }
+            });
+            while !is_asked.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            registrar.drop_family("users", None).unwrap();
+            is_over.store(true, SeqCst);
+        });
+        registrar.create_family("users", Default::default()).unwrap();
+    }
+    registrar.close().unwrap();
+}
+
 /// A wall clock that whoever reads it next is held in, twice.
 #[derive(Default)]
 struct Holding([Gate; 2]);
