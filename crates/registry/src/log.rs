@@ -333,10 +333,11 @@ impl<'a> Reading<'a> {
     }
 
     /// True if the very record that an event tells of is there, and keeps what it overwrote. Else what stands below it is anything: the
-    /// family may be another of the same name, or the store a copy whose commits were counted anew.
+    /// family may be another of the same name, or the store a copy whose commits were counted anew. The record's own value is not asked
+    /// for: it may be lost.
     fn keeps_old(&self, family: &Family, key: &[u8], of: &LogKey) -> Result<bool> {
         let mut keeps = false;
-        self.db.get_before(family, key, of.seqno + 1, Verify::Always, &mut |record| {
+        self.db.get_record_before(family, key, of.seqno + 1, Verify::Always, &mut |record| {
             let stamp = Stamp::of(record.companion, hash_key(record.key)).ok().flatten();
             let is_told = |stamp: Stamp| stamp.history && stamp.time == of.time.0;
             keeps = record.seqno == of.seqno && stamp.is_some_and(is_told);

@@ -1,10 +1,15 @@
 //! What events say of values that were overwritten: the one that was there, or that it is not kept. Where the store was copied, was open
 //! in another way meanwhile, or lost a family and has another of that name, nobody may be told of a value that was never there.
 
+#![expect(clippy::disallowed_methods, reason = "a test damages a file that the store made")]
+
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use waxseal::env::{Fs, Open, RealFs};
 use waxseal::registry::{Event, Field, Image, Mode, RegisterOptions, Scope, Values};
 use waxseal::{ColumnFamily, Db, Result};
+use waxseal_lsm::values::{Entry, walk};
 
 /// Old values are kept with the rows.
 const KEPT: RegisterOptions = RegisterOptions {
@@ -143,5 +148,60 @@ fn a_family_made_anew_has_nothing_to_say_of_the_one_before() -> Result<()> {
     db.column_family("users")?.put("k", "unwatched")?;
     db.close()?;
     assert_eq!(overwritten(&Db::open(&path)?)?, told(3, 9..=9));
+    Ok(())
+}
+
+/// A value that has a file of its own, and that no codec packs.
+fn large(number: u64) -> Vec<u8> {
+    let scattered = |at: u64| (at + number * 10_000).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+    (0..6000).map(|at| scattered(at) as u8).collect()
+}
+
+/// Writes zeros over a value in the store's value files, wherever it was put under this key.
+fn spoil(path: &Path, key: &[u8], value: &[u8]) {
+    let mut hits = 0;
+    for name in RealFs.list(path).unwrap().iter().filter(|name| name.ends_with(".val")) {
+        let path = path.join(name);
+        let mut of_key = Vec::new();
+        let file = RealFs.open(&path, Open::Read).unwrap();
+        let collect = &mut |entry: Entry| {
+            of_key.extend((entry.key == key).then_some(entry.pointer.offset));
+            Ok(())
+        };
+        let _ = walk(name, &*file, None, collect); // one that is not through has no end
+        let bytes = std::fs::read(&path).unwrap();
+        for entry in of_key {
+            let entry = entry as usize;
+            let found = bytes[entry..].windows(100).position(|window| window == &value[..100]);
+            if let Some(at) = found.filter(|at| *at < 100) {
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.write_all_at(&[0; 100], (entry + at + 1000) as u64).unwrap();
+                hits += 1;
+            }
+        }
+    }
+    assert_eq!(hits, 1);
+}
+
+#[test]
+fn an_old_value_is_told_though_the_new_one_is_lost() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let (db, users) = watched(&path)?;
+    let [old, new] = [1, 2].map(large);
+    users.put("k", &old)?;
+    users.put("k", &new)?;
+    db.flush()?;
+    db.close()?;
+    spoil(&path, b"k", &new);
+    let db = Db::open(&path)?;
+    assert!(db.column_family("users")?.get("k").unwrap_err().is_corruption());
+    let is_told = |db: &Db| -> Result<bool> {
+        let latest = db.query_latest("users.k", "*")?.unwrap();
+        Ok(latest.payload.fields().contains(&Field::OldValue(Image::Value(old.clone()))))
+    };
+    assert!(is_told(&db)?);
+    db.drop_column_family("users")?;
+    assert!(is_told(&db)?);
     Ok(())
 }

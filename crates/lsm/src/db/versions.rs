@@ -75,6 +75,21 @@ impl Db {
         shown.map(|()| found)
     }
 
+    /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
+    /// its place (kind `BlobPointer`). For whoever asks what stands beside a value.
+    pub fn get_record_before(
+        &self,
+        family: &Family,
+        key: &[u8],
+        seqno: Seqno,
+        verify: Verify,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        let inner = self.open_inner()?;
+        let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
+        inner.version_in((family, &family.view()), (key, None), at, inner.checks(verify), visit)
+    }
+
     /// Where the version stands that decides what a read of `key` answers; none if there is no version. Every look is a search of its
     /// own, past the filters: it costs more than a read. An error where a read answers one, but for a version that does not match its
     /// companion: that is told.
