@@ -193,7 +193,7 @@ impl Hooks {
     fn claim(&self, found: &mut [Found]) -> Result<Claim<'_>> {
         let events = found.iter().filter(|found| found.mode == Mode::Async).count();
         let claim = self.claim_room(events)?;
-        if matches!(claim, Claim::WithOperation) {
+        if matches!(claim, Claim::WithOperation(_)) {
             found.iter_mut().filter(|found| found.mode == Mode::Async).for_each(|found| found.mode = Mode::Sync);
         }
         Ok(claim)
@@ -288,7 +288,7 @@ impl Hooks {
         push_row(out, key, value, expires(Time(stamp.time), stamp.retention), &self.sealer)
     }
 
-    /// Hands the events of mode async to the ring, if it has room for them.
+    /// Hands the events of mode async to the ring, if it has room for them; else it counts them.
     fn push(
         &self,
         room: &mut Room,
@@ -299,7 +299,10 @@ impl Hooks {
     ) -> Result<()> {
         let Room { found, row, .. } = room;
         let waits = |found: &Found| found.mode == Mode::Async;
-        let Claim::Room(claimed) = claim else { return Ok(()) };
+        let Claim::Room(claimed) = claim else {
+            self.queue.count(&claim);
+            return Ok(());
+        };
         if !found.iter().any(waits) {
             return Ok(());
         }

@@ -160,10 +160,10 @@ impl Drop for Claimed<'_> {
 pub(crate) enum Claim<'a> {
     /// Push them.
     Room(Claimed<'a>),
-    /// Write them with the operation.
-    WithOperation,
-    /// Forget them; they are counted.
-    Dropped,
+    /// Write them with the operation: so many since the ring is full.
+    WithOperation(usize),
+    /// Forget so many.
+    Dropped(usize),
     /// There is no room now: `wait_for_room`, then claim again.
     Full,
 }
@@ -252,19 +252,25 @@ impl Queue {
         };
         match self.taken.fetch_update(Relaxed, Relaxed, fits) {
             Ok(_) => return Claim::Room(Claimed { queue: self, events }),
-            Err(taken) if taken & SHUT != 0 => return Claim::WithOperation,
+            Err(taken) if taken & SHUT != 0 => return Claim::WithOperation(0),
             Err(_) => {}
         }
         match self.ring.when_full {
             WhenFull::Backpressure if events <= self.ring.events => Claim::Full,
-            WhenFull::DropCounted => {
-                self.dropped.fetch_add(events as u64, Relaxed);
-                Claim::Dropped
-            }
-            WhenFull::Backpressure | WhenFull::SyncFallback => {
-                self.fallen_back.fetch_add(events as u64, Relaxed);
-                Claim::WithOperation
-            }
+            WhenFull::DropCounted => Claim::Dropped(events),
+            WhenFull::Backpressure | WhenFull::SyncFallback => Claim::WithOperation(events),
+        }
+    }
+
+    /// Counts the events that found no room, of a commit that was made: one that is handed back claims anew.
+    pub(crate) fn count(&self, claim: &Claim<'_>) {
+        let (counter, events) = match claim {
+            Claim::Dropped(events) => (&self.dropped, *events),
+            Claim::WithOperation(events) => (&self.fallen_back, *events),
+            Claim::Room(_) | Claim::Full => return,
+        };
+        if events > 0 {
+            counter.fetch_add(events as u64, Relaxed); // not of each event of mode sync: it is others' line too
         }
     }
 
@@ -414,16 +420,18 @@ mod tests {
         let backpressure = queue(2, WhenFull::Backpressure);
         let both = claimed(&backpressure, 2);
         assert!(matches!(backpressure.claim(1), Claim::Full));
-        assert!(matches!(backpressure.claim(3), Claim::WithOperation), "it would wait for ever");
+        assert!(matches!(backpressure.claim(3), Claim::WithOperation(_)), "it would wait for ever");
         drop(both);
         let _one = claimed(&backpressure, 1);
-        assert!(matches!(backpressure.claim(usize::MAX), Claim::WithOperation));
+        assert!(matches!(backpressure.claim(usize::MAX), Claim::WithOperation(_)));
         let dropping = queue(1, WhenFull::DropCounted);
         let _one = claimed(&dropping, 1);
-        assert!(matches!(dropping.claim(2), Claim::Dropped));
+        dropping.claim(2); // of a commit that is handed back
+        dropping.count(&dropping.claim(2));
         let falling = queue(1, WhenFull::SyncFallback);
         let _one = claimed(&falling, 1);
-        assert!(matches!(falling.claim(2), Claim::WithOperation));
+        falling.claim(2);
+        falling.count(&falling.claim(2));
         let stats = (dropping.stats(), falling.stats());
         assert_eq!((stats.0.dropped, stats.1.fallen_back, stats.0.waiting), (2, 2, 1));
     }
@@ -472,7 +480,7 @@ mod tests {
             let queue = queue(events, WhenFull::DropCounted);
             let [pushed, dropped] = [(); 2].map(|()| claimed(&queue, 1));
             queue.shut();
-            assert!(matches!(queue.claim(1), Claim::WithOperation));
+            assert!(matches!(queue.claim(1), Claim::WithOperation(_)));
             assert_eq!((queue.stats().waiting, queue.stats().dropped, queue.stats().fallen_back), (2, 0, 0));
             std::thread::scope(|scope| {
                 scope.spawn(|| {

@@ -239,15 +239,18 @@ impl Hooks {
         let name: &str = &name;
         let claim = match plan.mode {
             Mode::Async => self.claim_room(1)?,
-            _ => Claim::WithOperation,
+            _ => Claim::WithOperation(0),
         };
-        let beside = matches!(claim, Claim::WithOperation).then_some((name, &mut *row));
+        let beside = matches!(claim, Claim::WithOperation(_)).then_some((name, &mut *row));
         let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), rules, beside)? else {
             return Ok(None);
         };
-        if let Claim::Room(claimed) = claim {
-            let key_end = row_of_one(batch, (name, seqno), &stamp, single.who, row)?;
-            claimed.push(|rows| rows.push(row, key_end, expires(Time(stamp.time), stamp.retention)));
+        match claim {
+            Claim::Room(claimed) => {
+                let key_end = row_of_one(batch, (name, seqno), &stamp, single.who, row)?;
+                claimed.push(|rows| rows.push(row, key_end, expires(Time(stamp.time), stamp.retention)));
+            }
+            without => self.queue.count(&without),
         }
         Ok(Some(seqno))
     }
