@@ -112,6 +112,29 @@ fn a_copy_whose_record_has_the_number_it_had_does_not_say_that_nothing_was_there
 }
 
 #[test]
+fn a_copy_keeps_no_value_for_an_event_that_does_not_find_it() -> Result<()> {
+    for (mode, records, kept) in [(Mode::Deferred, 3, 1..=3), (Mode::Sync, 1, 9..=9), (Mode::Async, 1, 9..=9)] {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, saved] = ["store", "saved"].map(|name| dir.path().join(name));
+        let db = Db::open(&path)?;
+        // What the copy leaves out, so that it counts otherwise.
+        ["a", "b"].iter().try_for_each(|value| db.column_family("default")?.put("another", value))?;
+        db.flush()?;
+        let users = db.column_family("users")?;
+        db.register_with("users", "*", RegisterOptions { mode, ..KEPT })?;
+        put_all(&users, 1..=3)?;
+        db.close()?;
+        assert!(Db::salvage(&path, &saved)?.is_clean());
+        let db = Db::open(&saved)?;
+        assert_eq!(overwritten(&db)?, told(3, kept), "{mode:?}");
+        let users = db.column_family("users")?;
+        users.compact()?;
+        assert_eq!(users.tables()?.iter().map(|table| table.records).sum::<u64>(), records, "{mode:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_was_compacted_without_seals_or_registry_keeps_its_old_values() -> Result<()> {
     for plain in [true, false] {
         let dir = tempfile::tempdir().unwrap();

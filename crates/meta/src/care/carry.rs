@@ -8,6 +8,7 @@ use waxseal_lsm::seam::{Check, Companions};
 
 use crate::mend::mended;
 use crate::seal::Seal;
+use crate::stamp::Stamp;
 use crate::stamped::told;
 
 /// What a record counts for in a ledger: by the seal that it had.
@@ -26,7 +27,8 @@ pub(super) struct Carried {
     pub(super) left_out: Vec<&'static str>,
 }
 
-/// What goes with a record. Unless its row is still untold, it takes a stamp along that says that the row stands elsewhere.
+/// What goes with a record. Unless its row is still to be written by a flush, it takes a stamp along that says that the row stands
+/// elsewhere, and that what the record hid need not be kept: the row names the record's place in the old store.
 pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check, is_untold: bool) -> Result<Carried> {
     let (companions, left_out) = match check {
         Check::CompanionDamaged => match mended(keeper, record) {
@@ -36,7 +38,9 @@ pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check
         _ => (record.companion.to_vec(), Vec::new()),
     };
     let unbound = unbound(&Record { companion: &companions, ..*record });
-    let companions = if is_untold { unbound } else { told(&unbound, hash(record.key))? };
+    let key_hash = hash(record.key);
+    let stands_elsewhere = || matches!(Stamp::of(&unbound, key_hash), Ok(Some(Stamp { elsewhere: true, .. })));
+    let companions = if is_untold && !stands_elsewhere() { unbound } else { told(&unbound, key_hash)? };
     Ok(Carried { companions: Some(companions), left_out })
 }
 
