@@ -375,6 +375,13 @@ fn who_cannot_keep_when_records_expire_refuses_them() {
         assert!(error.to_string().contains("the key \"a\""), "{error}");
     }
     plain.check(&Model::new());
+    // What is hidden by a record that stays does not come in, and refuses nothing.
+    let only_b = vec![(Bound::Included(b"b".to_vec()), Bound::Unbounded)];
+    let hidden = Export { versions: Versions::All, bounds: only_b, ..request };
+    export(&node.db, &node.family, &sim.env(4), Path::new("/b"), &hidden).unwrap();
+    let imported = import(&plain.db, &plain.family, &sim.env(5), Path::new("/b")).unwrap();
+    assert_eq!((imported.records, imported.superseded), (1, 1));
+    plain.check(&Model::from([(b"b".to_vec(), b"stays".to_vec())]));
     // One that keeps what it does not know keeps the end, too.
     let unknowing = Node::open(&sim, "/unknowing", adopting());
     import(&unknowing.db, &unknowing.family, &sim.env(5), Path::new(OUT)).unwrap();

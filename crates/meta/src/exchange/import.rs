@@ -139,6 +139,8 @@ struct Counted {
     sealed: u64,
     unsealed: u64,
     own_deletes: u64,
+    /// Records that expire, and of which only what this store leaves behind says so.
+    ends: u64,
     sum: u64,
 }
 
@@ -149,6 +151,7 @@ impl Counted {
         self.sealed += other.sealed;
         self.unsealed += other.unsealed;
         self.own_deletes += other.own_deletes;
+        self.ends += other.ends;
         self.sum = self.sum.wrapping_add(other.sum);
     }
 }
@@ -189,7 +192,7 @@ impl Receiver<'_> {
         let keeper = self.db.keeper();
         let _: Ledger = table.verify(&**keeper, &mut |_| Ok(()))?;
         let mut counted = Counted::default();
-        let known = keeper.protection() != Protection::None && table.protection() != Protection::Foreign;
+        let known = self.is_known(table.protection());
         let reads: &dyn Companions = if known { &**keeper } else { &Plain };
         let rows = self.form.rows();
         let mut cursor = table.cursor(false);
@@ -205,9 +208,7 @@ impl Receiver<'_> {
                 counted.unsealed += u64::from(!sealed);
                 let own = record.kind == Kind::Delete && record.key.last() == Some(&paper::row::MARK);
                 counted.own_deletes += u64::from(own);
-                if !known && has_end(record.companion) {
-                    return Err(would_stay(record.key));
-                }
+                counted.ends += u64::from(!known && has_end(record.companion));
                 counted.sum = counted.sum.wrapping_add(term_of(reads, &record));
             }
             cursor.next()?;
@@ -215,19 +216,20 @@ impl Receiver<'_> {
         Ok(counted)
     }
 
+    /// True if companions of a table with this protection come in.
+    fn is_known(&self, protection: Protection) -> bool {
+        self.db.keeper().protection() != Protection::None && protection != Protection::Foreign
+    }
+
     fn take_in(&self, tables: &[Arc<Table>], counted: Counted) -> Result<Imported> {
+        if counted.ends > 0 {
+            self.refuse_ends(tables)?;
+        }
         let tally = match self.form.rows() {
             Some(form) => bind_rows(form, &mut *self.cursor(tables))?,
             None => Tally::default(),
         };
-        let form = self.form.rows();
-        let ingested = self.db.ingest(self.family, &mut || {
-            let inner = Box::new(WithoutStamps { inner: self.cursor(tables), companion: None }) as Box<dyn Cursor>;
-            Ok(match form {
-                Some(form) => Box::new(WithoutRows { inner, form }),
-                None => inner,
-            })
-        })?;
+        let ingested = self.db.ingest(self.family, &mut || Ok(self.incoming(tables)))?;
         Ok(Imported {
             seqno: ingested.seqno,
             records: ingested.records,
@@ -239,6 +241,33 @@ impl Receiver<'_> {
             without_row: tally.created_from_table + tally.created_from_memory,
             own_deletes: counted.own_deletes,
         })
+    }
+
+    /// `Invalid` if the newest record of a key expires, and would stay for good.
+    fn refuse_ends(&self, tables: &[Arc<Table>]) -> Result<()> {
+        let mut cursor = self.incoming(tables);
+        let mut key: Option<Vec<u8>> = None;
+        cursor.first()?;
+        while cursor.valid() {
+            let record = cursor.record();
+            if key.as_ref().is_none_or(|key| self.family.order().compare(key, record.key).is_ne()) {
+                if has_end(record.companion) && !self.is_known(cursor.source().protection) {
+                    return Err(would_stay(record.key));
+                }
+                key = Some(record.key.to_vec());
+            }
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// The records of the tables that may come in, in internal order.
+    fn incoming(&self, tables: &[Arc<Table>]) -> Box<dyn Cursor> {
+        let inner = Box::new(WithoutStamps { inner: self.cursor(tables), companion: None });
+        match self.form.rows() {
+            Some(form) => Box::new(WithoutRows { inner, form }),
+            None => inner,
+        }
     }
 
     /// All records of the tables in internal order.
