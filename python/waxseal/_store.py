@@ -255,7 +255,7 @@ class DB(Family, Asker):
         self._handles.call("waxseal_settle", self._handles.db)
 
     def refresh(self) -> None:
-        """Catches up with the process that writes, in a store that was opened with mode "r"."""
+        """Catches up with the process that writes, what is registered included, in a store that was opened with mode "r"."""
         self._handles.call("waxseal_refresh", self._handles.db)
 
     def checkpoint(self, path: Path) -> None:

@@ -2544,11 +2544,13 @@ int32_t waxseal_checkpoint(waxseal_db_t *db,
                            waxseal_error_t **error);
 
 /**
- * Catches up with the process that writes; for stores opened by `waxseal_open_read_only`.
+ * Catches up with the process that writes, what is registered included; for stores opened by `waxseal_open_read_only`, others stay as they
+ * are.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` for other stores, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if what is registered cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_refresh(waxseal_db_t *db, waxseal_error_t **error);
+int32_t waxseal_refresh(waxseal_db_t *db,
+                        waxseal_error_t **error);
 
 /**
  * `WAXSEAL_OK` if the store was opened for reading alone, `WAXSEAL_NOT_FOUND` if it may be written.

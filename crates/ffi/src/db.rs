@@ -167,9 +167,10 @@ pub unsafe extern "C" fn waxseal_checkpoint(
     answer(error, || with(db.cast_const(), |db| Ok(db.checkpoint(path.path()?)?)))
 }
 
-/// Catches up with the process that writes; for stores opened by `waxseal_open_read_only`.
+/// Catches up with the process that writes, what is registered included; for stores opened by `waxseal_open_read_only`, others stay as they
+/// are.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for other stores, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if what is registered cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_refresh(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.

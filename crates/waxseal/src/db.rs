@@ -443,13 +443,15 @@ impl Db {
         self.inner.engine.checkpoint(dir.as_ref())
     }
 
-    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`]. Errors: also
-    /// `Corruption` if what is registered cannot be read.
+    /// Catches up with the process that writes, what is registered included; for stores opened with [`Db::open_read_only`], others stay as
+    /// they are. Errors: also `Corruption` if what is registered cannot be read, or could not when the store was opened; all else is caught up
+    /// with then.
     pub fn refresh(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.refresh()?;
         match &self.inner.watching {
             Watching::Registrar(registrar) if self.is_read_only() => registrar.refresh(),
+            Watching::Unknown(error) if self.is_read_only() => Err(error.clone()),
             _ => Ok(()),
         }
     }

@@ -828,7 +828,10 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
     assert_eq!(users.get("john")?.unwrap(), "33");
     assert!(!db.verify(Default::default())?.is_clean());
     db.close()?;
-    assert_eq!(Db::open_read_only(&path)?.column_family("users")?.get("john")?.unwrap(), "33");
+    let reader = Db::open_read_only(&path)?;
+    assert!(reader.refresh().unwrap_err().is_corruption());
+    assert_eq!(reader.column_family("users")?.get("john")?.unwrap(), "33");
+    drop(reader);
 
     let db = Db::open(&path)?;
     db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
