@@ -11,7 +11,7 @@ from ._errors import CALLBACK, MakeError, make_error
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
 Verify = Union[str, Tuple[str, int]]
-#: How many events of mode async may wait, and what happens to more: "wait", "sync" or "drop".
+#: How many events of mode async may wait, and what happens to more: "wait", "sync" or "drop". With 16 MiB of rows the ring is full as well.
 Ring = Tuple[int, str]
 
 DEFAULT_FAMILY = "default"

@@ -4222,7 +4222,7 @@ int32_t waxseal_query_range(const waxseal_session_t *session,
 
 /**
  * How many events of mode async may wait until they are in the log, as many as a crash may lose, and what happens to more: one of
- * `WAXSEAL_WHEN_FULL_..`. Default 4096, and the writer waits.
+ * `WAXSEAL_WHEN_FULL_..`. With 16 MiB of rows the ring is full as well. Default 4096, and the writer waits.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no choice; what cannot be is told by the open.
  */

@@ -17,7 +17,7 @@ pub const WAXSEAL_WHEN_FULL_SYNC: i32 = 1;
 pub const WAXSEAL_WHEN_FULL_DROP: i32 = 2;
 
 /// How many events of mode async may wait until they are in the log, as many as a crash may lose, and what happens to more: one of
-/// `WAXSEAL_WHEN_FULL_..`. Default 4096, and the writer waits.
+/// `WAXSEAL_WHEN_FULL_..`. With 16 MiB of rows the ring is full as well. Default 4096, and the writer waits.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no choice; what cannot be is told by the open.
 #[unsafe(no_mangle)]

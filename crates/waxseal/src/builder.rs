@@ -277,7 +277,7 @@ impl Builder {
     }
 
     /// Where events of mode [`Mode::Async`](crate::registry::Mode::Async) wait until they are written, and what happens when it is full.
-    /// As many as it holds may be lost in a crash.
+    /// As many as it holds may be lost in a crash. With 16 MiB of rows it is full as well.
     pub fn ring(mut self, ring: Ring) -> Builder {
         self.ring = ring;
         self
