@@ -1189,8 +1189,8 @@ typedef struct {
 /**
  * Hears of an event after it has happened: on a thread of the store, or on one that is in a call of the store, which may be told what others
  * did, too. What was done is told in its order, by one thread at a time; what a read meets is told at once, whoever else is telling. No lock
- * of the store is held, so what the function locks may not be locked around calls of the store. It must return soon, and must not call the
- * store that it hears of: that would answer `WAXSEAL_INVALID`.
+ * of the engine is held, but writes that are watched may wait for it; so what the function locks may not be locked around calls of the store.
+ * It must return soon, and must not call the store that it hears of: that would answer `WAXSEAL_INVALID`.
  */
 typedef void (*waxseal_listener_fn)(void *context, const waxseal_engine_event_t *event);
 
