@@ -3042,7 +3042,7 @@ int32_t waxseal_iter_prev(waxseal_iter_t *iter,
  * full once it holds `max_bytes` or more; one row it always holds. The iterator stands on its last row then.
  *
  * `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: it is told by the next call, and the one after that leads on behind it. A row
- * for which there is no memory ends it, too, and once that was told it is the next one.
+ * for which there is no memory ends it, too, and once that was told it is the next one, whichever way that step goes.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is 0; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`,
  * `WAXSEAL_OUT_OF_MEMORY`.
