@@ -88,6 +88,8 @@ pub mod companion {
     pub const WORD8_BYTES: usize = 9;
     /// A 4-byte word.
     pub const WORD4: u8 = 0xF0;
+    /// Bytes of such a companion: its kind and its word.
+    pub const WORD4_BYTES: usize = 5;
     /// A list of typed entries behind a varint length.
     pub const LIST: u8 = 0xA5;
     /// Length-prefixed entries that older readers skip.
@@ -135,6 +137,25 @@ pub mod companion {
             }
         }
         false
+    }
+
+    /// The bytes of these companions up to a second word: a record has one at the most, so that another one is something else.
+    pub fn up_to_a_second_word(companions: &[u8]) -> usize {
+        let mut reader = Reader::new(companions);
+        let (mut words, mut end) = (0, 0);
+        while let Ok(kind) = reader.u8() {
+            let length = match kind {
+                WORD8 => Ok(8),
+                WORD4 => Ok(4),
+                _ => reader.varint_len(),
+            };
+            words += usize::from(matches!(kind, WORD8 | WORD4));
+            if words > 1 || length.and_then(|length| reader.bytes(length)).is_err() {
+                break;
+            }
+            end = reader.position();
+        }
+        end
     }
 
     /// Moves `reader` past all companions in front of it and returns their bytes, kind bytes included.

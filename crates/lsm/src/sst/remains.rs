@@ -492,12 +492,24 @@ impl<'a> Walk<'a> {
             None => {
                 let mut reader = Reader::starting_at(&self.body, entry.value_end);
                 let taken = companion::take(&mut reader).ok()?;
-                entry.value_end + taken.len()
+                entry.value_end + self.own(taken)
             }
         };
         let (suffix, value) = (entry.suffix_at..entry.value_at, entry.value_at..entry.value_end);
         let within = entry.shared + suffix.len() <= MAX_KEY_BYTES && entry.kind.is_supported();
         within.then_some(Seeming { kind: entry.kind, shared: entry.shared, suffix, value, seqno, end })
+    }
+
+    /// How many bytes of what stands like companions behind a value can be its record's own. The kind of the next record may have been
+    /// hit into a companion's.
+    fn own(&self, companions: &[u8]) -> usize {
+        match companions.first() {
+            _ if self.site.fits => companions.len(),
+            _ if self.site.more_beside => companion::up_to_a_second_word(companions),
+            Some(&companion::WORD8) => companion::WORD8_BYTES,
+            Some(&companion::WORD4) => companion::WORD4_BYTES,
+            _ => 0,
+        }
     }
 
     /// The key, the word of its companion and the place in the column under which an entry can be believed.
