@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::dictionary::Dictionary;
 use super::entry::Entry;
-use super::format::{COMPANION_BYTES, Handle, Stored, companion_of};
+use super::format::{COMPANION_BYTES, Handle, Stored, WORD_BYTES, companion_of};
 use super::skim::Skim;
 use super::steps::{Keys, shares_too_much, walk};
 use crate::error::Result;
@@ -111,9 +111,10 @@ pub(super) struct Place {
 
 impl Block {
     /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
-    /// `scratch`: room for the body of a packed one. `searched`: heads are worth their price.
+    /// `room`: an empty buffer for so many bytes, asked for where the stored ones do not stay: for the body and the companions of its column,
+    /// so that no other is needed. `searched`: heads are worth their price.
     pub(super) fn load(
-        (mut buffer, mut scratch): (Vec<u8>, Vec<u8>),
+        (mut buffer, room): (Vec<u8>, impl FnOnce(usize) -> Vec<u8>),
         codec: u8,
         handle: &Handle,
         (base, dictionary): (Seqno, Option<&Dictionary>),
@@ -122,6 +123,9 @@ impl Block {
     ) -> Result<Block> {
         buffer.truncate(handle.stored_len as usize);
         let stored = Stored::split(&buffer, codec)?;
+        let column_bytes = stored.column.map_or(0, |column| column.len() / WORD_BYTES * COMPANION_BYTES);
+        let stays = !stored.is_packed() && stored.column.is_none();
+        let mut scratch = if stays { Vec::new() } else { room(handle.raw_len as usize + column_bytes) };
         let body = stored.body(handle.raw_len, &mut scratch, dictionary)?;
         let has_heads = searched && order.is_bytewise();
         let is_near = |count: u32| count as usize <= NEAR_ENTRIES && body.len() <= u16::MAX as usize;
@@ -162,19 +166,22 @@ impl Block {
         let is_near = is_near(shape.count);
         let first = Entry::read(body, 0)?;
         let body_len = body.len();
-        let column = stored.column.map(|column| column.chunks_exact(8).flat_map(companion_of).collect::<Vec<u8>>());
-        let mut bytes = if stored.is_packed() { scratch } else { buffer };
-        bytes.truncate(body_len);
-        if let Some(column) = &column {
-            bytes.reserve_exact(column.len()); // as many as it takes: `memory` counts them all
-            bytes.extend_from_slice(column);
+        if !stays && !stored.is_packed() {
+            scratch.clear();
+            scratch.extend_from_slice(stored.packed);
         }
+        for word in stored.column.into_iter().flat_map(|column| column.chunks_exact(WORD_BYTES)) {
+            scratch.extend_from_slice(&companion_of(word));
+        }
+        let column_at = if stored.column.is_some() { body_len as u32 } else { 0 };
+        buffer.truncate(body_len);
+        let bytes = if stays { buffer } else { scratch };
         Ok(Block {
             bytes,
             far: far.into_boxed_slice(),
             base,
             count: shape.count,
-            column_at: if column.is_some() { body_len as u32 } else { 0 },
+            column_at,
             skip: skip as u16,
             interval: shape.interval,
             first_key_at: first.suffix_at as u8,

@@ -25,8 +25,9 @@ pub fn fuzz_block(bytes: &[u8]) {
     let raw_len = if codec & 0xf == 0 { stored.len() as u32 } else { 4096 };
     let handle = Handle { offset: 64, stored_len: stored.len() as u32, raw_len, crc: 0 };
     let order = Order::bytewise();
-    let loaded = [false, true]
-        .map(|searched| Block::load((stored.to_vec(), Vec::new()), *codec, &handle, (7, None), &order, searched));
+    let loaded = [false, true].map(|searched| {
+        Block::load((stored.to_vec(), Vec::with_capacity), *codec, &handle, (7, None), &order, searched)
+    });
     assert_eq!(loaded[0].is_ok(), loaded[1].is_ok(), "a walk and a skim differ");
     for block in loaded.into_iter().flatten() {
         let mut key = Vec::new();

@@ -126,7 +126,14 @@ fn answer(stage: &Stage, line: &str) -> Result<String> {
 /// The block as a reader gets it: checksum, then every byte against the format.
 fn loaded(stage: &Stage) -> Result<Block> {
     let (_, codec) = check(&stage.stored, &UID, Role::Data, &stage.handle)?;
-    Block::load((stage.stored.clone(), Vec::new()), codec, &stage.handle, (stage.base, None), &Order::bytewise(), true)
+    Block::load(
+        (stage.stored.clone(), Vec::with_capacity),
+        codec,
+        &stage.handle,
+        (stage.base, None),
+        &Order::bytewise(),
+        true,
+    )
 }
 
 fn dump(stage: &Stage) -> Result<String> {

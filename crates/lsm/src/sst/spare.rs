@@ -5,12 +5,11 @@
 //!        read into the buffer of one that made way, which also costs neither a call of the allocator nor zeros. A block itself is larger than what
 //!        allocators keep at hand, and begins at a cache line: asking for one and giving it back are a tenth of a read that is not cached.
 //! In:    the bytes of what nobody holds any longer, and blocks without any (shells). Out: a buffer of a length that is asked for, of any content: whoever
-//!        asks fills it; a block, shared.
+//!        asks fills it; a block, shared. Lengths come with room up to the next of a few, so that one buffer, here or in the allocator, serves the next.
 //! Holds: few buffers and shells, within a small part of the budget that is theirs alone. Beside them the **legacy**: what blocks of tables that died have
 //!        left, in room that blocks do not take; the blocks that come in their place find it here, and not as holes in the allocator's memory.
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -25,9 +24,6 @@ const SHARE: usize = 128;
 
 /// Lengths of buffers differ by about this part of them.
 const STEPS: usize = 32;
-
-/// A buffer fits if no more than this part of it stays empty.
-const SLACK: usize = 8;
 
 /// The part of a budget that the legacy may take.
 const LEGACY_SHARE: usize = 4;
@@ -108,23 +104,16 @@ impl Spares {
         }
     }
 
-    /// A buffer of so many bytes, whatever they are: one in which they fit closely, else the shortest that has room, or the longest that
-    /// has nearly, made longer where it lies; a new one if none is of about this length.
+    /// A buffer of so many bytes, whatever they are: one of just the room that they take, else a new one. One with more room would do as well,
+    /// and one with less could grow; but then there would come ever more of the longest, and what is shorter would lie idle in the allocator.
     pub(super) fn take(&self, length: usize) -> Vec<u8> {
-        let whole = rounded(length);
-        let close = whole..=whole + whole / SLACK;
-        let fitting = self.latest.take(|each| last_of(each, &close));
-        let fitting = fitting.or_else(|| self.legacy.take(|each| last_of(each, &close)));
-        let Some(mut buffer) = fitting.or_else(|| self.latest.take(|each| nearest(each, length))) else {
-            let mut buffer = vec![0; whole];
+        let room = rounded(length);
+        let of_room = |each: &VecDeque<Vec<u8>>| last_of(each, room);
+        let Some(mut buffer) = self.latest.take(of_room).or_else(|| self.legacy.take(of_room)) else {
+            let mut buffer = vec![0; room];
             buffer.truncate(length);
             return buffer;
         };
-        if buffer.capacity() > *close.end() {
-            buffer.truncate(length);
-            buffer.shrink_to(whole);
-        }
-        buffer.reserve_exact(whole.saturating_sub(buffer.len()));
         buffer.resize(length, 0);
         buffer
     }
@@ -181,10 +170,10 @@ impl Pile {
     }
 }
 
-/// The buffer of such a length that came last, among the last few.
-fn last_of(each: &VecDeque<Vec<u8>>, lengths: &RangeInclusive<usize>) -> Option<usize> {
+/// The buffer of so much room that came last, among the last few.
+fn last_of(each: &VecDeque<Vec<u8>>, room: usize) -> Option<usize> {
     let from = each.len().saturating_sub(COUNT);
-    let at = each.range(from..).rposition(|buffer| lengths.contains(&buffer.capacity()))?;
+    let at = each.range(from..).rposition(|buffer| buffer.capacity() == room)?;
     Some(from + at)
 }
 
@@ -193,38 +182,36 @@ fn rounded(length: usize) -> usize {
     length.next_multiple_of((length / STEPS + 1).next_power_of_two())
 }
 
-/// The buffer that is best made to hold so many bytes, if one is of about that length.
-fn nearest(each: &VecDeque<Vec<u8>>, length: usize) -> Option<usize> {
-    let about = length / 2..=length.saturating_mul(2);
-    let fitting = each.iter().enumerate().filter(|(_, buffer)| about.contains(&buffer.capacity()));
-    let best = fitting.min_by_key(|(_, buffer)| (buffer.capacity() < length, buffer.capacity().abs_diff(length)));
-    best.map(|(at, _)| at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_comes_back_in_about_its_length_and_counts_while_it_is_here() {
-        let spares = Spares::within(SHARE * 10_000);
+    fn a_buffer_comes_back_in_the_room_that_it_had_and_counts_while_it_is_here() {
+        let spares = Spares::within(SHARE * 20_000);
         assert_eq!((spares.take(100), spares.latest.bytes()), (vec![0; 100], 0));
-        for length in [4000, 1000, 3000, 2000] {
-            spares.give(vec![7; length]);
+        let rooms = [4000, 1000, 3000, 2000].map(rounded);
+        rooms.iter().for_each(|room| spares.give(vec![7; *room]));
+        let all: usize = rooms.iter().sum();
+        assert_eq!(spares.latest.bytes(), all);
+        let fits = spares.take(2999);
+        assert_eq!((fits.len(), fits.capacity(), fits[0]), (2999, rounded(3000), 7));
+        assert_eq!(spares.latest.bytes(), all - rounded(3000));
+    }
+
+    #[test]
+    fn no_buffer_takes_what_is_longer_or_shorter_from_those_who_ask_for_that() {
+        // Else all would be of the longest length before long, and as much again would lie idle in the allocator.
+        let spares = Spares::within(SHARE * 100_000);
+        let lengths = [4300, 4600, 4350, 4590, 4100];
+        let mut here: Vec<Vec<u8>> = lengths.iter().map(|length| spares.take(*length)).collect();
+        for turn in 0..1000 {
+            spares.give(here.remove(0));
+            here.push(spares.take(lengths[turn * 7 % 5]));
+            assert!(here.iter().all(|buffer| buffer.capacity() == rounded(buffer.len())));
         }
-        assert_eq!(spares.latest.bytes(), 10_000);
-        assert_eq!(
-            (spares.take(8002).len(), spares.take(499).len(), spares.latest.bytes()),
-            (8002, 499, 10_000),
-            "none is like it"
-        );
-        let shortest = spares.take(2800);
-        assert_eq!((shortest.len(), shortest.capacity(), spares.latest.bytes()), (2800, 3000, 7000));
-        let longer = spares.take(7000);
-        assert_eq!((longer.len(), longer.capacity(), spares.latest.bytes()), (7000, rounded(7000), 3000));
-        let shorter = spares.take(500);
-        assert_eq!((shorter.len(), spares.latest.bytes()), (500, 2000));
-        assert!(shorter.capacity() <= 500 + 500 / SLACK);
+        let taken: usize = here.iter().map(Vec::capacity).sum();
+        assert!(taken + spares.latest.bytes() <= 4 * 5 * 4608, "few of each are ever made");
     }
 
     #[test]

@@ -587,11 +587,11 @@ impl Table {
         codec
             .and_then(|codec| {
                 let base = (self.base, self.dictionary.as_deref());
-                let scratch = match searched && handle.is_packed() {
-                    true => self.slots.buffer(handle.raw_len as usize),
-                    false => Vec::new(),
+                let room = |length| match searched {
+                    true => self.slots.buffer(length),
+                    false => Vec::with_capacity(length),
                 };
-                Block::load((buffer, scratch), codec, handle, base, &self.order, searched)
+                Block::load((buffer, room), codec, handle, base, &self.order, searched)
             })
             .map_err(|error| error.in_file(&self.name, handle.offset))
     }

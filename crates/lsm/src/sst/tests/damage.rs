@@ -136,8 +136,9 @@ fn an_untouched_block_passes_the_fuzzer_whole() {
     let (_, bytes, finished) = small(Compression::None, false);
     let handle = Handle { offset: 64, stored_len: first_block().len() as u32 - 1, ..Handle::default() };
     let handle = Handle { raw_len: handle.stored_len, ..handle };
-    let load =
-        |block: &[u8]| Block::load((block[1..].to_vec(), Vec::new()), 0, &handle, (0, None), &Order::bytewise(), true);
+    let load = |block: &[u8]| {
+        Block::load((block[1..].to_vec(), Vec::with_capacity), 0, &handle, (0, None), &Order::bytewise(), true)
+    };
     assert!(load(&first_block()).unwrap().len() > 2);
     fuzz_block(&first_block());
     fuzz_table(&bytes);
