@@ -266,8 +266,9 @@ impl<'a> Walk<'a> {
         let (mut beside, mut here) = (true, true);
         loop {
             if let Some(end) = self.take(at, beside, here) {
-                // What reaches over the beginning of a group may have swallowed what is missing.
-                (at, beside, here) = (end, !self.reaches_over(at, end), true);
+                // What reaches over the beginning of a group, or was hit beside its word, may have swallowed what is missing.
+                let is_sure = !self.reaches_over(at, end) && !self.may_have_swallowed();
+                (at, beside, here) = (end, is_sure, true);
                 continue;
             }
             if self.is_end(at, beside) {
@@ -289,9 +290,11 @@ impl<'a> Walk<'a> {
         if !(beside && self.is_end(at, beside)) {
             // One entry that is missing from its group was the last one, hit where it stands. Else, or where what is left of its place
             // are zeros, the loss may lie anywhere in the group.
-            let place = self.shape.and_then(|shape| self.body.get(at..shape.entries_end as usize)).unwrap_or_default();
+            let end = self.shape.map(|shape| shape.entries_end as usize).filter(|end| *end != at);
+            let place = end.map(|end| self.body.get(at..end).unwrap_or_default());
+            let is_blank = !self.site.fits && place.is_some_and(|place| place.iter().all(|byte| *byte == 0));
             let group = self.restarts.partition_point(|restart| *restart <= at).checked_sub(1);
-            if let Some(group) = group.filter(|_| !self.site.fits && place.iter().all(|byte| *byte == 0)) {
+            if let Some(group) = group.filter(|_| is_blank) {
                 self.lose_behind(self.restarts[group]);
             }
             self.lose_up_to(self.site.span[1].clone());
@@ -472,15 +475,27 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// True if what cannot be believed at `at` may be what is left of companions of the record that ends there: it is not like a
-    /// record that was hit, which ends where another one, or nothing, begins.
+    /// True if what stands beside the record kept last was hit, so that its end may be that of another one.
+    fn may_have_swallowed(&self) -> bool {
+        let hit = |kept: &Kept| kept.check == Check::CompanionDamaged && !companion::is_bare(kept.record().companion);
+        self.column.is_none() && matches!(self.items.last(), Some(Item::Whole(kept)) if hit(kept))
+    }
+
+    /// True if the record kept last may not be all that stood there: what cannot be believed where it ends, at `at`, may be what is left of
+    /// its companions. It is not like a record that was hit, which has a key that can come next and ends where another one, or nothing,
+    /// begins. Of a record without a seal nothing but what follows says where its value ends.
     fn lacks_something(&self, at: usize) -> bool {
+        let is_unsealed = |item: &Item| matches!(item, Item::Whole(kept) if kept.check == Check::Unverified);
         if self.site.fits || !self.site.more_beside || self.column.is_some() {
-            return false;
+            return self.items.last().is_some_and(is_unsealed);
         }
         let begins = |at: usize| self.body.get(at).is_some_and(|byte| Kind::from_byte(*byte).is_some());
         let is_last = |at: usize| self.shape.is_some_and(|shape| shape.entries_end as usize == at);
-        !self.seeming(at).is_some_and(|entry| is_last(entry.end) || begins(entry.end))
+        let could_be_next = |entry: &Seeming| {
+            let key = |start: Vec<u8>| [&start, &self.body[entry.suffix.clone()]].concat();
+            self.starts(at, entry.shared).into_iter().any(|start| self.is_in_place(&key(start), entry.seqno))
+        };
+        !self.seeming(at).is_some_and(|entry| (is_last(entry.end) || begins(entry.end)) && could_be_next(&entry))
     }
 
     /// The entry that seems to stand at `at`.
@@ -504,7 +519,6 @@ impl<'a> Walk<'a> {
     /// hit into a companion's.
     fn own(&self, companions: &[u8]) -> usize {
         match companions.first() {
-            _ if self.site.fits => companions.len(),
             _ if self.site.more_beside => companion::up_to_a_second_word(companions),
             Some(&companion::WORD8) => companion::WORD8_BYTES,
             Some(&companion::WORD4) => companion::WORD4_BYTES,
