@@ -21,8 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::growing::Growing;
 use crate::env::Pages;
 use crate::prefetch::{LINE, prefetch};
-use crate::record::companion::MAX_BYTES as MAX_COMPANION_BYTES;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, Record, Seqno, companion};
 
 /// Bytes of a record in front of its key.
 const HEADER_BYTES: usize = 18;
@@ -118,8 +117,20 @@ impl Arena {
         let header = Header::decode(header);
         let (key, rest) = rest.split_at_checked(header.key)?;
         let (value, rest) = rest.split_at_checked(header.value)?;
-        let companion = rest.get(..header.companion).filter(|companion| companion.len() <= MAX_COMPANION_BYTES)?;
-        Some(Record { key, seqno: header.word >> 8, kind: Kind::from_byte(header.word as u8)?, value, companion })
+        let (beside, behind) = rest.split_at_checked(header.companion)?;
+        // A length that was hit may leave some of them out, each of the others whole. What really stands behind them is nothing, a zero, or the
+        // kind of the next record.
+        let leaves_some = behind.first().is_some_and(|byte| companion::begins(*byte));
+        if beside.len() > companion::MAX_BYTES || leaves_some {
+            return None;
+        }
+        Some(Record {
+            key,
+            seqno: header.word >> 8,
+            kind: Kind::from_byte(header.word as u8)?,
+            value,
+            companion: beside,
+        })
     }
 
     #[cold]
@@ -281,6 +292,25 @@ mod tests {
             turn();
         }
         assert_eq!(arena.record(place), Some(record(b"key", 7, b"value")));
+    }
+
+    #[test]
+    fn a_length_that_leaves_out_some_of_what_stands_beside_a_record_is_noticed() {
+        // Nine bytes of a seal, then sixteen of another companion: one bit of 25 is nine.
+        let seal = [&[companion::WORD8][..], &[7; 8]].concat();
+        for other in companion::SKIPPABLE {
+            let beside = [&seal[..], &[other, 14], &[9; 14]].concat();
+            let (arena, mut appender) = Arena::new(4096);
+            let whole = Record { companion: &beside, ..record(b"key", 7, b"value") };
+            let (place, _) = appender.append(&whole).unwrap();
+            appender.append(&whole).unwrap();
+            assert_eq!(arena.record(place), Some(whole));
+            let chunk = arena.chunks.get(0).unwrap();
+            // SAFETY: nobody else has this arena, and no reference into it is alive.
+            unsafe { *chunk.pages.base().as_ptr().add(12) ^= 25 ^ 9 };
+            let found = arena.record(place).unwrap();
+            assert_eq!((found.kind, found.seqno, found.key), (Kind::Fence, 7, &b"key"[..]));
+        }
     }
 
     #[test]

@@ -552,22 +552,33 @@ impl Block {
         self.column_at != 0
     }
 
-    /// The block with bits of one byte turned over, or of a head: for tests of what finds it.
+    /// The block with bits of one byte turned over, of a head, or of an offset: for tests of what finds it.
     pub(super) fn hit(&self, byte: usize, mask: u8) -> Block {
         let mut bytes = self.bytes.clone();
-        let mut near_heads = self.near_heads;
-        let behind = byte.checked_sub(bytes.len()).map(|at| (at / 8 % NEAR_ENTRIES, at % 8));
-        match (bytes.get_mut(byte), behind) {
-            (Some(byte), _) => *byte ^= mask,
-            (None, Some((head, at))) => near_heads[head] ^= u64::from(mask) << (8 * at),
-            (None, None) => {}
+        let (mut near_heads, mut near_offsets) = (self.near_heads, self.near_offsets);
+        let heads = bytes.len()..bytes.len() + self.near_heads_bytes();
+        match bytes.get_mut(byte) {
+            Some(byte) => *byte ^= mask,
+            None if heads.contains(&byte) => {
+                let at = byte - heads.start;
+                near_heads[at / 8] ^= u64::from(mask) << (8 * (at % 8));
+            }
+            None => {
+                let at = (byte - heads.end) % (2 * near_offsets.len());
+                near_offsets[at / 2] ^= u16::from(mask) << (8 * (at % 2));
+            }
         }
-        Block { bytes, far: self.far.clone(), hot: AtomicBool::new(true), near_heads, ..*self }
+        Block { bytes, far: self.far.clone(), hot: AtomicBool::new(true), near_heads, near_offsets, ..*self }
     }
 
-    /// Bytes of the block, and of the heads behind them, that `hit` can turn over.
+    /// Bytes of the block, and of the heads and offsets behind them, that `hit` can turn over.
     pub(super) fn hits(&self) -> usize {
-        self.bytes.len() + if self.is_near && self.has_heads { self.len() * 8 } else { 0 }
+        let offsets = if self.is_near { (self.len() + 1) * 2 } else { 0 };
+        self.bytes.len() + self.near_heads_bytes() + offsets
+    }
+
+    fn near_heads_bytes(&self) -> usize {
+        if self.is_near && self.has_heads { self.len() * 8 } else { 0 }
     }
 
     /// Where the entry at a place begins; at `len`, where the last one ends.

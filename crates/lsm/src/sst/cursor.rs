@@ -217,7 +217,7 @@ impl TableCursor {
         self.left = self.every;
         let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
         let key = self.key.get();
-        self.table.judge().serves(&block.record(self.at, entry, key), hash_key(key))
+        self.table.judge().serves(&block.record(self.at, entry, key), hash_key(key)) && block.ends_beside(self.at)
     }
 
     /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.

@@ -106,6 +106,7 @@ impl Table {
         wanted: &Wanted<'_>,
     ) -> bool {
         self.judge().serves(record, wanted.key_hash)
+            && block.ends_beside(at)
             && ((at > 0 && !block.has_versions) || self.is_newest(block, (number, at), wanted))
     }
 
@@ -195,7 +196,10 @@ impl Block {
         let mut long = Vec::new();
         let Some(key) = self.key_in(at, &entry, &mut short, &mut long) else { return false };
         let record = self.record(at, &entry, key);
-        self.remembers(at, key) && judge.serves(&record, hash_key(key)) && pass(key, record.seqno)
+        self.remembers(at, key)
+            && judge.serves(&record, hash_key(key))
+            && self.ends_beside(at)
+            && pass(key, record.seqno)
     }
 
     /// True if nothing speaks against it that all records stand where they stood when the block was loaded: then the last one does
@@ -235,6 +239,12 @@ impl Block {
                 Some(long)
             }
         }
+    }
+
+    /// False if the offset behind a record, which was hit, leaves out some of what stands beside it: each of the others is whole.
+    #[inline]
+    pub(super) fn ends_beside(&self, at: usize) -> bool {
+        self.has_column() || self.body().get(self.offset(at + 1)).is_none_or(|byte| !companion::begins(*byte))
     }
 
     /// True if the bytes of the entry at a place end where those of the next begin.

@@ -110,7 +110,7 @@ impl TableCursor {
     fn passes(&mut self, at: usize, entry: &Entry) -> bool {
         let Some(block) = self.block.as_deref() else { return false };
         let key = self.key.get();
-        if self.table.judge().serves(&block.record(at, entry, key), hash_key(key)) {
+        if self.table.judge().serves(&block.record(at, entry, key), hash_key(key)) && block.ends_beside(at) {
             self.left = self.every;
             return true;
         }

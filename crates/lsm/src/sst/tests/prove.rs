@@ -77,6 +77,42 @@ fn no_bit_of_a_cached_block_changes_an_answer() {
     }
 }
 
+/// The offset behind a record is hit so that it leaves out what stands behind the record's word, of which the rest is whole.
+#[test]
+fn no_offset_that_was_hit_leaves_out_what_stands_beside_a_record() {
+    let skippable = [&[companion::SKIPPABLE[1], 14][..], &[9; 14]].concat();
+    let with_more = |mut record: Owned| {
+        record.companion.extend_from_slice(&skippable);
+        record
+    };
+    let records = (0..40).map(|n| with_more(Owned::put(&numbered(n), 50, &[7; 30]).sealed())).collect();
+    let stage = stage(records, &plain(4096, false));
+    let whole = stage.table.read_block(0, true).unwrap();
+    let offsets = whole.hits() - 2 * (whole.len() + 1);
+    let mut hit = 0;
+    for at in 0..whole.len() {
+        let end = whole.offset(at + 1);
+        let mask = (end ^ (end - skippable.len())) as u16;
+        let Ok(mask) = u8::try_from(mask) else { continue };
+        let record = &stage.records[at];
+        for by_cursor in [false, true] {
+            assert!(got(&stage.table, &record.key, 90).unwrap().is_some(), "it is in the cache");
+            assert!(stage.table.damage_cached(0, offsets + 2 * (at + 1), mask).unwrap());
+            let found = if by_cursor {
+                let mut cursor = stage.table.cursor_checked(Verify::Always);
+                cursor.seek(&record.key, MAX_SEQNO).unwrap();
+                Some(Owned::of(&cursor.record()))
+            } else {
+                got(&stage.table, &record.key, 90).unwrap()
+            };
+            assert_eq!(found.as_ref(), Some(record), "{at}, by a cursor: {by_cursor}");
+            drop(stage.table.slots.take(0));
+            hit += 1;
+        }
+    }
+    assert!(hit > 40, "{hit}");
+}
+
 /// A block that is not kept is hit between its load and the look at it: it is read again, as one in the cache is.
 #[test]
 fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
