@@ -13,10 +13,12 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Verify};
-use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::{Check, Companions, Draft, Emitting, Lookup, Protection};
 use waxseal_meta::builtin::{Labels, Provenance};
-use waxseal_meta::care::{Outcome, RepairOptions, SalvageOptions, ScrubOptions, VerifyOptions};
+use waxseal_meta::care::{
+    Candidate, Outcome, RepairOptions, RepairSource, SalvageOptions, ScrubOptions, VerifyOptions,
+};
 use waxseal_meta::care::{repair, salvage, scrub, verify};
 use waxseal_meta::exchange::{Export, Form, Policy, export, import, import_tables};
 use waxseal_meta::provider::{LABELS, PROVENANCE};
@@ -333,6 +335,54 @@ fn a_salvage_leaves_behind_a_stamp_that_was_hit_and_nothing_else() {
     let other = world.get(b"key 8").unwrap();
     assert_eq!(Stamp::of(&other.companion, hash(&other.key)).unwrap(), Some(elsewhere(8)));
     has_all_but_the_stamp(&world);
+}
+
+/// Has every value, and nothing of what stands beside one.
+struct Values20;
+
+impl RepairSource for Values20 {
+    fn by_seal(&self, _: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        let (key, value) = (key.to_vec(), b"value".to_vec());
+        Ok((Seal::of(&key, &value) == seal).then_some(Candidate { kind: Kind::Put, key, value }))
+    }
+    fn by_range(&self, _: &str, _: &[u8], _: &[u8], _: &mut dyn FnMut(Candidate)) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_record_that_a_source_gives_back_without_its_stamp_is_told_of() {
+    let sim = SimFs::new(1);
+    let world = Watched::open(&sim);
+    for n in 0..20u64 {
+        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
+    }
+    world.db.flush().unwrap();
+    let found = world.get(b"key 7").unwrap();
+    world.compact();
+    world.db.close().unwrap();
+    // The kind of its stamp is no companion's any more, and the stamp is hit as well: what stands there is the end of a record with a seal.
+    let table = sim.files(Path::new(DIR)).into_iter().find_map(|name| {
+        let file = Path::new(DIR).join(&name);
+        let bytes = sim.read_all(&file).unwrap();
+        let at = bytes.windows(found.companion.len()).position(|window| window == found.companion)?;
+        name.ends_with(".tbl").then_some((file, at + companion::WORD8_BYTES))
+    });
+    let (table, stamp_at) = table.expect("it stands in a table");
+    for bit in [0, 34, 42, 51] {
+        sim.flip(&table, stamp_at as u64 * 8 + bit).unwrap();
+    }
+    let before = sim.fork();
+    let world = Watched::open(&sim);
+    let report = repair(&world.db, RepairOptions { source: Some(&Values20), ..RepairOptions::default() }).unwrap();
+    assert_eq!((report.lost, report.lost_beside), (0, 1), "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::LeftOut), "{report}");
+    assert!(!report.is_clean());
+    has_all_but_the_stamp(&world);
+    // So does a salvage, which asks nobody and misses the record.
+    let (to, parts) = (Path::new("/salvaged"), watched::parts(&before, Arc::new(sealer())));
+    let report = salvage(DIR.as_ref(), to, watched::settings(), parts, SalvageOptions::default()).unwrap();
+    assert!(report.lost == 1 && !report.is_clean(), "{report}");
 }
 
 #[test]

@@ -24,6 +24,13 @@ pub(super) fn is_whole(deficit: &Ledger, summed: bool) -> bool {
     if summed { *deficit == Ledger::default() } else { deficit.count() == 0 }
 }
 
+/// How many records of a table, all of which were found, have lost what stood beside them: it counts so many with more than a word, if
+/// it does, and so many were found.
+pub(super) fn lost_beside(counted: Option<u64>, found: u64) -> u64 {
+    let known = counted.filter(|counted| *counted != u64::MAX); // which is said where nobody has counted
+    known.map_or(0, |counted| counted.saturating_sub(found))
+}
+
 /// Which of the candidates (kind and term of each) are those that were lost: as many of each kind, and with that sum. None if
 /// none are, or if more than one choice would do: two candidates are no repair.
 pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<usize>> {
@@ -176,6 +183,12 @@ mod tests {
         assert_eq!(between(&order, Some(&place("c", 7)), Some(&place("c", 6)), &wide), None);
         assert!(stands_in(&order, &wide, b"a", 50) && !stands_in(&order, &wide, b"a", 51));
         assert!(!stands_in(&order, &wide, b"b", 91) && !stands_in(&order, &wide, b"n", 1));
+    }
+
+    #[test]
+    fn what_stood_beside_records_is_missed_where_it_was_counted() {
+        let lost = [(None, 0), (Some(u64::MAX), 3), (Some(3), 3), (Some(3), 4), (Some(3), 1)];
+        assert_eq!(lost.map(|(counted, found)| lost_beside(counted, found)), [0, 0, 0, 0, 2]);
     }
 
     #[test]

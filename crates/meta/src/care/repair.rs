@@ -25,7 +25,7 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::pointer::Pointer;
-use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
 use waxseal_lsm::values::Room;
@@ -134,6 +134,8 @@ struct Mending<'a, 'o> {
     ledger: Ledger,
     /// Entries and stamps that are left out.
     lost_beside: u64,
+    /// Records that were found with more than a word beside them.
+    with_more: u64,
     /// Records whose values cannot be had: pointers, each in a gap of its own until somebody has the value.
     pointers: Vec<OwnedRecord>,
     /// Value files in which something was hit: what can be had of them is written anew.
@@ -182,6 +184,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             steps,
             ledger,
             lost_beside: 0,
+            with_more: 0,
             pointers: Vec::new(),
             collects: BTreeSet::new(),
             room: Room::default(),
@@ -230,6 +233,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.pointers.push(owned);
             return;
         }
+        self.with_more += u64::from(!companion::is_bare(record.companion));
         if check == Check::CompanionDamaged
             && let Some(mended) = mended(self.keeper, record)
         {
@@ -403,6 +407,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let Piece::Gap(gap) = self.pieces[at].clone() else { return };
         let place: Place = (record.key.clone(), record.seqno);
         self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
+        self.with_more += u64::from(!companion::is_bare(&record.companion));
         let left = plan::between(&order, None, Some(&place), &gap).map(Piece::Gap);
         let right = plan::between(&order, Some(&place), None, &gap).map(Piece::Gap);
         self.pieces.splice(at..=at, left.into_iter().chain([Piece::Record(record)]).chain(right));
@@ -532,9 +537,23 @@ impl<'a, 'o> Mending<'a, 'o> {
         (0..self.options.retries()).find_map(|_| ask().ok())
     }
 
+    /// Where every record is there, what stood beside them may not be: no ledger has it.
+    fn count_beside(&mut self) {
+        let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
+        let lost = plan::lost_beside(self.open.properties().beside, self.with_more);
+        if is_whole && lost > 0 {
+            let meta = self.table.meta();
+            let (family, keys) = (self.table.family().name(), (meta.smallest.clone(), meta.largest.clone()));
+            let finding = Finding::beside_some(family, keys, lost, self.options.accept_loss);
+            self.findings.push(Finding { file: self.table.name(), ..finding });
+            self.lost_beside += lost;
+        }
+    }
+
     /// Replaces the table; true if repair is to end.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.climb()?;
+        self.count_beside();
         let family = self.table.family().clone();
         let gaps = self.gaps();
         if let Some(finding) = self.unexplained(&gaps) {

@@ -310,6 +310,19 @@ impl Finding {
         }
     }
 
+    /// What is told of right records of a table of which so many have nothing beside them any more, and nothing says which.
+    pub(super) fn beside_some(family: &str, keys: (Vec<u8>, Vec<u8>), records: u64, accepted: bool) -> Finding {
+        Finding {
+            family: Some(family.to_owned()),
+            key_range: Some(keys),
+            verdict: Verdict::Seal,
+            message: format!("what stood beside {records} of the table's records is gone, the records are right"),
+            steps: vec![Step { rung: Rung::Correction, helped: false }],
+            outcome: if accepted { Outcome::Accepted } else { Outcome::LeftOut },
+            ..Finding::default()
+        }
+    }
+
     /// What is wrong, in a word.
     fn verdict_name(&self) -> &'static str {
         match (self.outcome, self.verdict) {

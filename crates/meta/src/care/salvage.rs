@@ -26,7 +26,7 @@ use waxseal_lsm::names::{Name, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
 use waxseal_lsm::values::{self, Room, ValueFile, ValueRef, ValueShelf};
@@ -369,11 +369,12 @@ impl Salvage<'_> {
         let family = self.family(id, &order)?;
         let keeper = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
-        let (mut ledger, mut gaps, mut greatest) = (Ledger::default(), Vec::new(), 0);
+        let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
                     greatest = greatest.max(record.seqno);
+                    with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
                     ledger.add(record.kind, term(&*keeper, record, check));
                     self.take(id, &family, record, check, false)?;
@@ -390,7 +391,8 @@ impl Salvage<'_> {
             let keys = known.map(|(_, meta)| (&meta.smallest, &meta.largest));
             let (low, high) = keys.unwrap_or((&properties.smallest, &properties.largest));
             let all = Fence::over(low, high, seqnos.1, name, Verdict::Ledger);
-            self.closes(id, &family, (&counted, &ledger), gaps, &all);
+            let lost_beside = plan::lost_beside(properties.beside, with_more);
+            self.closes(id, &family, (&counted, &ledger), gaps, (&all, lost_beside));
             greatest = seqnos.1;
         } else {
             let message = "nothing is left that says of which family the table is, and between which keys";
@@ -425,14 +427,14 @@ impl Salvage<'_> {
     }
 
     /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
-    /// anywhere in it (`all`).
+    /// anywhere in it (`all`). If nothing is, so many records may have lost what stood beside them.
     fn closes(
         &mut self,
         id: u32,
         family: &Family,
         (counted, found): (&Ledger, &Ledger),
         gaps: Vec<Fence>,
-        all: &Fence,
+        (all, lost_beside): (&Fence, u64),
     ) {
         let summed = self.parts.companions.protection() != Protection::None && counted.has_sums();
         let deficit = plan::deficit(counted, found);
@@ -441,6 +443,12 @@ impl Salvage<'_> {
             for gap in &gaps {
                 let outcome = Outcome::Repaired(Rung::Correction); // what seemed lost was never there
                 self.report.damage.push(Finding { outcome, ..finding_of(family, gap) });
+            }
+            if lost_beside > 0 {
+                let keys = (all.from.0.clone(), all.to.0.clone());
+                let finding = Finding::beside_some(family.name(), keys, lost_beside, self.accepts);
+                self.report.damage.push(Finding { file: all.file.clone(), ..finding });
+                self.report.lost_beside += lost_beside;
             }
             return;
         }
