@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use super::block::Block;
 use super::ends::read_framed;
 use super::format::{Handle, check};
+use super::glean::glean;
 use super::index::Index;
 use super::prove::{Checks, Wanted};
-use super::remains::{Answer, Item, Remains, Site, after, nothing, remains};
+use super::remains::{Answer, Item, Remains, Site, after, nothing};
 use super::table::{Outcome, Table, promised};
 use crate::checksum::{Role, block_seed, hash_key};
 use crate::env::work::lock;
@@ -403,7 +404,7 @@ impl Table {
         let error = error.in_file(&self.name, handle.offset);
         let fits = check(&bytes, &self.expected.uid, Role::Data, handle).is_ok();
         let site = self.site(index, number, keeper, before, (&error, fits));
-        let left = if bytes.is_empty() { nothing(&site) } else { remains(&bytes, handle, &site) };
+        let left = if bytes.is_empty() { nothing(&site) } else { glean(&bytes, handle, &site) };
         Ok(Recovered::Broken(left, error))
     }
 

@@ -32,7 +32,7 @@ use waxseal_lsm::values::Room;
 
 use super::options::{Candidate, Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
-use super::report::{Finding, Outcome, Report, Rung, Step, rung_of};
+use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, ladder_up_to, rung_of};
 use super::verify::look_at;
 use crate::keeper::Sealer;
 use crate::mend::mended;
@@ -693,23 +693,5 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.db.refuse_writes();
         }
         Ok(decision == Decision::ReadOnly)
-    }
-}
-
-fn ladder_up_to(rung: Rung) -> Vec<Step> {
-    let below = [Rung::ReadAgain].into_iter().filter(|lower| *lower < rung);
-    below.map(|rung| Step { rung, helped: false }).chain([Step { rung, helped: true }]).collect()
-}
-
-/// A loss, as it is told.
-pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
-    Finding {
-        file: fence.file.clone(),
-        offset: fence.offset,
-        family: Some(family.name().to_owned()),
-        key_range: Some((fence.from.0.clone(), fence.to.0.clone())),
-        verdict: fence.verdict,
-        message: "records may have been lost between these keys".to_owned(),
-        ..Finding::default()
     }
 }

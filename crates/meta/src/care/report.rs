@@ -5,8 +5,9 @@ use std::io;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
-use waxseal_lsm::db::{Remedy, TableRef};
+use waxseal_lsm::db::{Family, Remedy, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
+use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::{Entry, Ledger};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
@@ -487,6 +488,25 @@ fn put_text(out: &mut String, text: &str) {
         }
     }
     out.push('"');
+}
+
+/// The steps of a ladder of which one helped.
+pub(super) fn ladder_up_to(rung: Rung) -> Vec<Step> {
+    let below = [Rung::ReadAgain].into_iter().filter(|lower| *lower < rung);
+    below.map(|rung| Step { rung, helped: false }).chain([Step { rung, helped: true }]).collect()
+}
+
+/// A loss, as it is told.
+pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
+    Finding {
+        file: fence.file.clone(),
+        offset: fence.offset,
+        family: Some(family.name().to_owned()),
+        key_range: Some((fence.from.0.clone(), fence.to.0.clone())),
+        verdict: fence.verdict,
+        message: "records may have been lost between these keys".to_owned(),
+        ..Finding::default()
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
 use super::plan;
-use super::repair::finding_of;
+use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 
 /// Records written at once.

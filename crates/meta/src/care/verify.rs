@@ -18,7 +18,7 @@ use waxseal_lsm::sst::{Found, Table};
 use waxseal_lsm::values::Room;
 
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
-use super::repair::finding_of;
+use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
 use super::values::{look_at_value, look_at_values};
 use crate::beside::Beside;

@@ -536,7 +536,8 @@ fn a_list_that_looks_like_a_record_is_not_taken_for_one_that_was_lost() {
 
 #[test]
 fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
-    use crate::sst::remains::{Item, Site, remains};
+    use crate::sst::glean::glean;
+    use crate::sst::remains::{Item, Site};
     // Before the sum was taken the kind of a record became a companion's, or the value of one without a seal became shorter.
     for unsealed in [false, true] {
         let mut all = records(30);
@@ -567,7 +568,7 @@ fn under_a_right_sum_too_no_record_takes_the_next_one_for_its_own() {
             dictionary: None,
         };
         let (mut gaps, mut shown) = (0, 0);
-        for item in remains(&framed, &handle, &site).items {
+        for item in glean(&framed, &handle, &site).items {
             match item {
                 Item::Whole(kept) => {
                     let record = Owned::of(&kept.record());
