@@ -157,12 +157,13 @@ impl UserCursor {
         if self.is_below(key) {
             return self.first();
         }
-        let is_whole = self.fences.is_empty();
-        self.leave();
         if self.is_above(key) {
+            self.stand_nowhere();
             return Ok(());
         }
         // A source that stays would not show again a fence that reaches from behind it to here.
+        let is_whole = self.fences.is_empty();
+        self.leave();
         match is_whole {
             true => self.inner.seek_on(key, self.seqno)?,
             false => self.inner.seek(key, self.seqno)?,
@@ -175,10 +176,11 @@ impl UserCursor {
         if self.is_above(key) {
             return self.last();
         }
-        self.leave();
         if self.is_below(key) {
+            self.stand_nowhere();
             return Ok(());
         }
+        self.leave();
         self.inner.seek_for_prev(key, 0)?;
         self.find_backward()
     }
@@ -544,12 +546,17 @@ impl UserCursor {
         outcome
     }
 
-    /// Forgets where the cursor stood.
+    /// Forgets where the cursor stood, for its sources to be moved elsewhere.
     fn leave(&mut self) {
+        self.stand_nowhere();
+        self.fences.clear();
+    }
+
+    /// The same where the sources stay: so do the fences that they may not show again.
+    fn stand_nowhere(&mut self) {
         self.end_run();
         (self.place, self.is_pointer) = (Place::Nowhere, false);
         self.seen.clear();
-        self.fences.clear();
         self.pending = 0;
     }
 

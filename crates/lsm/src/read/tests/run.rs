@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::checksum::{Uid, hash};
-use crate::env::{Fs, MemoryFs, Open};
+use crate::env::{File, Fs, MemoryFs, Open};
 use crate::error::Result;
 use crate::merge::{ConcatCursor, Opened, Part, Walk};
 use crate::options::{Compression, MIB, Verify};
@@ -56,6 +56,11 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 /// A table of these records, all but some with a word beside them.
 fn table(order: &Order, records: &[Owned], shape: &Shape) -> Arc<Table> {
+    table_of_file(order, records, shape).0
+}
+
+/// The same, and the file that it is read from.
+fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>, Arc<dyn File>) {
     let file = MemoryFs::new().open(Path::new("/table"), Open::Create).unwrap();
     let settings = WriterSettings {
         order: order.clone(),
@@ -76,7 +81,8 @@ fn table(order: &Order, records: &[Owned], shape: &Shape) -> Arc<Table> {
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };
-    Table::open("table".into(), file, expected, order.clone(), Arc::new(Cache::new(MIB)), keeper).unwrap()
+    let cache = Arc::new(Cache::new(MIB));
+    (Table::open("table".into(), file.clone(), expected, order.clone(), cache, keeper).unwrap(), file)
 }
 
 struct Only(Arc<Table>, Verify, [Vec<u8>; 2]);
@@ -237,6 +243,51 @@ fn hardly_a_record_is_copied_on_the_way_back() {
     }
     assert_eq!(all, 10_000);
     assert!(copied < 400, "{copied} of {all}");
+}
+
+/// A seek to where the cursor may not go leaves its sources where they are, and so what they have met: a loss that reaches from behind them to the next
+/// place is told there, and no older version shown.
+#[test]
+fn a_seek_beyond_the_bounds_forgets_no_loss_that_the_cursor_stands_in() {
+    let order = Order::bytewise();
+    let shape = Shape { block_bytes: 4000, restart_interval: 16, seal_column: false, verify: Verify::Sampled(64) };
+    let rows = |keys: &[&str], seqno: Seqno| -> Vec<Owned> {
+        let make = |key: &&str| {
+            let mut row = Owned { seqno, value: format!("{key} at {seqno}").into_bytes(), ..record(key, 0, Kind::Put) };
+            row.companion = [&[companion::WORD8][..], &word(&row.borrow(), hash(&row.key))].concat();
+            row
+        };
+        keys.iter().map(make).collect()
+    };
+    let (older, newer) = (rows(&["a", "d", "f", "z"], 1), rows(&["c", "f"], 2));
+    let (table, file) = table_of_file(&order, &newer, &shape);
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    let at = bytes.windows(newer[1].value.len()).position(|window| window == newer[1].value).unwrap();
+    file.write_at(&[0xEE; 5], at as u64).unwrap();
+    let memtable = Arc::new(Memtable::new(order.clone()));
+    memtable.insert(&rows(&["e"], 3)[0].borrow(), 0).unwrap();
+    let part = Only(table, shape.verify, [b"c".to_vec(), b"f".to_vec()]);
+    let sources = vec![
+        Walk::Memtable(Box::new(memtable.cursor())),
+        Walk::Tables(ConcatCursor::new(order.clone(), vec![part].into())),
+        level(&order, &older, &shape, 1),
+    ];
+    let bounds = (Bound::Included(b"b".to_vec()), Bound::Included(b"x".to_vec()));
+    let mut cursor = UserCursor::over(order.clone(), MergeCursor::of(order.clone(), sources), MAX_SEQNO, bounds);
+    for beyond in [true, false] {
+        cursor.first().unwrap();
+        assert_eq!(cursor.record().key, b"c");
+        assert!(cursor.next().is_err(), "what is lost begins behind it");
+        cursor.next().unwrap();
+        assert_eq!(cursor.record().key, b"e", "newer than what is lost");
+        match beyond {
+            true => cursor.seek(b"y").unwrap(),
+            false => cursor.seek_for_prev(b"a").unwrap(),
+        }
+        assert!(!cursor.valid());
+        assert!(cursor.seek(b"f").is_err(), "the older one does not answer for the one that is lost");
+    }
 }
 
 /// If runs were never begun, or ended early, every other test would still pass.
