@@ -124,14 +124,7 @@ pub mod companion {
 
     fn has_mark(companions: &[u8], mark: u64) -> bool {
         let mut reader = Reader::new(companions);
-        while !reader.is_empty() {
-            let Ok(kind) = reader.u8() else { return false };
-            let length = match kind {
-                WORD8 => Ok(8),
-                WORD4 => Ok(4),
-                _ => reader.varint_len(),
-            };
-            let Ok(bytes) = length.and_then(|length| reader.bytes(length)) else { return false };
+        while let Ok((kind, bytes)) = next(&mut reader) {
             if kind == MARKS && Reader::new(bytes).varint().is_ok_and(|marks| marks & mark != 0) {
                 return true;
             }
@@ -139,18 +132,24 @@ pub mod companion {
         false
     }
 
+    /// The kind and the bytes of the next companion. Errors: `Corruption` if there is none, or not all of it.
+    fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, &'a [u8])> {
+        let kind = reader.u8()?;
+        let length = match kind {
+            WORD8 => 8,
+            WORD4 => 4,
+            _ => reader.varint_len()?,
+        };
+        Ok((kind, reader.bytes(length)?))
+    }
+
     /// The bytes of these companions up to a second word: a record has one at the most, so that another one is something else.
     pub fn up_to_a_second_word(companions: &[u8]) -> usize {
         let mut reader = Reader::new(companions);
         let (mut words, mut end) = (0, 0);
-        while let Ok(kind) = reader.u8() {
-            let length = match kind {
-                WORD8 => Ok(8),
-                WORD4 => Ok(4),
-                _ => reader.varint_len(),
-            };
+        while let Ok((kind, _)) = next(&mut reader) {
             words += usize::from(matches!(kind, WORD8 | WORD4));
-            if words > 1 || length.and_then(|length| reader.bytes(length)).is_err() {
+            if words > 1 {
                 break;
             }
             end = reader.position();
@@ -190,17 +189,8 @@ pub mod companion {
     fn take_slowly<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let rest = reader.rest();
         let start = reader.position();
-        while let Some(kind) = reader.peek() {
-            if !begins(kind) {
-                break;
-            }
-            reader.u8()?;
-            let length = match kind {
-                WORD8 => 8,
-                WORD4 => 4,
-                _ => reader.varint_len()?,
-            };
-            reader.bytes(length)?;
+        while reader.peek().is_some_and(begins) {
+            next(reader)?;
         }
         Ok(&rest[..reader.position() - start])
     }

@@ -263,16 +263,21 @@ fn history_keeps_the_version_below() {
     assert_eq!(old.as_deref(), Some(&b"2"[..]));
 }
 
+/// Twenty values with a stamp each, in a table.
+fn fill_twenty(world: &Watched) {
+    for n in 0..20u64 {
+        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
+    }
+    world.db.flush().unwrap();
+}
+
 /// A stamp that is hit in a table under sums that fit, as by damage in memory before they were taken.
 #[test]
 fn a_stamp_hit_in_a_table_is_reported_and_a_repair_leaves_out_it_alone() {
     let sim = SimFs::new(1);
     let striker = Arc::new(Striker::new(b"key 7"));
     let world = Watched::open_by(&sim, striker.clone(), sealer());
-    for n in 0..20u64 {
-        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
-    }
-    world.db.flush().unwrap();
+    fill_twenty(&world);
     assert!(striker.has_struck());
     world.db.close().unwrap();
     let before = sim.fork();
@@ -323,10 +328,7 @@ fn has_all_but_the_stamp(world: &Watched) {
 fn a_salvage_leaves_behind_a_stamp_that_was_hit_and_nothing_else() {
     let sim = SimFs::new(1);
     let world = Watched::open_by(&sim, Arc::new(Striker::new(b"key 7")), sealer());
-    for n in 0..20u64 {
-        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
-    }
-    world.db.flush().unwrap();
+    fill_twenty(&world);
     world.db.close().unwrap();
     let (to, parts) = (Path::new("/salvaged"), watched::parts(&sim, Arc::new(sealer())));
     let report = salvage(DIR.as_ref(), to, watched::settings(), parts, SalvageOptions::default()).unwrap();
@@ -354,10 +356,7 @@ impl RepairSource for Values20 {
 fn a_record_that_a_source_gives_back_without_its_stamp_is_told_of() {
     let sim = SimFs::new(1);
     let world = Watched::open(&sim);
-    for n in 0..20u64 {
-        world.put(format!("key {n}").as_bytes(), b"value", &stamp(n));
-    }
-    world.db.flush().unwrap();
+    fill_twenty(&world);
     let found = world.get(b"key 7").unwrap();
     world.compact();
     world.db.close().unwrap();

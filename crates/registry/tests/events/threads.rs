@@ -187,18 +187,16 @@ pub(crate) fn chained(threads: u64, each: u64) {
     registrar.close().unwrap();
 }
 
+/// Deferred events of all below, with old values kept.
+fn with_history() -> Options {
+    Options { scope: Scope::Subtree, mode: Mode::Deferred, values: Values::OldNew, history: true, ..Options::default() }
+}
+
 /// An event says what it overwrote, though the family goes while its commit has its place and is not applied yet.
 pub(crate) fn dropped_meanwhile() {
     let (db, registrar) = open(None);
     let target = Target::family("users");
-    let options = Options {
-        scope: Scope::Subtree,
-        mode: Mode::Deferred,
-        values: Values::OldNew,
-        history: true,
-        ..Options::default()
-    };
-    registrar.register(&target, Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    registrar.register(&target, Some(Operation::ROW_UPDATE), Some(with_history()), None).unwrap();
     put(&db, &registrar, b"k");
     let stamp = Stamp { values: stamp::Values::OldNew, history: true, ..Stamp::new(Verb::Update, u64::MAX >> 1, 0) };
     let family = db.family("users").unwrap().id();
@@ -232,14 +230,7 @@ pub(crate) fn dropped_meanwhile() {
 /// Whoever asks while a family goes is told what a value was put over, or that this is not kept: never that nothing was there.
 pub(crate) fn asked_beside_a_drop() {
     let (db, registrar) = open(None);
-    let options = Options {
-        scope: Scope::Subtree,
-        mode: Mode::Deferred,
-        values: Values::OldNew,
-        history: true,
-        ..Options::default()
-    };
-    registrar.register(&Target::family("users"), Some(Operation::ROW_UPDATE), Some(options), None).unwrap();
+    registrar.register(&Target::family("users"), Some(Operation::ROW_UPDATE), Some(with_history()), None).unwrap();
     for round in 0..40u64 {
         let key = round.to_le_bytes();
         for _ in 0..100 {
