@@ -111,7 +111,7 @@ pub(super) struct Place {
 
 impl Block {
     /// Makes a block of the stored bytes of a checked block (without trailer), with the base and the dictionary of its table.
-    /// `room`: an empty buffer for so many bytes, asked for where the stored ones do not stay: for the body and the companions of its column,
+    /// `room`: a buffer for so many bytes, of any content, asked for where the stored ones do not stay: for the body and the companions of its column,
     /// so that no other is needed. `searched`: heads are worth their price.
     pub(super) fn load(
         (mut buffer, room): (Vec<u8>, impl FnOnce(usize) -> Vec<u8>),
