@@ -18,13 +18,33 @@ use crate::error::Result;
 use crate::options::CfOptions;
 use crate::record::{Kind, Record};
 use crate::seam::Protection;
-use crate::values::{Making, ValueFile};
+use crate::values::{Added, Making};
 use crate::version::{Change, Edit};
 
 /// A batch whose large values stand apart.
 pub(super) struct Apart {
     pub(super) batch: Batch,
-    _held: Vec<Arc<ValueFile>>,
+    added: Vec<(Family, Added)>,
+}
+
+impl Apart {
+    /// Takes the values back: the batch was not ordered, and nobody points to them.
+    pub(super) fn take_back(self) {
+        take_back(&self.added);
+    }
+}
+
+/// The last ones first: what stands behind a value would keep it.
+fn take_back(added: &[(Family, Added)]) {
+    added.iter().rev().for_each(|(family, added)| family.intake().take_back(added));
+}
+
+fn keep(added: &mut Vec<(Family, Added)>, family: &Family, new: Added) {
+    let joined = match added.last_mut() {
+        Some((known, last)) if known.id() == family.id() => last.join(new),
+        _ => Err(new),
+    };
+    added.extend(joined.err().map(|new| (family.clone(), new)));
 }
 
 /// Values of so many bytes are put apart by a commit; none: they go with the log.
@@ -38,8 +58,8 @@ pub(super) fn least_apart(families: &Families) -> usize {
 }
 
 impl Inner {
-    /// Puts the large values of a batch apart; none: it has none. Errors: `Io`; `Corruption` if what was written is not what was put. Then it
-    /// is garbage.
+    /// Puts the large values of a batch apart; none: it has none. Errors: `Io`; `Corruption` if what was written is not what was put. Then
+    /// none of them is kept.
     #[inline]
     pub(super) fn put_apart(&self, batch: &Batch) -> Result<Option<Apart>> {
         match batch.largest_value() < self.least_apart.load(Ordering::Relaxed) {
@@ -56,9 +76,9 @@ impl Inner {
         }
         self.check_halted()?;
         let families = self.families();
-        let mut held: Vec<Arc<ValueFile>> = Vec::new();
+        let mut added: Vec<(Family, Added)> = Vec::new();
         let (new_number, sync_names) = (|| self.new_file_number(), || self.sync_names());
-        let apart = batch.with_pointers(&mut |operation| {
+        let pointing = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };
             if apart_from(family.options()).is_none_or(|from| operation.value.len() < from) {
@@ -82,19 +102,23 @@ impl Inner {
             };
             self.say_that_log_points()?;
             let put = (key, value, self.companions.term(&record));
-            let (pointer, file) = family.intake().add(making, shelf, put)?;
+            let (pointer, new) = family.intake().add(making, shelf, put)?;
+            let number = new.file().number();
+            keep(&mut added, family, new);
             // What was written must be what was put: nobody holds another copy of it.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
             if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
                 return Err(damaged_batch(key));
             }
-            let number = file.number();
-            if !held.iter().any(|known| Arc::ptr_eq(known, &file)) {
-                held.push(file);
-            }
             Ok(Some(pointer.encode_logged(number)))
-        })?;
-        Ok(apart.map(|batch| Apart { batch, _held: held }))
+        });
+        match pointing {
+            Ok(batch) => Ok(batch.map(|batch| Apart { batch, added })),
+            Err(error) => {
+                take_back(&added);
+                Err(error)
+            }
+        }
     }
 
     /// Whoever does not know that frames may point must not read them: the manifest says so first, once in the life of a store.

@@ -258,7 +258,16 @@ impl Db {
         match if may_go_apart { inner.put_apart(batch)? } else { None } {
             Some(mut apart) => {
                 let hash = apart.batch.sum().hash;
-                self.commit_summed((inner, log), (&mut apart.batch, hash), durability, under, on_ordered)
+                let mut is_ordered = false;
+                let heard = |seqno| {
+                    is_ordered = true;
+                    on_ordered(seqno);
+                };
+                let committed = self.commit_summed((inner, log), (&mut apart.batch, hash), durability, under, heard);
+                if !is_ordered {
+                    apart.take_back();
+                }
+                committed
             }
             None => self.commit_summed((inner, log), (batch, hash), durability, under, on_ordered),
         }

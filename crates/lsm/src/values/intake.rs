@@ -6,7 +6,8 @@
 //!        durable before that frame is said to be (I15): whoever syncs the log calls `Unsynced::sync` first. The name of a file is durable
 //!        before anybody points into it.
 //!        A file gets its footer, and is synced, before a table that points into it is written (I04), by the flush that writes it.
-//! Life:  held by whoever commits, then by the memtable that the record went to, then by tables. Values whose frames were never ordered are garbage.
+//! Life:  held by whoever commits, then by the memtable that the record went to, then by tables. Values whose frames were never ordered are
+//!        taken back, so that commits which fail again and again fill no device; garbage, if others came behind them meanwhile.
 //! Crash: a file without a footer that no table names. Recovery reads the values that the log points to, and writes them with their
 //!        tables; then the file is swept. A value that is not there, or not what it was, is a frame that is not whole.
 //! Fails:  an entry that could not be written fails its commit alone, and the next one takes its place; a footer the flush, which is tried
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::shelf::{ValueFile, ValueShelf};
-use super::writer::ValueWriter;
+use super::writer::{Mark, ValueWriter};
 use crate::env::work::lock;
 use crate::env::{Env, File};
 use crate::error::{IoContext, Result};
@@ -52,15 +53,38 @@ struct Open {
     file: Arc<ValueFile>,
 }
 
+/// Values that stand one behind the other in a file, just added. It is to be held until somebody else holds the file who keeps the pointers.
+#[derive(Debug)]
+pub struct Added {
+    file: Arc<ValueFile>,
+    before: Mark,
+    after: Mark,
+}
+
+impl Added {
+    /// Their file.
+    pub fn file(&self) -> &Arc<ValueFile> {
+        &self.file
+    }
+
+    /// Takes in what was added right behind; hands it back if it stands elsewhere.
+    pub fn join(&mut self, next: Added) -> std::result::Result<(), Added> {
+        if self.after != next.before || !Arc::ptr_eq(&self.file, &next.file) {
+            return Err(next);
+        }
+        self.after = next.after;
+        Ok(())
+    }
+}
+
 impl Intake {
-    /// Adds a value; it is with the system when this returns, not durable. The file is to be held until somebody else holds it who keeps
-    /// the pointer. Errors: `Io`, and nothing was changed.
+    /// Adds a value; it is with the system when this returns, not durable. Errors: `Io`, and nothing was changed.
     pub fn add(
         &self,
         making: Making<'_>,
         shelf: &Arc<ValueShelf>,
         (key, value, term): (&[u8], &[u8], u64),
-    ) -> Result<(Pointer, Arc<ValueFile>)> {
+    ) -> Result<(Pointer, Added)> {
         let mut open = lock(&self.0);
         let Open { writer, file } = match &mut *open {
             Some(open) => open,
@@ -71,9 +95,20 @@ impl Intake {
                 open.insert(Open { writer, file })
             }
         };
+        let before = writer.mark();
         let pointer = writer.add_through(key, value, term)?;
         making.unsynced.note(file.name(), writer.file());
-        Ok((pointer, file.clone()))
+        Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
+    }
+
+    /// Takes values back that no frame points to: the next ones take their place. Those that others stand behind stay, as garbage.
+    pub fn take_back(&self, added: &Added) {
+        if let Some(Open { writer, file }) = &mut *lock(&self.0)
+            && Arc::ptr_eq(file, &added.file)
+            && writer.mark() == added.after
+        {
+            writer.back_to(added.before);
+        }
     }
 
     /// Ends the file that is open, with its footer; what comes goes into another. None: none is open. Errors: `Io`, and it is open still.

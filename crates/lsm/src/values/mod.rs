@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use crate::checksum::Uid;
 
-pub use intake::{Intake, Making, Unsynced};
+pub use intake::{Added, Intake, Making, Unsynced};
 pub use logged::LoggedValues;
 pub use open::OpenValues;
 pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};

@@ -235,6 +235,10 @@ fn golden_bytes_of_a_small_file() {
 
 /// An intake over a stage, and what it needs.
 fn take(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Arc<ValueFile>)> {
+    add(stage, intake, unsynced, n).map(|(pointer, added)| (pointer, added.file().clone()))
+}
+
+fn add(stage: &Stage, intake: &Intake, unsynced: &Unsynced, n: usize) -> Result<(Pointer, Added)> {
     let making = Making {
         env: &stage.env,
         dir: Path::new(DIR),
@@ -300,6 +304,36 @@ fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
         assert_eq!(count, 2);
         assert_eq!(read(&stage, &key(3), &second.encode(), true).unwrap(), value(3));
     }
+}
+
+#[test]
+fn only_what_nothing_stands_behind_is_taken_back() {
+    let stage = stage(12);
+    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    let added: Vec<_> = (2..6).map(|n| add(&stage, &intake, &unsynced, n).unwrap()).collect();
+    let length = || added[0].1.file().file().unwrap().len().unwrap();
+    let full = length();
+    intake.take_back(&added[2].1); // another stands behind it
+    assert_eq!(length(), full);
+    intake.take_back(&added[3].1);
+    assert_eq!(length(), added[3].0.offset);
+    intake.take_back(&added[3].1); // once is enough
+    let (next, of_next) = add(&stage, &intake, &unsynced, 3).unwrap();
+    assert_eq!(next.offset, added[3].0.offset);
+    let kept: Vec<_> = [(2, added[0].0), (3, added[1].0), (4, added[2].0), (3, next)].into();
+    for (n, pointer) in &kept {
+        assert_eq!(read(&stage, &key(*n), &pointer.encode(), true).unwrap(), value(*n), "{n}");
+    }
+    let ended = intake.end().unwrap().expect("one is open");
+    intake.take_back(&of_next); // too late
+    ended.sync(&unsynced).unwrap();
+    let (mut walked, file) = (Vec::new(), of_next.file());
+    let visit = &mut |entry: Entry| {
+        walked.push((entry.term as usize, entry.pointer));
+        Ok(())
+    };
+    walk("000003.val", &*file.file().unwrap(), file.meta().map(|meta| &**meta), visit).unwrap();
+    assert_eq!(walked, kept);
 }
 
 #[test]

@@ -28,6 +28,14 @@ const WRITE_BYTES: usize = 512 * KIB;
 /// Larger values are not packed: that would take as much memory once more.
 const MOST_PACKED: usize = 64 * MIB;
 
+/// Where a writer stands: what is added behind it can be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    written: u64,
+    count: u64,
+    digest: u64,
+}
+
 /// Writes one value file. After an error it is of no more use.
 pub struct ValueWriter {
     file: Arc<dyn File>,
@@ -42,7 +50,7 @@ pub struct ValueWriter {
     count: u64,
     digest: u64,
     scratch: Vec<u8>,
-    /// A write failed, and may have left bytes behind what is written.
+    /// Bytes may stand behind what is written.
     is_torn: bool,
 }
 
@@ -132,14 +140,24 @@ impl ValueWriter {
     /// `add`, and all of it is with the system when it returns: who finds the pointer finds the value, though the process is killed. After an
     /// error the writer is as it was, and the next value takes the same place.
     pub(super) fn add_through(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
-        let before = (self.written, self.count, self.digest);
+        let before = self.mark();
         let added = self.add(key, value, term).and_then(|pointer| self.write_out().map(|()| pointer));
         if added.is_err() {
-            self.out.clear();
-            (self.written, self.count, self.digest) = before;
-            self.is_torn = true;
+            self.back_to(before);
         }
         added
+    }
+
+    /// Where it stands. Everything up to here was written through.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { written: self.written, count: self.count, digest: self.digest }
+    }
+
+    /// Goes back to a mark, as if nothing had been added since, and gives the device its room back: it may be full.
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.out.clear();
+        Mark { written: self.written, count: self.count, digest: self.digest } = mark;
+        self.is_torn = self.file.set_len(self.written).is_err(); // `end` tries again
     }
 
     /// Writes the footer and makes the file durable.

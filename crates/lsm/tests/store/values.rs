@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts};
-use waxseal_lsm::env::Open;
 use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::{Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::walk;
@@ -674,4 +675,49 @@ fn few_value_files_stay_open_whoever_wrote_them() {
     let db = store(Settings { cache_bytes: 0, ..few });
     read_all(&db);
     db.close().unwrap();
+}
+
+/// A commit that cannot be written gives back what it wrote, be it cut short by the device or refused by the log, so that a caller who tries
+/// again and again fills nothing.
+#[test]
+fn commits_that_fail_leave_no_values_behind() {
+    let length = |sim: &SimFs, dir: &Path| -> u64 {
+        let names = sim.files(dir).into_iter().filter(|name| name.ends_with(".val"));
+        names.map(|name| sim.env(0).fs.open(&dir.join(name), Open::Read).unwrap().len().unwrap()).sum()
+    };
+    for mapped in [true, false] {
+        let (sim, dir) = sim(41);
+        sim.set_mapped(mapped);
+        let db = open_with_values(&sim, &dir);
+        write(&db, 0..30, 0);
+        let family = default(&db);
+        let random = SeededRandom::new(5);
+        let large: Vec<u8> = (0..300_000).map(|_| random.below(256) as u8).collect(); // not to be packed
+        let before = length(&sim, &dir);
+        sim.set_free_space(Some(40_000));
+        for _ in 0..3 {
+            let error = put(&db, &family, &key(1), &large, Durability::Os).unwrap_err();
+            assert!(error.is_out_of_space(), "{error:?}");
+            assert_eq!((length(&sim, &dir), sim.free_space()), (before, Some(40_000)));
+        }
+        sim.set_free_space(None);
+        // Refused where it was to be ordered: its rules are others by then.
+        let mut batch = Batch::new();
+        for n in 0..3 {
+            batch.push(family.id(), Kind::Put, &key(n), &large, db.companions()).unwrap();
+        }
+        let rules = db.rules();
+        db.renew_rules().unwrap();
+        for _ in 0..3 {
+            assert_eq!(db.commit_unheard(&mut batch, Durability::Os, rules).unwrap(), None);
+            assert_eq!(length(&sim, &dir), before);
+        }
+        write(&db, 0..30, 1);
+        assert_eq!(rows(&db, &family, At::Latest).unwrap(), expected(30, |_| 1));
+        db.flush().unwrap();
+        check_files(&sim, &dir, &db);
+        db.close().unwrap();
+        let db = open_with_values(&sim, &dir);
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(30, |_| 1));
+    }
 }
