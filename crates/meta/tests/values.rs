@@ -2,18 +2,19 @@
 
 mod support;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::{DIR, Owned, Store, options};
-use waxseal_lsm::db::{At, Parts, Silent};
+use waxseal_lsm::db::{At, Db, Parts, Silent};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::{Entry, walk};
 use waxseal_meta::care::{
-    Candidate, Outcome, RepairOptions, RepairSource, Rung, SalvageOptions, ScrubOptions, VerifyOptions, repair,
+    Candidate, Outcome, RepairOptions, RepairSource, Rung, SalvageOptions, ScrubOptions, VerifyOptions, Watch, repair,
     salvage, scrub, verify,
 };
 use waxseal_meta::exchange::{Export, Policy, export};
@@ -184,7 +185,7 @@ fn salvage_takes_values_along_with_a_manifest_or_without() {
         let options = SalvageOptions::default();
         let report = salvage(Path::new(DIR), to, Settings::default(), parts(&sim), options).unwrap();
         assert_eq!(report.lost, 1, "{report:?}");
-        let db = waxseal_lsm::db::Db::open(to, Settings::default(), parts(&sim)).unwrap();
+        let db = Db::open(to, Settings::default(), parts(&sim)).unwrap();
         let family = db.family("default").unwrap();
         for n in 0..20 {
             let mut value_found = None;
@@ -218,6 +219,51 @@ fn verify_looks_at_values_that_no_table_points_to_yet() {
     holds_all_but(&store, Some(0));
 }
 
+/// A writer replaces tables and value files while a reader beside it is looked through, and the reader moves on: what it was to look at
+/// is whole, though it has no name any more.
+#[test]
+fn what_is_replaced_under_a_look_is_no_damage() {
+    let options = CfOptions { table_bytes: 1024, ..with_values() };
+    let write = |store: &Store, numbers: std::ops::Range<usize>| {
+        numbers.for_each(|n| store.put(&key(n), &value(n)));
+        store.compact();
+    };
+    for scrubs in [false, true] {
+        let sim = SimFs::new(17);
+        let store = Store::open(&sim, Arc::new(Sealer::new()), options.clone()).unwrap();
+        write(&store, 0..60);
+        for n in 60..70 {
+            store.put(&key(n), &value(n)); // the log points to these
+        }
+        let reader = Db::open_read_only(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+        let family = reader.family("default").unwrap();
+        let old: Vec<String> = reader.tables(&family).unwrap().iter().map(|table| table.name()).collect();
+        assert!(old.len() > 2, "{old:?}");
+        let mut moved = false;
+        let progress: Watch<'_> = &mut |_| {
+            if !moved {
+                write(&store, 0..70);
+                write(&store, 0..70);
+                reader.refresh().unwrap();
+                moved = true;
+            }
+            ControlFlow::Continue(())
+        };
+        let report = match scrubs {
+            false => verify(&reader, VerifyOptions { progress: Some(progress), ..VerifyOptions::default() }),
+            true => scrub(&reader, ScrubOptions { progress: Some(progress), ..ScrubOptions::default() }),
+        };
+        assert!(moved && !sim.files(DIR).iter().any(|name| old.contains(name)));
+        let report = report.unwrap();
+        assert!(report.is_clean(), "{report}");
+        // One that the manifest names is missed.
+        let table = &reader.tables(&family).unwrap()[0];
+        sim.env(1).fs.remove(&Path::new(DIR).join(table.name())).unwrap();
+        let report = verify(&reader, VerifyOptions::default()).unwrap();
+        assert!(report.damage.iter().any(|damage| damage.file == table.name()), "{report}");
+    }
+}
+
 #[test]
 fn salvage_takes_values_along_that_only_the_log_points_to() {
     for without in [false, true] {
@@ -235,7 +281,7 @@ fn salvage_takes_values_along_that_only_the_log_points_to() {
         let to = Path::new("/salvaged");
         let report = salvage(Path::new(DIR), to, Settings::default(), parts(&sim), SalvageOptions::default()).unwrap();
         assert_eq!(report.lost, 0, "{report:?}");
-        let db = waxseal_lsm::db::Db::open(to, Settings::default(), parts(&sim)).unwrap();
+        let db = Db::open(to, Settings::default(), parts(&sim)).unwrap();
         let family = db.family("default").unwrap();
         for n in 0..20 {
             let mut found = None;

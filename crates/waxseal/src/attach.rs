@@ -89,7 +89,7 @@ fn nothing_registered(engine: &engine::Db) -> Result<()> {
 
 fn no_event_waits(engine: &engine::Db) -> Result<()> {
     for family in engine.families() {
-        engine.visit_memtables(&family, &mut |record, _| match Stamp::of(record.companion, hash_key(record.key)) {
+        engine.memory(&family)?.visit(&mut |record, _| match Stamp::of(record.companion, hash_key(record.key)) {
             Ok(Some(_)) => Err(Error::invalid(WAITING)),
             _ => Ok(()),
         })?;

@@ -4,21 +4,22 @@
 //!      manifest read once more. What is damaged is an error of the piece that is hit, and of no other.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
-use super::family::Family;
+use super::family::{Family, View};
 use super::recover::facts_of;
 use super::{Db, TableHandle};
 use crate::batch::{Binding, Operations};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
-use crate::env::{Clock, Env, Open};
+use crate::env::{Clock, Env, File, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::record::{Kind, Record, Seqno};
-use crate::seam::Check;
+use crate::seam::{Check, Companions};
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
-use crate::values::{LoggedValues, ValueFile};
+use crate::values::{LoggedValues, Room, ValueFile, ValueShelf};
 use crate::version::{State, TableMeta, recover};
 use crate::wal::{self, Beside, Replayed, Stop, Until};
 
@@ -63,12 +64,68 @@ impl TableRef {
     pub fn table(&self) -> Result<Arc<Table>> {
         self.handle.table().cloned()
     }
+
+    /// Looks at the value that a record of the table points to, and at what stands around it in its file. None: all of it is as it was
+    /// written. An error in `Some`: the value can be had, but something of its entry was hit. Errors: the value cannot be had.
+    pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+        look_at_value(self.values().first().map(|file| file.shelf()), &self.family, record, room)
+    }
 }
 
 impl fmt::Debug for TableRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} in level {}", self.handle, self.level)
     }
+}
+
+/// The memtables of a family as they were at one moment. What they point to is not removed while this lives.
+pub struct MemoryRef<'a> {
+    keeper: &'a dyn Companions,
+    family: Family,
+    view: Arc<View>,
+}
+
+impl MemoryRef<'_> {
+    /// Shows every record, and what its companion says of it.
+    pub fn visit(&self, visit: &mut dyn FnMut(&Record<'_>, Check) -> Result<()>) -> Result<()> {
+        for generation in [&self.view.active].into_iter().chain(&self.view.frozen) {
+            let mut cursor = generation.memtable.cursor();
+            cursor.first()?;
+            while cursor.valid() {
+                let record = cursor.record();
+                let key_hash = crate::checksum::hash_key(record.key);
+                let check = match record.kind {
+                    Kind::Fence => Check::Corrupted, // of what stands here nothing can be shown
+                    _ => self.keeper.verify(&record, key_hash, cursor.source().protection),
+                };
+                visit(&record, check)?;
+                cursor.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `TableRef::look_at_value`, for a record that stands here.
+    pub fn look_at_value(&self, record: &Record<'_>, room: &mut Room) -> Result<Option<Error>> {
+        look_at_value(self.view.values.as_deref(), &self.family, record, room)
+    }
+}
+
+impl fmt::Debug for MemoryRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memtables of {:?}", self.family.name())
+    }
+}
+
+fn look_at_value(
+    shelf: Option<&ValueShelf>,
+    family: &Family,
+    record: &Record<'_>,
+    room: &mut Room,
+) -> Result<Option<Error>> {
+    let named = |error: Error| error.in_family(family.name(), None);
+    let shelf = shelf.ok_or_else(|| named(Error::structural("a pointer of what names no value file")))?;
+    shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
 }
 
 /// A record that owns its bytes.
@@ -123,10 +180,28 @@ impl Db {
         let inner = self.open_inner()?;
         let meta = table.meta();
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        let (name, order) = (table.name(), table.family.order().clone());
-        let file = inner.env.fs.open(&inner.path(Name::Table(meta.number)), Open::Read);
-        let file = file.during(|| format!("opening {name}"))?;
-        Table::open(name, file, expected, order, inner.cache.clone(), inner.companions.clone())
+        let (file, order) = (self.file_of(table)?, table.family.order().clone());
+        Table::open(table.name(), file, expected, order, inner.cache.clone(), inner.companions.clone())
+    }
+
+    /// The file of a table, opened anew. One that a writer has replaced beside this reader is read where it is open: it has no name any more.
+    fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
+        let inner = self.open_inner()?;
+        let name = Name::Table(table.meta().number);
+        match inner.env.fs.open(&inner.path(name), Open::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_named(table)? => {
+                Ok(table.handle.table()?.file().clone())
+            }
+            opened => opened.during(|| format!("opening {name}")),
+        }
+    }
+
+    /// True if the manifest names a table. What this store has not written itself may have changed since it looked.
+    fn is_named(&self, table: &TableRef) -> Result<bool> {
+        let state = self.state()?;
+        let family = state.families.get(&table.family.id());
+        let named = family.and_then(|family| family.tables.get(&table.meta().number));
+        Ok(named.is_some_and(|(_, meta)| meta.uid == table.meta().uid))
     }
 
     /// A table opened by its data and by what the manifest says of it, whatever else of it is damaged.
@@ -140,35 +215,14 @@ impl Db {
             seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
             ledger: Some(meta.ledger),
         };
-        let name = table.name();
-        let file = inner.env.fs.open(&inner.path(Name::Table(meta.number)), Open::Read);
-        let file = file.during(|| format!("opening {name}"))?;
-        rebuild(&name, file, &known, table.family.order(), inner.cache.clone(), inner.companions.clone())
+        let (file, order) = (self.file_of(table)?, table.family.order());
+        rebuild(&table.name(), file, &known, order, inner.cache.clone(), inner.companions.clone())
     }
 
-    /// Shows every record that a family has in memory, and what its companion says of it.
-    pub fn visit_memtables(
-        &self,
-        family: &Family,
-        visit: &mut dyn FnMut(&Record<'_>, Check) -> Result<()>,
-    ) -> Result<()> {
+    /// The memtables of a family as they are now.
+    pub fn memory(&self, family: &Family) -> Result<MemoryRef<'_>> {
         let inner = self.open_inner()?;
-        let view = family.pinned_view();
-        for generation in [&view.active].into_iter().chain(&view.frozen) {
-            let mut cursor = generation.memtable.cursor();
-            cursor.first()?;
-            while cursor.valid() {
-                let record = cursor.record();
-                let key_hash = crate::checksum::hash_key(record.key);
-                let check = match record.kind {
-                    Kind::Fence => Check::Corrupted, // of what stands here nothing can be shown
-                    _ => inner.companions.verify(&record, key_hash, cursor.source().protection),
-                };
-                visit(&record, check)?;
-                cursor.next()?;
-            }
-        }
-        Ok(())
+        Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.pinned_view() })
     }
 
     /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family. Errors: `Corruption`
@@ -207,7 +261,7 @@ impl Db {
                 return Ok(found);
             }
         }
-        let busy = std::io::Error::new(std::io::ErrorKind::ResourceBusy, "it keeps changing");
+        let busy = io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing");
         Err(Error::io("reading the log", busy))
     }
 

@@ -79,7 +79,7 @@ use crate::compaction::Pace;
 pub use crate::compaction::Reason;
 pub use crate::error::Remedy;
 pub use events::{Event, Listener, Silent};
-pub use examine::{OwnedRecord, TableRef};
+pub use examine::{MemoryRef, OwnedRecord, TableRef};
 pub use family::Family;
 pub use ingest::{Ingested, Raw};
 pub use memory::MemoryMetrics;

@@ -324,7 +324,8 @@ pub struct ValueFile {
 }
 
 impl ValueFile {
-    pub(super) fn shelf(&self) -> &ValueShelf {
+    /// The shelf that holds it, and with it all files of a table that points into it.
+    pub(crate) fn shelf(&self) -> &ValueShelf {
         &self.shelf
     }
 

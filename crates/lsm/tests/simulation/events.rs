@@ -129,7 +129,7 @@ pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BT
     // A seqno names one operation: whatever is found twice is one event.
     let mut found: BTreeSet<(Seqno, Vec<u8>)> = BTreeSet::new();
     for family in db.families().iter().filter(|family| family.options().system.is_none()) {
-        db.visit_memtables(family, &mut |record, _| {
+        db.memory(family)?.visit(&mut |record, _| {
             if record.kind == Kind::Put && way(record.value) == Some(Way::Deferred) {
                 found.insert((record.seqno, name_of(family.name(), record.key, record.value)));
             }

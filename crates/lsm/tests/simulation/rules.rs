@@ -234,7 +234,9 @@ pub fn keys_end_in_the_seqno_they_name() {
         let mut records = 0;
         store
             .db()
-            .visit_memtables(&store.family(LOG).unwrap(), &mut |_, check| {
+            .memory(&store.family(LOG).unwrap())
+            .unwrap()
+            .visit(&mut |_, check| {
                 records += 1;
                 assert!(check.serves(), "{when}");
                 Ok(())
@@ -301,11 +303,13 @@ pub fn rows_are_shown_before_memtables_go() {
     let look = move || {
         let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
         let family = db.family("default").unwrap();
-        db.visit_memtables(&family, &mut |record, _| {
-            seen.insert(record.key.to_vec());
-            Ok(())
-        })
-        .unwrap();
+        db.memory(&family)
+            .unwrap()
+            .visit(&mut |record, _| {
+                seen.insert(record.key.to_vec());
+                Ok(())
+            })
+            .unwrap();
         seen.extend(rows(&db, &db.family("rows").unwrap()).into_iter().map(|(_, key, _)| key));
         assert_eq!(seen.len(), 20);
         counter.fetch_add(1, Relaxed);

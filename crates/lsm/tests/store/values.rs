@@ -460,7 +460,7 @@ fn what_is_small_or_may_not_wait_goes_with_the_log() {
     let db = open_with_values(&sim, &dir);
     let family = default(&db);
     put(&db, &family, b"small", &[1; 99], Durability::Os).unwrap();
-    let mut batch = waxseal_lsm::batch::Batch::new();
+    let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"at once", &[2; 500], db.companions()).unwrap();
     assert!(db.commit_at_once(&mut batch, db.rules()).unwrap().is_some());
     assert_eq!(named(&sim, &dir, ".val").len(), 0);

@@ -6,9 +6,9 @@
 //!         here. Both ends of each file are looked at too. Garbage is not: nobody can read it.
 
 use waxseal_lsm::db::{Db, Family, TableRef};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::pointer::value_bytes;
-use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{Found, Table};
 use waxseal_lsm::values::Room;
 
@@ -30,7 +30,8 @@ pub(super) fn look_at_values(
     let mut room = Room::default();
     open.examine(keeper, true, &mut |found| match found {
         Found::Record(record, check, _) if record.kind == Kind::BlobPointer && check.serves() => {
-            look_at_value(db, family, record, report, &mut room)?;
+            report.bytes += value_bytes(record);
+            tell_of_value(family, table.look_at_value(record, &mut room), report)?;
             progress(value_bytes(record))
         }
         _ => Ok(()),
@@ -44,16 +45,9 @@ pub(super) fn look_at_values(
     Ok(())
 }
 
-/// Looks at the value that a record points to, be it of a table or of a memtable.
-pub(super) fn look_at_value(
-    db: &Db,
-    family: &Family,
-    record: &Record<'_>,
-    report: &mut Report,
-    room: &mut Room,
-) -> Result<()> {
-    report.bytes += value_bytes(record);
-    let (count, error) = match db.look_at_value(family, record, room) {
+/// Tells of what a look at a value has found.
+pub(super) fn tell_of_value(family: &Family, looked: Result<Option<Error>>, report: &mut Report) -> Result<()> {
+    let (count, error) = match looked {
         Ok(None) => return Ok(()),
         Ok(Some(error)) => (&mut report.structural, error),
         Err(error) if is_unread(&error) => (&mut report.unread, error),

@@ -12,6 +12,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
+use waxseal_lsm::pointer::value_bytes;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Found, Table};
@@ -20,7 +21,7 @@ use waxseal_lsm::values::Room;
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
-use super::values::{look_at_value, look_at_values};
+use super::values::{look_at_values, tell_of_value};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -141,7 +142,7 @@ fn look_into(
     let family = table.family().name();
     let before = report.damage.len();
     if opened.is_err() {
-        report.damage.push(Finding::of(&error, Some(family)));
+        report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(family)) });
         report.structural += 1;
     }
     let open = match opened {
@@ -262,13 +263,14 @@ fn count(
 }
 
 fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
-    let mut room = Room::default();
-    db.visit_memtables(family, &mut |record, check| {
+    let (memory, mut room) = (db.memory(family)?, Room::default());
+    memory.visit(&mut |record, check| {
         report.count(check);
         if !check.serves() {
             report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
         } else if record.kind == Kind::BlobPointer {
-            look_at_value(db, family, record, report, &mut room)?;
+            report.bytes += value_bytes(record);
+            tell_of_value(family, memory.look_at_value(record, &mut room), report)?;
         }
         Ok(())
     })
