@@ -4,10 +4,12 @@ mod support;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use support::{DIR, Owned, Store, options};
-use waxseal_lsm::db::{At, Db, Parts, Silent};
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::{At, Db, Parts, Silent, TableRef};
+use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Settings};
@@ -315,4 +317,83 @@ fn what_leaves_the_store_has_its_values() {
             cursor.next().unwrap();
         }
     }
+}
+
+/// A replica that lets go of tables when it is asked, so that the value files that they alone held are removed under the repair.
+struct LettingGo<'a> {
+    db: &'a Db,
+    held: Mutex<Vec<TableRef>>,
+}
+
+impl RepairSource for LettingGo<'_> {
+    fn by_seal(&self, family: &str, asked: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        self.held.lock().unwrap().clear();
+        while self.db.step()? {}
+        Replica.by_seal(family, asked, seal)
+    }
+    fn by_range(&self, _: &str, _: &[u8], _: &[u8], _: &mut dyn FnMut(Candidate)) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Hits the pointer to a value as it stands in a table, so that no correction helps.
+fn strike_pointer(sim: &SimFs, table: &Path, value: &[u8]) {
+    let (bytes, hash) = (sim.read_all(table).unwrap(), hash(value).to_le_bytes());
+    let at = bytes.windows(8).position(|window| window == hash).expect("the pointer stands in the table");
+    for bit in [3, 11, 17, 30, 55] {
+        sim.flip(table, at as u64 * 8 + bit).unwrap();
+    }
+}
+
+/// A directory with a copy of a table.
+fn copied_to_trash(sim: &SimFs, table: &Path) -> PathBuf {
+    let trash = PathBuf::from("/trash");
+    sim.create_dir_all(&trash).unwrap();
+    sim.write_all(trash.join("000001.trash"), &sim.read_all(table).unwrap()).unwrap();
+    trash
+}
+
+#[test]
+fn a_value_from_the_trash_outlives_the_file_it_stood_in() {
+    let (sim, store) = filled(8);
+    let (first, (values, _)) = (store.tables().remove(0), entries(&store));
+    let trash = copied_to_trash(&sim, &first);
+    // The values move to another file; from now on whoever holds the first table alone keeps the one that the trash points into.
+    let held = Mutex::new(store.db.tables(&store.family).unwrap());
+    sim.flip(&values, 30 * 8).unwrap();
+    assert!(repair(&store.db, RepairOptions::default()).unwrap().is_clean());
+    let table = Path::new(DIR).join(store.db.tables(&store.family).unwrap()[0].name());
+    assert!(table != first && entries(&store).0 != values && sim.read_all(&values).is_ok());
+    // The trash has one of two that are lost; the source is asked for the other, after that.
+    strike_pointer(&sim, &table, &value(3));
+    strike_pointer(&sim, &table, &value(15));
+    strike_pointer(&sim, &trash.join("000001.trash"), &value(15));
+    let source = LettingGo { db: &store.db, held };
+    let options = RepairOptions { source: Some(&source), trash: Some(trash), ..RepairOptions::default() };
+    let report = repair(&store.db, options).unwrap();
+    assert!(sim.read_all(&values).is_err(), "nothing holds it any more");
+    for rung in [Rung::Trash, Rung::Source] {
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(rung)), "{rung:?}: {report:?}");
+    }
+    assert!(report.is_clean() && report.lost == 0, "{report:?}");
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+    store.compact();
+    holds_all_but(&store, None);
+    store.holds();
+    store.db.close().unwrap();
+    drop(store);
+    holds_all_but(&Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap(), None);
+}
+
+#[test]
+fn a_value_that_was_hit_is_written_anew_with_a_pointer_from_the_trash() {
+    let (sim, store) = filled(9);
+    let (table, (values, found)) = (store.tables().remove(0), entries(&store));
+    let trash = Some(copied_to_trash(&sim, &table));
+    strike_pointer(&sim, &table, &value(3));
+    sim.flip(&values, (place_of(&found[3]) + 7) * 8).unwrap();
+    let report = repair(&store.db, RepairOptions { trash, ..RepairOptions::default() }).unwrap();
+    assert!(report.is_clean() && report.repaired > 0 && report.lost == 0, "{report:?}");
+    assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
+    holds_all_but(&store, None);
 }

@@ -1,6 +1,7 @@
 //! Values on their way out of a pass: large ones into value files, those of stale files into fresh ones, pointers as they are.
 //!
-//! In:     records that stay, in order, with the companions that they will have. Out: what stands in their place in the table.
+//! In:     records that stay, in order, with the companions that they will have; whoever gives them holds the value files that they point
+//!         into until the edit. Out: what stands in their place in the table.
 //! Holds:  a record's companion says the same of a pointer as of its value. Value files are durable before the pass ends (I04), and the
 //!         ledger closes over them: as many entries and bytes as the finished blocks of the tables point to.
 //! Damage: a value that cannot be moved stays where it is, pointer and all: it is an error of that record alone, as before.

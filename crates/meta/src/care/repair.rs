@@ -26,7 +26,7 @@ use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Found, Table};
-use waxseal_lsm::values::Room;
+use waxseal_lsm::values::{Room, ValueFile};
 
 mod elsewhere;
 
@@ -347,14 +347,13 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
     /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    fn fill(&mut self, mut found: Vec<OwnedRecord>) {
+    fn fill(&mut self, found: Vec<OwnedRecord>) {
         let order = self.table.family().order();
-        let gaps = self.gaps();
-        let (db, family) = (self.db, self.table.family());
-        found.retain(|record| {
-            record.kind != Kind::BlobPointer || db.look_at_value(family, &record.borrow(), &mut Room::default()).is_ok()
-        });
-        found.retain(|record| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno)));
+        let (gaps, mut room) = (self.gaps(), Room::default());
+        let in_gaps =
+            |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno));
+        let found = found.into_iter().filter(in_gaps);
+        let mut found: Vec<OwnedRecord> = found.filter_map(|record| self.on_its_own(record, &mut room)).collect();
         found.sort_by(|a, b| {
             order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
         });
@@ -379,6 +378,22 @@ impl<'a, 'o> Mending<'a, 'o> {
         chosen.iter().map(|at| terms[*at]).for_each(|(kind, term)| filled.add(kind, term));
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
             chosen.into_iter().for_each(|at| self.insert(found[at].clone()));
+        }
+    }
+
+    /// A record as it may stand in another table; none: its value cannot be had. A pointer stays one only into a file that this
+    /// table holds, and if all of its entry is as it was written: any other file may be gone before the edit that would name it.
+    fn on_its_own(&self, record: OwnedRecord, room: &mut Room) -> Option<OwnedRecord> {
+        if record.kind != Kind::BlobPointer {
+            return Some(record);
+        }
+        let (family, pointer) = (self.table.family(), Pointer::decode(&record.value).ok()?);
+        let is_held = |file: &Arc<ValueFile>| file.meta().is_some_and(|meta| meta.uid == pointer.uid);
+        let stays = self.table.values().iter().any(is_held)
+            && matches!(self.db.look_at_value(family, &record.borrow(), room), Ok(None));
+        match stays {
+            true => Some(record),
+            false => self.db.resolve(family, &record.borrow(), room).ok().map(|whole| OwnedRecord::of(&whole)),
         }
     }
 
