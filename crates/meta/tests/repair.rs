@@ -91,6 +91,14 @@ impl World {
         }
     }
 
+    /// A record of another family that is in no table keeps the log alive from here on.
+    fn keep_log(&self) {
+        let other = self.db.family("other").unwrap();
+        let mut batch = Batch::new();
+        batch.push(other.id(), Kind::Put, b"k", b"v", self.db.companions()).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap();
+    }
+
     /// Everything down to the lowest level.
     fn compact(&self) {
         self.db.compact(&self.family, &ALL).unwrap();
@@ -99,6 +107,11 @@ impl World {
     fn tables(&self) -> Vec<PathBuf> {
         let tables = self.db.tables(&self.family).unwrap();
         tables.iter().map(|table| Path::new(DIR).join(table.name())).collect()
+    }
+
+    fn value_files(&self) -> Vec<PathBuf> {
+        let names = self.sim.files(DIR).into_iter().filter(|name| name.ends_with(".val"));
+        names.map(|name| Path::new(DIR).join(name)).collect()
     }
 
     /// The closed store on a disk of its own, to be damaged and opened again.
@@ -587,11 +600,7 @@ fn a_scrub_that_goes_on_in_a_table_closes_its_count() {
 #[test]
 fn a_burst_is_repaired_from_the_log() {
     let mut world = World::new(options(codecs().pop().unwrap(), false));
-    // A record of another family that is in no table keeps the log alive.
-    let other = world.db.family("other").unwrap();
-    let mut batch = Batch::new();
-    batch.push(other.id(), Kind::Put, b"k", b"v", world.db.companions()).unwrap();
-    world.db.commit(&mut batch, Durability::Os).unwrap();
+    world.keep_log();
     world.fill(0, 60);
     world.compact();
     let table = world.tables()[0].clone();
@@ -605,6 +614,37 @@ fn a_burst_is_repaired_from_the_log() {
     let by_log = report.damage.iter().filter(|finding| finding.outcome == Outcome::Repaired(Rung::Log)).count();
     assert!(by_log >= 1, "{report}");
     world.assert_clean();
+}
+
+#[test]
+fn the_log_tells_of_others_where_a_value_that_it_points_to_is_gone_or_damaged() {
+    for is_gone in [false, true] {
+        let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
+        let mut world = World::new(options);
+        world.keep_log();
+        world.fill(0, 30);
+        world.apply(Kind::Put, &key(30), &[b'a'; 300]);
+        world.fill(31, 29);
+        let values = world.value_files().remove(0);
+        // An open cursor keeps what it can see, the value that is deleted among it.
+        let cursor = (!is_gone).then(|| world.db.cursor(&world.family, At::Latest, ALL).unwrap());
+        world.db.flush().unwrap();
+        world.apply(Kind::Delete, &key(30), b"");
+        world.compact();
+        while world.db.step().unwrap() {}
+        assert_eq!(world.value_files().contains(&values), !is_gone);
+        if !is_gone {
+            burst(&world.sim, &values, &[b'a'; 300]);
+        }
+        for around in [29, 31] {
+            burst(&world.sim, &world.tables()[0], &world.model[&key(around)]);
+        }
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Log)), "{report}");
+        drop(cursor);
+        world.assert_clean();
+    }
 }
 
 #[test]

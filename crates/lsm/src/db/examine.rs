@@ -225,8 +225,8 @@ impl Db {
         Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.pinned_view() })
     }
 
-    /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family. Errors: `Corruption`
-    /// where the log is damaged.
+    /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family, but those whose values
+    /// are gone or damaged. Errors: `Corruption` where the log is damaged.
     pub fn read_log(&self, wanted: &mut dyn FnMut(u32, &Record<'_>) -> bool) -> Result<Vec<(u32, OwnedRecord)>> {
         let inner = self.open_inner()?;
         let (env, dir) = (&inner.env, &inner.dir);
@@ -250,8 +250,12 @@ impl Db {
                     let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.companions)?;
                     if wanted(operation.family, &record) {
-                        let whole = values.whole(&record, operation.value).map_err(Stop::of)?;
-                        found.push((operation.family, OwnedRecord::of(&whole)));
+                        match values.whole(&record, operation.value) {
+                            Ok(whole) => found.push((operation.family, OwnedRecord::of(&whole))),
+                            // Collected since, or damaged: that says nothing of the others.
+                            Err(error) if error.is_corruption() => {}
+                            Err(error) => return Err(error.into()),
+                        }
                     }
                 }
                 Ok(())
