@@ -616,6 +616,37 @@ fn a_burst_is_repaired_from_the_log() {
     world.assert_clean();
 }
 
+/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up.
+#[test]
+fn a_fault_of_the_device_gives_nothing_up() {
+    let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
+    let mut put_off = 0;
+    for step in 0.. {
+        let mut world = World::new(options.clone());
+        world.keep_log();
+        world.fill(0, 30);
+        world.apply(Kind::Put, &key(30), &[b'a'; 300]);
+        world.compact();
+        burst(&world.sim, &world.tables()[0], &world.model[&key(29)]);
+        let from = world.sim.steps();
+        world.sim.fail_at(from + step, Fault::Error(ErrorKind::PermissionDenied));
+        let first = repair(&world.db, RepairOptions::default());
+        if world.sim.steps() - from <= step {
+            break; // it came through before that
+        }
+        world.sim.clear_faults();
+        put_off += usize::from(first.as_ref().is_ok_and(|report| report.unread > 0));
+        match repair(&world.db, RepairOptions::default()) {
+            Err(_) if first.is_err() => continue, // a sync failed, and the store has halted
+            report => assert!(report.as_ref().unwrap().is_clean(), "{step}: {first:?}, {report:?}"),
+        }
+        assert!(world.db.fences(&world.family).is_empty(), "{step}: {first:?}");
+        assert!(world.db.barred_tables(&world.family).is_empty(), "{step}: {first:?}");
+        world.assert_clean();
+    }
+    assert!(put_off > 1, "{put_off}");
+}
+
 #[test]
 fn the_log_tells_of_others_where_a_value_that_it_points_to_is_gone_or_damaged() {
     for is_gone in [false, true] {

@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
-use waxseal_lsm::error::{Result, Verdict};
+use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
-use waxseal_lsm::pointer::Pointer;
+use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Found, Table};
@@ -30,9 +30,11 @@ use waxseal_lsm::values::{Room, ValueFile};
 
 mod elsewhere;
 
+use elsewhere::unless_damaged;
+
 use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
-use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, ladder_up_to, rung_of};
+use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread, ladder_up_to, rung_of};
 use super::verify::look_at;
 use crate::mend::mended;
 
@@ -117,6 +119,12 @@ fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
     let own = fence_over(table);
     let fences = db.fences(table.family());
     fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
+}
+
+/// True of two records of one place that stand for one value, wherever that stands.
+fn say_the_same(a: &OwnedRecord, b: &OwnedRecord) -> bool {
+    let value = |record: &OwnedRecord| (record.kind.is_value(), value_hash(record.kind, &record.value).ok());
+    a.companion == b.companion && value(a) == value(b)
 }
 
 /// A damaged table on its way to another.
@@ -311,7 +319,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
             let found = match rung {
                 Rung::Memory => self.in_memory()?,
-                Rung::Log => self.in_log(),
+                Rung::Log => self.in_log()?,
                 Rung::Trash => match &self.options.trash {
                     Some(dir) => self.in_trash(dir)?,
                     None => continue,
@@ -322,7 +330,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 },
             };
             let before = self.gaps();
-            self.fill(found);
+            self.fill(found)?;
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
@@ -347,25 +355,26 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
     /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    fn fill(&mut self, found: Vec<OwnedRecord>) {
+    fn fill(&mut self, found: Vec<OwnedRecord>) -> Result<()> {
         let order = self.table.family().order();
         let (gaps, mut room) = (self.gaps(), Room::default());
         let in_gaps =
             |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno));
         let found = found.into_iter().filter(in_gaps);
-        let mut found: Vec<OwnedRecord> = found.filter_map(|record| self.on_its_own(record, &mut room)).collect();
+        let mut found: Vec<OwnedRecord> =
+            found.filter_map(|record| self.on_its_own(record, &mut room).transpose()).collect::<Result<_>>()?;
         found.sort_by(|a, b| {
             order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
         });
-        found.dedup();
-        // Two that claim one place are none.
         let same = |a: &OwnedRecord, b: &OwnedRecord| (&a.key, a.seqno) == (&b.key, b.seqno);
+        found.dedup_by(|a, b| same(a, b) && say_the_same(a, b));
+        // Two that claim one place are none.
         let alone = |at: usize| {
             let twin = |other: Option<&OwnedRecord>| other.is_some_and(|other| same(other, &found[at]));
             !twin(at.checked_sub(1).and_then(|at| found.get(at))) && !twin(found.get(at + 1))
         };
         let found: Vec<OwnedRecord> = (0..found.len()).filter(|at| alone(*at)).map(|at| found[at].clone()).collect();
-        let Some(deficit) = self.deficit() else { return };
+        let Some(deficit) = self.deficit() else { return Ok(()) };
         let terms: Vec<(Kind, u64)> =
             found.iter().map(|record| (record.kind, self.keeper.term(&record.borrow()))).collect();
         let chosen = if self.summed() {
@@ -379,22 +388,25 @@ impl<'a, 'o> Mending<'a, 'o> {
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
             chosen.into_iter().for_each(|at| self.insert(found[at].clone()));
         }
+        Ok(())
     }
 
     /// A record as it may stand in another table; none: its value cannot be had. A pointer stays one only into a file that this
     /// table holds, and if all of its entry is as it was written: any other file may be gone before the edit that would name it.
-    fn on_its_own(&self, record: OwnedRecord, room: &mut Room) -> Option<OwnedRecord> {
+    fn on_its_own(&self, record: OwnedRecord, room: &mut Room) -> Result<Option<OwnedRecord>> {
         if record.kind != Kind::BlobPointer {
-            return Some(record);
+            return Ok(Some(record));
         }
-        let (family, pointer) = (self.table.family(), Pointer::decode(&record.value).ok()?);
+        let Ok(pointer) = Pointer::decode(&record.value) else { return Ok(None) };
+        let family = self.table.family();
         let is_held = |file: &Arc<ValueFile>| file.meta().is_some_and(|meta| meta.uid == pointer.uid);
-        let stays = self.table.values().iter().any(is_held)
-            && matches!(self.db.look_at_value(family, &record.borrow(), room), Ok(None));
-        match stays {
-            true => Some(record),
-            false => self.db.resolve(family, &record.borrow(), room).ok().map(|whole| OwnedRecord::of(&whole)),
+        if self.table.values().iter().any(is_held)
+            && let Some(None) = unless_damaged(self.db.look_at_value(family, &record.borrow(), room))?
+        {
+            return Ok(Some(record));
         }
+        let whole = unless_damaged(self.db.resolve(family, &record.borrow(), room))?;
+        Ok(whole.map(|whole| OwnedRecord::of(&whole)))
     }
 
     /// Those whose own seal stands in a damaged block, at the same key and seqno.
@@ -464,7 +476,10 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     /// Replaces the table; true if repair is to end.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
-        self.climb()?;
+        match self.climb() {
+            Err(error) if is_unread(&error) => return Ok(self.put_off(&error, report)),
+            outcome => outcome?,
+        }
         self.count_beside();
         let family = self.table.family().clone();
         let gaps = self.gaps();
@@ -577,6 +592,19 @@ impl<'a, 'o> Mending<'a, 'o> {
             true => vec![event((gap.from.clone(), gap.to.clone()))],
             false => places.into_iter().map(|place| event((place.clone(), place))).collect(),
         }
+    }
+
+    /// Leaves the table as it is for another run: who may have what it lost could not be asked now.
+    fn put_off(mut self, error: &Error, report: &mut Report) -> bool {
+        let family = self.table.family();
+        let gaps = self.gaps();
+        self.findings.extend(gaps.iter().map(|gap| finding_of(family, gap)));
+        self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Reported);
+        self.findings.push(Finding::of(error, Some(family.name())));
+        report.unread += 1;
+        report.lost += self.deficit().map_or(0, |deficit| deficit.count());
+        report.damage.append(&mut self.findings);
+        false
     }
 
     /// Leaves the table as it is, barred and under one fence: within it only newer records decide.

@@ -1,14 +1,16 @@
 //! The rungs that look elsewhere: memory, log, trash, source.
 //!
 //! In:     a table that is mended, and the gaps in it. Out: records that may have stood there; which of them did, `fill` decides.
+//! Holds:  what is damaged itself has nothing to say; what the device does not give is an error, since it may have had what was lost.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::env::Open;
-use waxseal_lsm::error::{IoContext, Result};
+use waxseal_lsm::error::{ErrorKind, IoContext, Result};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Check, Protection};
@@ -16,8 +18,18 @@ use waxseal_lsm::sst::{Cache, Found, Table};
 
 use super::super::options::Candidate;
 use super::super::plan;
+use super::super::report::is_unread;
 use super::Mending;
 use crate::keeper::Sealer;
+
+/// What was found, unless what was to be read is damaged, gone or no file. Errors: it could not be read.
+pub(super) fn unless_damaged<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_unread(&error) && *error.kind() != ErrorKind::Io(io::ErrorKind::IsADirectory) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
 
 impl Mending<'_, '_> {
     pub(super) fn in_memory(&self) -> Result<Vec<OwnedRecord>> {
@@ -43,11 +55,13 @@ impl Mending<'_, '_> {
             && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
-    pub(super) fn in_log(&self) -> Vec<OwnedRecord> {
+    pub(super) fn in_log(&self) -> Result<Vec<OwnedRecord>> {
         let (id, gaps) = (self.table.family().id(), self.gaps());
-        let found = self.db.read_log(&mut |family, record| family == id && self.is_wanted(&gaps, record));
-        // A log that is damaged itself has nothing to say.
-        found.map_or_else(|_| Vec::new(), |found| found.into_iter().map(|(_, record)| record).collect())
+        let read = || self.db.read_log(&mut |family, record| family == id && self.is_wanted(&gaps, record));
+        // A page of it that cannot be read is damage, and may be read the next time.
+        let found = read().or_else(|error| if error.is_corruption() { read() } else { Err(error) });
+        let found = unless_damaged(found)?.unwrap_or_default();
+        Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
     /// Tables that compaction had replaced, as far as each can be opened and is of this family.
@@ -58,11 +72,11 @@ impl Mending<'_, '_> {
         let keeper = self.db.keeper().clone();
         let mut found = Vec::new();
         for name in fs.list(dir).during(|| "listing the trash")? {
-            let Ok(file) = fs.open(&dir.join(&name), Open::Read) else { continue };
-            let cache = Arc::new(Cache::new(0));
-            let opened = Table::identify(&name, &*file)
-                .and_then(|expected| Table::open(name, file, expected, order.clone(), cache, keeper.clone()));
-            let Ok(trash) = opened else { continue };
+            let opened = fs.open(&dir.join(&name), Open::Read).during(|| format!("opening {name}")).and_then(|file| {
+                let (expected, cache) = (Table::identify(&name, &*file)?, Arc::new(Cache::new(0)));
+                Table::open(name, file, expected, order.clone(), cache, keeper.clone())
+            });
+            let Some(trash) = unless_damaged(opened)? else { continue };
             if trash.properties().family != self.table.family().id() {
                 continue;
             }
