@@ -565,7 +565,8 @@ impl UserCursor {
     #[inline(never)]
     fn meet(&mut self, later: bool) -> Result<()> {
         let fence = Fence::shown(&self.inner.record())?;
-        if self.fences.contains(&fence) {
+        let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
+        if is_outside || self.fences.contains(&fence) {
             return Ok(());
         }
         self.fences.push(fence);

@@ -125,6 +125,21 @@ fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bo
     seen
 }
 
+/// True if a fence spans a key that a cursor with these bounds may show.
+fn reaches_into((low, high): &Bounds, fence: &Fence) -> bool {
+    let from_low = match low {
+        Bound::Unbounded => true,
+        Bound::Included(low) => fence.to.0 >= *low,
+        Bound::Excluded(low) => fence.to.0 > *low,
+    };
+    let to_high = match high {
+        Bound::Unbounded => true,
+        Bound::Included(high) => fence.from.0 <= *high,
+        Bound::Excluded(high) => fence.from.0 < *high,
+    };
+    from_low && to_high
+}
+
 /// Makes a move, and if it meets fences goes on in its direction; answers the files of those it met.
 fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
     let (mut outcome, forward) = match step {
@@ -201,7 +216,7 @@ proptest! {
             prop_assert_eq!(met.len(), count, "told twice");
         }
         // In and out, round and round.
-        let mut cursor = cursor(bounds);
+        let mut cursor = cursor(bounds.clone());
         let mut at: Option<usize> = None;
         for (n, step) in moves.iter().enumerate() {
             let from = |key: &[u8]| shown.partition_point(|record| &record.key[..] < key);
@@ -214,10 +229,14 @@ proptest! {
                 Move::Next => at.map(|at| at + 1),
                 Move::Prev => at.and_then(|at| at.checked_sub(1)),
             };
-            go_on(&mut cursor, step);
+            let met = go_on(&mut cursor, step);
             at = to.filter(|at| *at < shown.len());
             let found = cursor.valid().then(|| Owned::from(cursor.record()));
             prop_assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "after move {}, {:?}, {:?}", n, step, &fences);
+            let told = fences.iter().filter(|fence| met.contains(&fence.file));
+            for fence in told {
+                prop_assert!(reaches_into(&bounds, fence), "after move {n}, {step:?}: {fence:?} of keys beyond {bounds:?}");
+            }
         }
     }
 
