@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use support::{DIR, Owned, Store, options};
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Parts, Silent, TableRef};
 use waxseal_lsm::env::Fs;
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::{Entry, walk};
 use waxseal_meta::care::{
-    Candidate, Outcome, RepairOptions, RepairSource, Rung, SalvageOptions, ScrubOptions, VerifyOptions, Watch, repair,
-    salvage, scrub, verify,
+    Candidate, Finding, Outcome, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
+    VerifyOptions, Watch, repair, salvage, scrub, verify,
 };
 use waxseal_meta::exchange::{Export, Policy, export};
 use waxseal_meta::{Seal, Sealer};
@@ -151,7 +152,7 @@ fn a_lost_value_costs_its_record_until_a_source_has_it() {
     let options = RepairOptions { source: Some(&source), ..RepairOptions::default() };
     let report = repair(&store.db, options).unwrap();
     assert!(report.is_clean() && report.lost == 0, "{report:?}");
-    let by = |finding: &&waxseal_meta::care::Finding| finding.outcome == Outcome::Repaired(Rung::Source);
+    let by = |finding: &&Finding| finding.outcome == Outcome::Repaired(Rung::Source);
     assert_eq!(report.damage.iter().filter(by).count(), 1, "{report:?}");
     assert!(store.db.fences(&store.family).is_empty());
     holds_all_but(&store, None);
@@ -276,7 +277,7 @@ fn salvage_takes_values_along_that_only_the_log_points_to() {
         }
         sim.crash_at(sim.steps());
         drop(store);
-        sim.reboot(waxseal_lsm::env::sim::Crash::Process);
+        sim.reboot(Crash::Process);
         if without {
             sim.env(1).fs.remove(&Path::new(DIR).join("CURRENT")).unwrap();
         }
@@ -290,6 +291,113 @@ fn salvage_takes_values_along_that_only_the_log_points_to() {
             db.get(&family, &key(n), At::Latest, &mut |record| found = Some(Owned::of(record).value)).unwrap();
             assert_eq!(found, Some(value(n)), "{n}, manifest gone: {without}");
         }
+    }
+}
+
+/// The key of the small value that goes with a large one.
+fn small(n: usize) -> Vec<u8> {
+    [&key(n)[..], b" small"].concat()
+}
+
+/// A store with an older version of three keys in tables, and newer ones in the log alone: one batch of a large and a small value each, of
+/// which the last was not asked to be durable when the machine lost power. Its frame is on the disk, and of its value only the beginning.
+fn torn(large: &[Vec<u8>; 3]) -> SimFs {
+    let sim = SimFs::new(8);
+    let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+    let family = db.family("default").unwrap();
+    let put = |n: usize, large: &[u8], text: &[u8], durability| {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, &key(n), large, db.companions()).unwrap();
+        batch.push(family.id(), Kind::Put, &small(n), text, db.companions()).unwrap();
+        db.commit(&mut batch, durability).unwrap();
+    };
+    (0..3).for_each(|n| put(n, &value(n), b"old", Durability::Os));
+    db.flush().unwrap();
+    for (n, large) in large.iter().enumerate() {
+        put(n, large, b"new", Durability::Os);
+        if n < 2 {
+            db.sync().unwrap();
+        }
+    }
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Machine(Loss::KeepAll));
+    hit(&sim, &large[2]);
+    sim
+}
+
+/// Makes zeros of the tail of a value, as the disk had not written it.
+fn hit(sim: &SimFs, value: &[u8]) {
+    let mut hits = 0;
+    for name in sim.files(DIR).into_iter().filter(|name| name.ends_with(".val")) {
+        let path = Path::new(DIR).join(name);
+        let mut bytes = sim.read_all(&path).unwrap();
+        if let Some(at) = bytes.windows(64).position(|window| window == &value[..64]) {
+            bytes[at + 4096..at + value.len()].fill(0);
+            sim.write_all(&path, &bytes).unwrap();
+            hits += 1;
+        }
+    }
+    assert_eq!(hits, 1);
+}
+
+/// What a salvage of the store answers: large and small value of each key.
+fn salvaged(sim: &SimFs, keys: usize, accept_loss: bool) -> (Vec<[Result<Vec<u8>>; 2]>, Report) {
+    let to = Path::new("/salvaged");
+    let how = SalvageOptions { accept_loss, ..SalvageOptions::default() };
+    let report = salvage(Path::new(DIR), to, Settings::default(), parts(sim), how).unwrap();
+    let db = Db::open(to, Settings::default(), parts(sim)).unwrap();
+    let family = db.family("default").unwrap();
+    let read = |key: &[u8]| {
+        let mut found = Vec::new();
+        db.get(&family, key, At::Latest, &mut |record| found = record.value.to_vec()).map(|_| found)
+    };
+    ((0..keys).map(|n| [read(&key(n)), read(&small(n))]).collect(), report)
+}
+
+fn large() -> [Vec<u8>; 3] {
+    [970, 971, 972].map(value)
+}
+
+#[test]
+fn a_salvage_ends_the_log_where_recovery_does() {
+    let large = large();
+    let sim = torn(&large);
+    let store = Store::open(&sim.fork(), Arc::new(Sealer::new()), with_values()).unwrap();
+    let recovered: Vec<_> =
+        (0..3).map(|n| [key(n), small(n)].map(|key| store.get(&key).unwrap().unwrap().value)).collect();
+    assert_eq!(recovered[2], [value(2), b"old".to_vec()], "half a batch is none");
+    for (without, accepts) in [(false, false), (false, true), (true, false), (true, true)] {
+        let sim = sim.fork();
+        if without {
+            sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        }
+        let (found, report) = salvaged(&sim, 3, accepts);
+        let found: Vec<_> = found.into_iter().map(|pair| pair.map(|value| value.unwrap())).collect();
+        assert!(found == recovered, "{report}");
+        let torn = |finding: &&Finding| finding.message.contains("at the end of the log were not whole");
+        assert_eq!(report.damage.iter().filter(torn).count(), 1, "{report}");
+        assert_eq!((report.lost, report.damage.len()), (0, 1 + without as usize), "{report}");
+    }
+}
+
+#[test]
+fn a_batch_that_was_promised_loses_one_value_to_damage_and_no_more() {
+    let large = large();
+    for without in [false, true] {
+        let sim = torn(&large);
+        hit(&sim, &large[0]);
+        if without {
+            sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        }
+        let (found, report) = salvaged(&sim, 3, false);
+        assert!(found[0][0].as_ref().unwrap_err().is_corruption(), "{report}");
+        assert_eq!(found[0][1].as_ref().unwrap(), b"new");
+        assert!(found[1][0].as_ref().unwrap() == &large[1] && found[1][1].as_ref().unwrap() == b"new", "{report}");
+        // Behind it nothing proves of the last one that it was.
+        assert!(found[2][0].as_ref().unwrap() == &value(2) && found[2][1].as_ref().unwrap() == b"old", "{report}");
+        assert_eq!(report.lost, 1, "{report}");
+        assert_eq!(report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced).count(), 1, "{report}");
     }
 }
 

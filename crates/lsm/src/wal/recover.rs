@@ -71,6 +71,9 @@ pub struct Cut {
     pub acknowledged: u64,
     /// The damage that the operator accepted; None: a torn tail.
     pub accepted: Option<Error>,
+    /// If the damage is that what the frame at `offset` points to is not whole: frames below this offset, it among them, must be taken for
+    /// promised.
+    pub promised: Option<u64>,
     /// The ring wraps round at this many bytes behind its first page; 0: the file is a segment.
     capacity: u64,
 }
@@ -432,6 +435,9 @@ impl<'a> Reading<'a> {
         let (reach, _) = self.proof(machine);
         let lost = acknowledged.max(signs.end).max(if fault.is_some() { reach } else { 0 });
         let is_cut = !closed && !beside && (lost > at || fault.is_some());
+        // Where a proof is gone, nobody can say of any frame that it was not promised.
+        let proven = reach.max(signs.witness);
+        let promised = if proven > at { proven } else { u64::MAX };
         let cut = (is_cut && !planted::active(Bug::TornTailNotReported)).then(|| {
             let source = self.source(in_ring);
             let capacity = self.ring.as_ref().map_or(0, |ring| ring.header.capacity);
@@ -441,6 +447,7 @@ impl<'a> Reading<'a> {
                 file: source.map_or_else(|| Name::Segment(self.place.segment).to_string(), |s| s.name().to_owned()),
                 position: source.map_or(0, |source| source.position(at)),
                 acknowledged,
+                promised: (self.missed.is_some() && fault.is_some()).then_some(promised),
                 accepted: fault,
                 capacity: if in_ring { capacity } else { 0 },
             }

@@ -555,6 +555,11 @@ impl Salvage<'_> {
         }
     }
 
+    /// True of what came after all that the tables of a family hold.
+    fn is_unflushed(&self, id: u32, seqno: Seqno) -> bool {
+        id != NO_FAMILY && seqno > self.flushed(id)
+    }
+
     /// True of a family whose keys end in seqnos. Only system families have such keys without a manifest that says so.
     fn ends_in_seqno(&self, id: u32) -> bool {
         if let Some(into) = self.families.get(&id) {
@@ -573,11 +578,8 @@ impl Salvage<'_> {
     /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where a
     /// table has a gap. What a table has dropped must not come back.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
-        if seqno > self.flushed(id) {
-            return id != NO_FAMILY;
-        }
-        let order = self.order_of(id);
-        self.state.is_none() && self.losses.known(id).iter().any(|gap| plan::stands_in(&order, gap, key, seqno))
+        let stands_in = |gap: &Fence| plan::stands_in(&self.order_of(id), gap, key, seqno);
+        self.is_unflushed(id, seqno) || self.state.is_none() && self.losses.known(id).iter().any(stands_in)
     }
 
     /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met

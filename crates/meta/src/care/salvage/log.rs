@@ -1,19 +1,37 @@
 //! The log of a store that is salvaged: from each segment on, as far as it links.
+//!
+//! Holds: it ends where recovery would end it. A batch is taken whole or not at all, but where damage has left only part of one that
+//!        was promised.
 
-use waxseal_lsm::batch::{Binding, Operations};
+use waxseal_lsm::batch::{Binding, Operation, Operations};
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::facts_of;
+use waxseal_lsm::db::{Parts, facts_of};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
-use waxseal_lsm::wal::{self, Facts};
+use waxseal_lsm::values::LoggedValues;
+use waxseal_lsm::wal::{self, Facts, Replayed, Stop};
 
-use super::super::report::{Finding, Outcome};
+use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
+
+/// A stretch of the log being read.
+struct Reading {
+    values: LoggedValues,
+    binding: Binding,
+    first: Option<Seqno>,
+    next: Option<Seqno>,
+    /// Frames below this offset have been taken.
+    taken: u64,
+    /// Frames below this offset were promised, whatever has become of their values.
+    promised: u64,
+}
 
 /// How far a stretch of the log could be read.
 struct Stretch {
-    /// The seqno that would have come next; none: nothing was read.
+    /// The seqno of the first commit; none: nothing was read.
+    first: Option<Seqno>,
+    /// The seqno that would have come next.
     next: Option<Seqno>,
     /// What proves that there was more.
     fault: Option<Error>,
@@ -44,11 +62,10 @@ impl Salvage<'_> {
             if self.state.is_some() && ended {
                 break; // the log came to its end
             }
-            let mut first = None;
             let seqno = before.as_ref().and_then(|before| before.next).unwrap_or(facts.seqno);
             let facts = Facts { seqno, ..facts.clone() };
-            let stretch = self.stretch(&start, &facts, &mut read, &mut first)?;
-            let gap = match (&before, first) {
+            let stretch = self.stretch(&start, &facts, &mut read)?;
+            let gap = match (&before, stretch.first) {
                 (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
                 (Some(before), Some(first)) => before.next.is_none_or(|next| next < first).then_some(first - 1),
                 _ => None,
@@ -80,39 +97,23 @@ impl Salvage<'_> {
         }
     }
 
-    /// Reads the log from one place on, as far as it links. `first` becomes the seqno of the first commit.
-    fn stretch(
-        &mut self,
-        start: &wal::LogStart,
-        facts: &Facts,
-        read: &mut Vec<u64>,
-        first: &mut Option<Seqno>,
-    ) -> Result<Stretch> {
-        let (env, keeper) = (&self.parts.env, self.parts.companions.clone());
+    /// Reads the log from one place on, as far as it links.
+    fn stretch(&mut self, start: &wal::LogStart, facts: &Facts, read: &mut Vec<u64>) -> Result<Stretch> {
+        let Parts { env, companions, .. } = self.parts;
         let machine = env.fs.machine(self.from).during(|| "asking for the device of the store")?;
-        let (mut next, mut binding) = (None, Binding::default());
-        let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
-            first.get_or_insert(frame.seqno);
-            for (at, operation) in (0..).zip(Operations::new(frame.body)?) {
-                let operation = operation?;
-                let ends_in_seqno = self.ends_in_seqno(operation.family);
-                let record = binding.record(&operation, (frame.seqno, at), ends_in_seqno, &*keeper)?;
-                next = Some(record.seqno + 1);
-                if self.is_news(operation.family, record.key, record.seqno) {
-                    if operation.kind == Kind::BlobPointer {
-                        self.hold_logged(operation.value);
-                    }
-                    let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
-                    if !self.again {
-                        self.report.count(check);
-                    }
-                    let order = self.order_of(operation.family);
-                    let family = self.family(operation.family, &order)?;
-                    self.take(operation.family, &family, &record, check, !self.again)?;
-                }
+        let values = LoggedValues::new(env.fs.clone(), self.from, companions.clone());
+        let mut reading =
+            Reading { values, binding: Binding::default(), first: None, next: None, taken: 0, promised: 0 };
+        let outcome = loop {
+            let outcome = wal::recover(env, self.from, start, facts, machine, true, &mut |frame| {
+                self.frame(&frame, &mut reading)
+            });
+            match outcome.as_ref().ok().and_then(|end| end.cut.as_ref()?.promised) {
+                Some(promised) => reading.promised = promised, // and on behind the frame where it stopped
+                None => break outcome,
             }
-            Ok(())
-        });
+        };
+        let Reading { first, next, .. } = reading;
         match outcome {
             Ok(end) => {
                 self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
@@ -122,13 +123,53 @@ impl Salvage<'_> {
                     Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
                     None => (None, None),
                 };
-                Ok(Stretch { next, fault, torn })
+                Ok(Stretch { first, next, fault, torn })
             }
             Err(error) if error.is_corruption() => {
                 read.push(start.place.segment);
-                Ok(Stretch { next, fault: Some(error), torn: None })
+                Ok(Stretch { first, next, fault: Some(error), torn: None })
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Takes what is news in a frame if all its values are whole, as recovery does; from one that was promised, those that are.
+    fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
+        reading.first.get_or_insert(frame.seqno);
+        if frame.offset < reading.taken {
+            return Ok(());
+        }
+        let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
+        let expanded = reading.values.expand(frame.body, &mut is_wanted).map_err(|stop| match stop {
+            Stop::Refused(error) if is_unread(&error) => Stop::NotWhole(error),
+            stop => stop,
+        });
+        // What a table holds was promised, and all before it, though there is no manifest that says so.
+        let is_in_table = || self.families.values().any(|into| frame.seqno <= into.greatest);
+        let body = match expanded {
+            Err(Stop::NotWhole(_)) if frame.offset < reading.promised || is_in_table() => frame.body,
+            expanded => expanded?,
+        };
+        let keeper = &*self.parts.companions;
+        for (at, operation) in (0..).zip(Operations::new(body)?) {
+            let operation = operation?;
+            let ends_in_seqno = self.ends_in_seqno(operation.family);
+            let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, keeper)?;
+            reading.next = Some(record.seqno + 1);
+            if self.is_news(operation.family, record.key, record.seqno) {
+                if operation.kind == Kind::BlobPointer {
+                    self.hold_logged(operation.value);
+                }
+                let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
+                if !self.again {
+                    self.report.count(check);
+                }
+                let order = self.order_of(operation.family);
+                let family = self.family(operation.family, &order)?;
+                self.take(operation.family, &family, &record, check, !self.again)?;
+            }
+        }
+        reading.taken = frame.end;
+        Ok(())
     }
 }
