@@ -202,6 +202,32 @@ fn salvage_takes_values_along_with_a_manifest_or_without() {
 }
 
 #[test]
+fn a_value_file_whose_footer_was_hit_costs_a_salvage_nothing() {
+    for cut in [false, true] {
+        let (sim, store) = filled(9);
+        let (path, found) = entries(&store);
+        strike(&sim, &path, &found[7]);
+        store.db.close().unwrap();
+        drop(store);
+        let mut bytes = sim.read_all(&path).unwrap();
+        match cut {
+            true => bytes.truncate(bytes.len() - 20),
+            false => *bytes.last_mut().unwrap() ^= 4,
+        }
+        sim.write_all(&path, &bytes).unwrap();
+        sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        let (found, report) = salvaged(&sim, 20, false);
+        for (n, [found, _]) in found.into_iter().enumerate() {
+            match n {
+                7 => assert!(found.unwrap_err().is_corruption()),
+                _ => assert_eq!(found.unwrap(), value(n), "{n}: {report}"),
+            }
+        }
+        assert_eq!(report.lost, 1, "{report}");
+    }
+}
+
+#[test]
 fn verify_looks_at_values_that_no_table_points_to_yet() {
     let sim = SimFs::new(7);
     let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();

@@ -49,10 +49,10 @@ pub fn walk(
     Ok(())
 }
 
-/// What a file says of itself, for whoever has no manifest. Errors: `Corruption` if it says nothing that can be believed, `Io`.
-pub fn identify(name: &str, number: u64, file: &dyn File) -> Result<ValueMeta> {
-    let (uid, footer, end) = ends(name, file, None)?;
-    Ok(ValueMeta { number, uid, size: end + FOOTER_BYTES as u64, count: footer.count, digest: footer.digest })
+/// A file's own name, by its header alone: enough for whoever has records that point into it. Errors: `Corruption` if that is not one, `Io`.
+pub fn identify(name: &str, file: &dyn File) -> Result<Uid> {
+    let header = read_exact(file, 0, HEADER_BYTES).during(|| format!("reading {name}"))?;
+    Header::decode(&header, FileKind::Values).map(|header| header.uid).map_err(|error| error.in_file(name, 0))
 }
 
 /// Checks head and foot of a file, whatever stands between.

@@ -29,7 +29,7 @@ use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
-use waxseal_lsm::values::{self, Room, ValueFile, ValueRef, ValueShelf};
+use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
 use waxseal_lsm::version::{self, State, TableMeta};
 
 mod log;
@@ -214,17 +214,16 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Holds the value files: those that the manifest names, else all there are. One that says nothing of itself is missed by the records
+    /// Holds the value files: those that the manifest names, else all there are. One that does not say which it is, is missed by the records
     /// that point into it.
     fn hold_values(&mut self, names: &[String]) {
-        let named: Vec<ValueRef> = match &self.state {
+        self.held = match &self.state {
             Some(state) => {
                 let tables = state.families.values().flat_map(|family| family.tables.values());
-                tables.flat_map(|(_, table)| table.values.iter().cloned()).collect()
+                tables.flat_map(|(_, table)| &table.values).map(|values| self.values.hold(values)).collect()
             }
             None => names.iter().filter_map(|name| self.identified(name)).collect(),
         };
-        self.held = named.iter().map(|values| self.values.hold(values)).collect();
     }
 
     /// Holds the value file that a frame of the log points into, which no table may have named yet.
@@ -236,11 +235,12 @@ impl Salvage<'_> {
         }
     }
 
-    fn identified(&self, name: &str) -> Option<ValueRef> {
+    /// Whatever has become of the rest of it: each value has sums of its own.
+    fn identified(&self, name: &str) -> Option<Arc<ValueFile>> {
         let Some(Name::Values(number)) = Name::parse(name) else { return None };
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
-        let meta = values::identify(name, number, &*file).ok()?;
-        Some(ValueRef { count: meta.count, bytes: meta.entry_bytes(), file: Arc::new(meta) })
+        let uid = values::identify(name, &*file).ok()?;
+        Some(self.values.hold_unfinished(number, uid, None))
     }
 
     /// The tables to be read: those that the manifest names, else all there are.
