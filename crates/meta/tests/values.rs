@@ -227,6 +227,73 @@ fn a_value_file_whose_footer_was_hit_costs_a_salvage_nothing() {
     }
 }
 
+/// Without a manifest a table that was replaced may stand beside the one that replaced it: here each with its own copy of a value.
+#[test]
+fn a_value_that_another_table_has_whole_is_not_lost_without_a_manifest() {
+    let (sim, store) = filled(11);
+    let (path, found) = entries(&store);
+    let replaced = [&store.tables()[0], &path].map(|path| (path.clone(), sim.read_all(path).unwrap()));
+    for n in (0..20).filter(|n| n % 4 != 3) {
+        store.put(&key(n), b"newer");
+    }
+    store.compact();
+    store.db.settle().unwrap();
+    let (moved_to, moved) = entries(&store);
+    assert!(moved_to != path && moved.len() == 5, "the values that are alive were moved");
+    store.db.close().unwrap();
+    drop(store);
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    replaced.iter().for_each(|(path, bytes)| sim.write_all(path, bytes).unwrap());
+    let (older, newer) = (sim.fork(), sim.fork());
+    strike(&older, &path, &found[7]);
+    strike(&newer, &moved_to, &moved[1]);
+    for sim in [older, newer] {
+        for accept_loss in [false, true] {
+            let (found, report) = salvaged(&sim.fork(), 20, accept_loss);
+            for (n, [found, _]) in found.into_iter().enumerate() {
+                let expected = if n % 4 == 3 { value(n) } else { b"newer".to_vec() };
+                assert!(found.unwrap() == expected, "{n}: {report}");
+            }
+            assert_eq!((report.lost, report.repaired), (0, 1), "{report}");
+            let by_table = |finding: &&Finding| finding.outcome == Outcome::Repaired(Rung::Trash);
+            assert_eq!(report.damage.iter().filter(by_table).count(), 1, "{report}");
+        }
+    }
+    // Both copies are hit: it is lost, and once.
+    strike(&sim, &path, &found[7]);
+    strike(&sim, &moved_to, &moved[1]);
+    let (found, report) = salvaged(&sim, 20, false);
+    assert!(found[7][0].as_ref().unwrap_err().is_corruption(), "{report}");
+    assert_eq!((report.lost, report.repaired), (1, 0), "{report}");
+}
+
+#[test]
+fn a_value_that_the_log_still_holds_is_not_lost_without_a_manifest() {
+    let sim = SimFs::new(10);
+    let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+    let family = db.family("default").unwrap();
+    let large = large();
+    for (n, large) in large.iter().enumerate() {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, &key(n), large, db.companions()).unwrap();
+        // Only of the first the log has the value itself.
+        db.commit(&mut batch, if n == 0 { Durability::Sync } else { Durability::Os }).unwrap();
+    }
+    db.flush().unwrap();
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Process);
+    hit(&sim, &large[0]);
+    hit(&sim, &large[1]);
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    let (found, report) = salvaged(&sim, 3, false);
+    assert!(found[0][0].as_ref().unwrap() == &large[0] && found[2][0].as_ref().unwrap() == &large[2], "{report}");
+    assert!(found[1][0].as_ref().unwrap_err().is_corruption(), "{report}");
+    assert_eq!((report.lost, report.repaired), (1, 1), "{report}");
+    let by_log = |finding: &&Finding| finding.outcome == Outcome::Repaired(Rung::Log);
+    assert_eq!(report.damage.iter().filter(by_log).count(), 1, "{report}");
+}
+
 #[test]
 fn verify_looks_at_values_that_no_table_points_to_yet() {
     let sim = SimFs::new(7);

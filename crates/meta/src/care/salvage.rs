@@ -9,7 +9,7 @@
 //!         is written again behind it, and the fences' bound lies between. Where no range is known, all keys are under the fence.
 //! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
 //!         salvage that fails or is ended leaves no store.
-//! Costs:  one pass over everything, a second if something was lost, and some forty bytes of memory for each key.
+//! Costs:  one pass over everything, a second if something was lost, and some fifty bytes of memory for each key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -33,6 +33,9 @@ use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
 use waxseal_lsm::version::{self, State, TableMeta};
 
 mod log;
+mod unread;
+
+use unread::Unread;
 
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
@@ -83,6 +86,7 @@ pub fn salvage(
         report: Report::default(),
         families: BTreeMap::new(),
         losses: Losses::default(),
+        unread: BTreeMap::new(),
         newest: HashMap::new(),
         batch: Batch::new(),
         last: 0,
@@ -147,8 +151,10 @@ struct Salvage<'a> {
     report: Report,
     families: BTreeMap<u32, Taker>,
     losses: Losses,
-    /// The seqno of what was taken, by family and hash of the key.
-    newest: HashMap<(u32, u64), Seqno>,
+    /// Records that could not be had where they were met, and a fence over each.
+    unread: BTreeMap<Unread, Fence>,
+    /// Seqno and term of what was taken, by family and hash of the key.
+    newest: HashMap<(u32, u64), (Seqno, u64)>,
     batch: Batch,
     /// The seqno of the last commit into the new store.
     last: Seqno,
@@ -168,15 +174,19 @@ impl Salvage<'_> {
         let mut seen = Vec::new();
         for (name, meta) in &tables {
             seen.extend(self.table(name, meta.as_ref())?);
-            progress = Progress { done: progress.done + 1, found: self.report.damage.len() as u64, ..progress };
+            let found = (self.report.damage.len() + self.unread.len()) as u64;
+            progress = Progress { done: progress.done + 1, found, ..progress };
             if !goes_on(&mut options.progress, progress) {
                 return Err(cancelled());
             }
         }
+        self.found_again(Rung::Trash);
         if let Some(error) = unread {
             self.without_manifest(&error, &seen);
         }
         self.log()?;
+        self.found_again(Rung::Log);
+        self.not_found_again();
         self.write()?;
         self.fence()?;
         self.again = self.families.values().any(|into| !into.fences.is_empty());
@@ -579,7 +589,8 @@ impl Salvage<'_> {
     /// table has a gap. What a table has dropped must not come back.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         let stands_in = |gap: &Fence| plan::stands_in(&self.order_of(id), gap, key, seqno);
-        self.is_unflushed(id, seqno) || self.state.is_none() && self.losses.known(id).iter().any(stands_in)
+        let mut gaps = self.losses.known(id).iter().chain(unread::of(&self.unread, id));
+        self.is_unflushed(id, seqno) || self.state.is_none() && gaps.any(stands_in)
     }
 
     /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met
@@ -594,10 +605,8 @@ impl Salvage<'_> {
             Err(error) => {
                 // The record is right, its value is lost: so is every older version.
                 let error = super::verify::bearable(error)?;
-                let file = error.damage().map_or_else(String::new, |damage| damage.file.clone());
-                self.report.lost += 1;
-                let fence = Fence::over(record.key, record.key, record.seqno, &file, Verdict::Missing);
-                self.lost_between(id, family, &fence);
+                let file = error.damage().map_or("", |damage| &damage.file);
+                self.add_unread(id, record, check, (file, Verdict::Missing));
                 return Ok(());
             }
         };
@@ -615,7 +624,8 @@ impl Salvage<'_> {
         if self.again {
             let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
             let order = family.order();
-            let is_newest = self.newest.get(&(id, hash(record.key))) == Some(&record.seqno);
+            let newest = self.newest.get(&(id, hash(record.key)));
+            let is_newest = newest.is_some_and(|(seqno, _)| *seqno == record.seqno);
             let is_under = fences.iter().any(|fence| fence.may_hide(order, record.key, MAX_SEQNO));
             let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
             if !is_newest || !is_under || !check.serves() || is_hidden() {
@@ -623,16 +633,14 @@ impl Salvage<'_> {
             }
         } else if !check.serves() {
             // Its key may be what was hit, and is all that is known of where it belongs.
-            self.report.lost += 1;
-            let fence = Fence::over(record.key, record.key, record.seqno, "", Verdict::Seal);
-            self.lost_between(id, family, &fence);
+            self.add_unread(id, record, check, ("", Verdict::Seal));
             return Ok(());
         } else {
-            let seen = self.newest.entry((id, hash(record.key))).or_insert(0);
-            if *seen > record.seqno {
+            let seen = self.newest.entry((id, hash(record.key))).or_default();
+            if seen.0 > record.seqno {
                 return Ok(());
             }
-            *seen = record.seqno;
+            *seen = (record.seqno, term(&*self.parts.companions, record, check));
         }
         let keeper = &*self.parts.companions;
         let carried = carried(keeper, record, check, is_untold)?;
