@@ -1024,6 +1024,58 @@ fn without_a_manifest_a_table_that_does_not_say_what_it_held_fences_all() {
     assert!(report.damage.iter().any(|finding| finding.message.contains("its manifest")), "{report}");
 }
 
+/// Without a manifest a table that was replaced may stand beside the one that replaced it, with the same records.
+#[test]
+fn what_one_table_lacks_and_another_holds_is_not_lost() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let whole = sim.read_all(&table).unwrap();
+    let hit = |sim: &SimFs, of: &[u64]| {
+        let sim = sim.fork();
+        of.iter().for_each(|n| burst(&sim, &table, &model[&key(*n)]));
+        sim.read_all(&table).unwrap()
+    };
+    let of_tables = |older: &[u8], newer: &[u8]| {
+        let sim = sim.fork();
+        for name in [table.file_name().unwrap().to_str().unwrap(), "CURRENT"] {
+            sim.delete(Path::new(DIR).join(name)).unwrap();
+        }
+        sim.write_all(Path::new(DIR).join("000090.tbl"), older).unwrap();
+        sim.write_all(Path::new(DIR).join("000091.tbl"), newer).unwrap();
+        sim
+    };
+    let (one, others) = (hit(&sim, &[20, 21, 50]), hit(&sim, &[80]));
+    for (older, newer, repaired) in [(&one, &whole, 3), (&whole, &one, 3), (&one, &others, 4)] {
+        for accept_loss in [false, true] {
+            let how = SalvageOptions { accept_loss, ..Default::default() };
+            let (saved, report) = salvaged_by(&of_tables(older, newer), &options, &model, how);
+            assert_eq!(saved.content(), model, "{report}");
+            assert_eq!((report.lost, report.repaired), (0, repaired), "{report}");
+            assert!(saved.db.fences(&saved.family).is_empty());
+        }
+    }
+    // What both lack is lost.
+    let (saved, report) = salvaged(&of_tables(&one, &hit(&sim, &[50])), &options, &model);
+    assert!(saved.read(&key(50)).unwrap_err().is_corruption() && report.lost > 0, "{report}");
+    saved.refused();
+}
+
+#[test]
+fn what_a_table_lacks_and_the_log_holds_is_not_lost_without_a_manifest() {
+    let options = options(Compression::None, false);
+    let mut world = World::new(options.clone());
+    world.fill(0, 40);
+    world.db.flush().unwrap();
+    let sim = world.sim.fork(); // as a killed process leaves it
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    burst(&sim, &world.tables()[0], &world.model[&key(20)]);
+    let (saved, report) = salvaged(&sim, &options, &world.model);
+    assert_eq!(saved.content(), world.model, "{report}");
+    assert_eq!((report.lost, report.repaired), (0, 1), "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Log)), "{report}");
+    assert!(saved.db.fences(&saved.family).is_empty());
+}
+
 #[test]
 fn a_salvage_that_is_ended_leaves_no_store() {
     let options = options(Compression::None, false);

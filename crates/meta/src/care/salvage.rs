@@ -9,7 +9,8 @@
 //!         is written again behind it, and the fences' bound lies between. Where no range is known, all keys are under the fence.
 //! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
 //!         salvage that fails or is ended leaves no store.
-//! Costs:  one pass over everything, a second if something was lost, and some fifty bytes of memory for each key.
+//! Costs:  one pass over everything, a second if something was lost, one more where a table that no manifest names lacks records, and
+//!         some fifty bytes of memory for each key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -27,14 +28,16 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::{Check, Companions, Protection};
+use waxseal_lsm::seam::{Check, Companions};
 use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
 use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
 use waxseal_lsm::version::{self, State, TableMeta};
 
+mod hole;
 mod log;
 mod unread;
 
+use hole::Hole;
 use unread::Unread;
 
 use super::carry::{carried, term};
@@ -87,6 +90,7 @@ pub fn salvage(
         families: BTreeMap::new(),
         losses: Losses::default(),
         unread: BTreeMap::new(),
+        holes: Vec::new(),
         newest: HashMap::new(),
         batch: Batch::new(),
         last: 0,
@@ -153,6 +157,8 @@ struct Salvage<'a> {
     losses: Losses,
     /// Records that could not be had where they were met, and a fence over each.
     unread: BTreeMap<Unread, Fence>,
+    /// What tables that no manifest names lack.
+    holes: Vec<Hole>,
     /// Seqno and term of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
     batch: Batch,
@@ -174,19 +180,30 @@ impl Salvage<'_> {
         let mut seen = Vec::new();
         for (name, meta) in &tables {
             seen.extend(self.table(name, meta.as_ref())?);
-            let found = (self.report.damage.len() + self.unread.len()) as u64;
+            let found = (self.report.damage.len() + self.unread.len() + self.holes.len()) as u64;
             progress = Progress { done: progress.done + 1, found, ..progress };
             if !goes_on(&mut options.progress, progress) {
                 return Err(cancelled());
             }
         }
         self.found_again(Rung::Trash);
+        if !self.holes.is_empty() {
+            for (name, _) in &tables {
+                self.look_into(name)?;
+                if !goes_on(&mut options.progress, progress) {
+                    return Err(cancelled());
+                }
+            }
+            self.fill_holes(Rung::Trash);
+        }
         if let Some(error) = unread {
             self.without_manifest(&error, &seen);
         }
         self.log()?;
         self.found_again(Rung::Log);
         self.not_found_again();
+        self.fill_holes(Rung::Log);
+        self.unfilled();
         self.write()?;
         self.fence()?;
         self.again = self.families.values().any(|into| !into.fences.is_empty());
@@ -436,40 +453,6 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
-    /// anywhere in it (`all`). If nothing is, so many records may have lost what stood beside them.
-    fn closes(
-        &mut self,
-        id: u32,
-        family: &Family,
-        (counted, found): (&Ledger, &Ledger),
-        gaps: Vec<Fence>,
-        (all, lost_beside): (&Fence, u64),
-    ) {
-        let summed = self.parts.companions.protection() != Protection::None && counted.has_sums();
-        let deficit = plan::deficit(counted, found);
-        self.report.structural += gaps.len() as u64;
-        if deficit.as_ref().is_some_and(|deficit| plan::is_whole(deficit, summed)) {
-            for gap in &gaps {
-                let outcome = Outcome::Repaired(Rung::Correction); // what seemed lost was never there
-                self.report.damage.push(Finding { outcome, ..finding_of(family, gap) });
-            }
-            if lost_beside > 0 {
-                let keys = (all.from.0.clone(), all.to.0.clone());
-                let finding = Finding::beside_some(family.name(), keys, lost_beside, self.accepts);
-                self.report.damage.push(Finding { file: all.file.clone(), ..finding });
-                self.report.lost_beside += lost_beside;
-            }
-            return;
-        }
-        self.report.lost += deficit.as_ref().map_or(0, Ledger::count);
-        gaps.iter().for_each(|gap| self.lost_between(id, family, gap));
-        if gaps.is_empty() || deficit.is_none() {
-            self.report.structural += 1;
-            self.lost_between(id, family, all);
-        }
-    }
-
     /// Writes once more what of a table decides although something was lost near it.
     fn decide(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
         let Ok(table) = self.open(name, known) else { return Ok(()) };
@@ -586,11 +569,18 @@ impl Salvage<'_> {
     }
 
     /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where a
-    /// table has a gap. What a table has dropped must not come back.
+    /// table has a gap; and the second time, what was taken the first. What a table has dropped must not come back.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         let stands_in = |gap: &Fence| plan::stands_in(&self.order_of(id), gap, key, seqno);
-        let mut gaps = self.losses.known(id).iter().chain(unread::of(&self.unread, id));
-        self.is_unflushed(id, seqno) || self.state.is_none() && gaps.any(stands_in)
+        let unread = unread::of(&self.unread, id).chain(hole::gaps(&self.holes, id));
+        let mut gaps = self.losses.known(id).iter().chain(unread);
+        let was_taken = || self.again && self.is_newest(id, key, seqno);
+        self.is_unflushed(id, seqno) || self.state.is_none() && (was_taken() || gaps.any(stands_in))
+    }
+
+    /// True of the newest record of a key that was taken.
+    fn is_newest(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
+        self.newest.get(&(id, hash(key))).is_some_and(|(newest, _)| *newest == seqno)
     }
 
     /// Takes a record over if nothing newer of its key was; the second time, if it decides under a fence. `is_untold`: no flush has met
@@ -624,11 +614,9 @@ impl Salvage<'_> {
         if self.again {
             let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
             let order = family.order();
-            let newest = self.newest.get(&(id, hash(record.key)));
-            let is_newest = newest.is_some_and(|(seqno, _)| *seqno == record.seqno);
             let is_under = fences.iter().any(|fence| fence.may_hide(order, record.key, MAX_SEQNO));
             let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
-            if !is_newest || !is_under || !check.serves() || is_hidden() {
+            if !self.is_newest(id, record.key, record.seqno) || !is_under || !check.serves() || is_hidden() {
                 return Ok(());
             }
         } else if !check.serves() {

@@ -164,6 +164,7 @@ impl Salvage<'_> {
                 if !self.again {
                     self.report.count(check);
                 }
+                self.may_fill(operation.family, &record, check);
                 let order = self.order_of(operation.family);
                 let family = self.family(operation.family, &order)?;
                 self.take(operation.family, &family, &record, check, !self.again)?;
