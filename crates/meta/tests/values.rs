@@ -475,6 +475,37 @@ fn a_salvage_ends_the_log_where_recovery_does() {
 }
 
 #[test]
+fn a_salvage_answers_what_recovery_does_whatever_a_crash_has_left() {
+    let written = SimFs::new(12);
+    let store = Store::open(&written, Arc::new(Sealer::new()), with_values()).unwrap();
+    let mut stages = Vec::new();
+    for n in 0..24 {
+        let mut batch = Batch::new();
+        for (key, value) in [(key(n % 7), value(n * 40)), (small(n % 7), vec![n as u8; 10])] {
+            batch.push(store.family.id(), Kind::Put, &key, &value, store.db.companions()).unwrap();
+        }
+        store.db.commit(&mut batch, if n % 5 == 4 { Durability::Sync } else { Durability::Os }).unwrap();
+        stages.push(written.fork());
+    }
+    let (mut torn, mut whole) = (0, 0);
+    for (seed, stage) in (0..).zip(&stages) {
+        for loss in Loss::all(seed) {
+            let sim = stage.fork();
+            sim.reboot(Crash::Machine(loss));
+            let (found, report) = salvaged(&sim.fork(), 7, false);
+            let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+            for (n, found) in found.into_iter().enumerate() {
+                let recovered = [key(n), small(n)].map(|key| store.get(&key).unwrap().map_or(Vec::new(), |r| r.value));
+                assert!(found.map(|value| value.unwrap()) == recovered, "{n} of {seed}, {loss:?}: {report}");
+            }
+            assert_eq!(report.lost, 0, "{report}");
+            if report.damage.is_empty() { whole += 1 } else { torn += 1 }
+        }
+    }
+    assert!(torn > 30 && whole > 30, "{torn} with a torn tail, {whole} without");
+}
+
+#[test]
 fn a_batch_that_was_promised_loses_one_value_to_damage_and_no_more() {
     let large = large();
     for without in [false, true] {
