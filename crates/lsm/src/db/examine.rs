@@ -185,11 +185,14 @@ impl Db {
     }
 
     /// The file of a table, opened anew. One that a writer has replaced beside this reader is read where it is open: it has no name any more.
+    /// A store that writes removes no file of a table that is held, so there a name that is gone is damage.
     fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
         let inner = self.open_inner()?;
         let name = Name::Table(table.meta().number);
         match inner.env.fs.open(&inner.path(name), Open::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.is_named(table)? => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && self.is_read_only() && !self.is_named(table)? =>
+            {
                 Ok(table.handle.table()?.file().clone())
             }
             opened => opened.during(|| format!("opening {name}")),
