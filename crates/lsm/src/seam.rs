@@ -324,6 +324,11 @@ pub trait Companions: Send + Sync {
             beneath.rekey(companion, old_key, new_key);
         }
     }
+    /// Recovery found a record in the log, here with its companions as they were written, not bound, and is about to move it to a table.
+    /// An error ends the recovery, and the store stays as it was.
+    fn on_replay(&self, record: &Record<'_>) -> Result<()> {
+        self.beneath().map_or(Ok(()), |beneath| beneath.on_replay(record))
+    }
     /// A record enters a table: keep its companion, or write another to `out`.
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build {
         self.beneath().map_or(Build::Keep, |beneath| beneath.on_build(record, source, out))

@@ -50,6 +50,13 @@ impl Companions for PlainKeeper {
     fn retains(&self, record: &Record<'_>) -> bool {
         has_history(record)
     }
+
+    fn on_replay(&self, record: &Record<'_>) -> Result<()> {
+        match Stamp::of(record.companion, hash_key(record.key)) {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) | Err(_) => Err(Error::invalid(WAITING)),
+        }
+    }
 }
 
 /// Registry and log of a store that was opened, if it has them. Damage of theirs is no reason not to open it: everything else is read.
@@ -72,11 +79,12 @@ pub(crate) fn attach(
     }
 }
 
-/// `Invalid` for a store that must not be opened plain. `parts` are those of an ordinary open. What cannot be read is left to the open itself.
+/// `Invalid` for a store with registrations, which must not be opened plain. `parts` are those of an ordinary open. A store that cannot be
+/// read is left to the open itself, which knows why; one whose log is damaged too if loss is accepted: then `attach` asks once more.
 pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<()> {
     let parts = Parts { listener: Parts::real().listener, ..parts };
     let Ok(engine) = engine::Db::open_read_only(path, settings, parts) else { return Ok(()) };
-    let outcome = nothing_registered(&engine).and_then(|()| no_event_waits(&engine));
+    let outcome = nothing_registered(&engine);
     engine.close().and(outcome)
 }
 
@@ -85,16 +93,6 @@ fn nothing_registered(engine: &engine::Db) -> Result<()> {
     let mut cursor = engine.cursor(&registry, At::Latest, (Bound::Unbounded, Bound::Unbounded))?;
     cursor.first()?;
     if cursor.valid() { Err(Error::invalid(UNWATCHED)) } else { Ok(()) }
-}
-
-fn no_event_waits(engine: &engine::Db) -> Result<()> {
-    for family in engine.families() {
-        engine.memory(&family)?.visit(&mut |record, _| match Stamp::of(record.companion, hash_key(record.key)) {
-            Ok(Some(_)) => Err(Error::invalid(WAITING)),
-            _ => Ok(()),
-        })?;
-    }
-    Ok(())
 }
 
 const WITHOUT: &str = "the store was opened without its registry: there are no sessions, and nothing is logged";

@@ -710,6 +710,43 @@ fn a_store_without_registry_is_refused_where_something_is_registered() -> Result
     Ok(())
 }
 
+/// The log is damaged behind an event that waits in it: whoever accepts the loss of what was hit has not given that event up.
+#[test]
+fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    db.register("default", "Row.Update")?;
+    db.flush()?;
+    db.column_family("default")?.put("key", "value")?;
+    db.unregister("default", "Row.Update")?;
+    for key in ["this one is hit", "one", "two"] {
+        db.column_family("default")?.put_with(key, "value", WriteOptions::default().durability(Durability::Sync))?;
+    }
+    db.close()?;
+    let mut was_hit = 0;
+    for file in std::fs::read_dir(&path).unwrap() {
+        let file = file.unwrap().path();
+        let mut bytes = std::fs::read(&file).unwrap();
+        if let Some(at) = bytes.windows(15).position(|window| window == b"this one is hit") {
+            bytes[at] ^= 1;
+            std::fs::write(&file, bytes).unwrap();
+            was_hit += 1;
+        }
+    }
+    assert!(was_hit > 0);
+    let accepting = || Db::builder(&path).accept_loss(true);
+    assert!(Db::open_read_only(&path).unwrap_err().is_corruption());
+    is_invalid(accepting().plain().open());
+    let db = accepting().open()?;
+    assert_eq!(below(&db, "default")?.len(), 1);
+    db.flush()?;
+    db.close()?;
+    let db = Db::builder(&path).plain().open()?;
+    assert_eq!(db.column_family("default")?.get("key")?.as_deref(), Some(&b"value"[..]));
+    db.close()
+}
+
 #[test]
 fn copies_have_registry_and_log() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();

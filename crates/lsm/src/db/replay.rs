@@ -71,6 +71,9 @@ impl Replay<'_> {
                 let place = if unbound { (0, 0) } else { (frame.seqno, at) };
                 let record = self.binding.record(&operation, place, ends, companions)?;
                 let record = Record { seqno, ..record };
+                if self.new_number.is_some() {
+                    companions.on_replay(&Record { companion: operation.companion, ..record })?;
+                }
                 active.touch(frame.offset);
                 let before = active.memtable.bytes();
                 active.memtable.insert(&record, companions.term(&record))?;
