@@ -306,12 +306,14 @@ impl Registrar {
     /// Defines an operation of the embedder's own, or finds it; the name is kept. Errors: `Invalid` for a name that cannot be or means
     /// something else, or a session that may not register it anywhere.
     pub fn define(&self, name: &str, who: Option<&Session>) -> Result<Operation> {
-        let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = operations.clone();
-        let operation = next.define(name)?;
+        // The embedder is asked while nothing is locked: it may ask for operations itself.
         let who = who.unwrap_or(&Session::ANONYMOUS);
+        let operation = self.operations().define(name)?;
         let may = self.shared.authorizer.can_register(who, &Target::Cluster, Some(operation));
         allowed(may, who, "define operations for", &Target::Cluster)?;
+        let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = operations.clone();
+        next.define(name)?;
         if !operations.contains(operation) {
             let (key, value) = Operations::row(operation, name);
             let db = &self.shared.hooks.db;

@@ -666,6 +666,33 @@ fn an_authorizer_decides() -> Result<()> {
     Ok(())
 }
 
+/// Looks up operations of its own store before it decides.
+struct Asks(std::sync::OnceLock<Db>);
+
+impl Authorizer for Asks {
+    fn can_register(&self, _: &Asker, _: &Target, operation: Option<Operation>) -> bool {
+        let db = self.0.get().expect("opened");
+        operation.is_none_or(|operation| db.operation_name(operation).is_ok())
+    }
+    fn can_read_log(&self, _: &Asker, _: &Target) -> bool {
+        true
+    }
+    fn can_delete_log(&self, _: &Asker, _: &Target) -> bool {
+        false
+    }
+}
+
+#[test]
+fn an_authorizer_may_ask_the_store() -> Result<()> {
+    let asks = Arc::new(Asks(std::sync::OnceLock::new()));
+    let db = Builder::in_memory().authorizer(asks.clone()).open()?;
+    asks.0.set(db.clone()).expect("once");
+    let defined = db.define_operation("app.reindexed")?;
+    assert!(db.register("cluster:", "app.reindexed")?);
+    assert_eq!(db.operation_name(defined)?, "app.reindexed");
+    Ok(())
+}
+
 #[test]
 fn a_store_without_registry_is_refused_where_something_is_registered() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
