@@ -140,6 +140,7 @@ impl ValueWriter {
     /// `add`, and all of it is with the system when it returns: who finds the pointer finds the value, though the process is killed. After an
     /// error the writer is as it was, and the next value takes the same place.
     pub(super) fn add_through(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {
+        self.out.clear(); // whatever a panic left of an entry
         let before = self.mark();
         let added = self.add(key, value, term).and_then(|pointer| self.write_out().map(|()| pointer));
         if added.is_err() {
