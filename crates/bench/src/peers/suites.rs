@@ -196,6 +196,11 @@ pub(super) const RECORD: u64 = 116;
 /// So many of the records of a random fill have a key of their own.
 const DISTINCT: f64 = 0.632;
 
+/// Commits of `fillsync`: enough synced groups to average over, few enough for a disk that syncs in a millisecond.
+pub(super) fn synced_commits(num: u64, threads: u64) -> u64 {
+    (num * (2 + threads / 4) / 1000).max(100)
+}
+
 /// All groups of a suite.
 pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<Group> {
     use Step::{FillRandom, Mixed, Open, Overwrite, ReadMissing, ReadRandom, ReadReverse, ReadSeq, Settle, Sync};
@@ -212,10 +217,8 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
             let reads = [ReadRandom, ReadMissing, ReadSeq, ReadReverse, SeekRandom, YcsbC, YcsbB, YcsbA];
             groups.extend(reads.map(|step| Group::on("main", deep, &[step])));
             groups.push(Group::fresh("side", flat, &[FillRandom, ReadRandom, ReadSeq]).prefix("unsettled."));
-            // Enough synced groups to average over, few enough for a disk that syncs in a millisecond.
             groups.extend([1, 16, 64].map(|threads| {
-                let ops = (num * (2 + threads / 4) / 1000).max(100);
-                Group::fresh("side", flat, &[FillSync]).threads(threads).ops(ops)
+                Group::fresh("side", flat, &[FillSync]).threads(threads).ops(synced_commits(num, threads))
             }));
             groups
         }

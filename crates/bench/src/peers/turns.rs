@@ -3,7 +3,7 @@
 //! What is compared is so measured within seconds; the order of the stores rotates. A run with a time limit gives every suite its
 //! share of what is left, begins no group after that, and ends whatever still runs at the end: a child whose time is up gives what it had.
 
-use super::suites::{FULL, Group, Suite, groups};
+use super::suites::{FULL, Group, Suite, groups, synced_commits};
 use crate::engine::{File, Name, Sizes};
 use crate::measure::StepReport;
 use crate::probe::{self, Probes};
@@ -113,9 +113,10 @@ impl Bench {
                 self.turn(name, group, &mut round)?;
             }
         }
-        // What the disk does is asked for in the same round as what is held against it.
+        // What the disk does is asked for in the same round as what is held against it, and for as long: the first hundreds of syncs
+        // after a pause take less.
         match suite {
-            Suite::Core => round.probes.sync_us = probe::sync_micros(&self.dir, 200)?,
+            Suite::Core => round.probes.sync_us = probe::sync_micros(&self.dir, synced_commits(self.num, 1))?,
             Suite::Values => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.large_mib << 20)?,
             Suite::Recovery => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.recover_mib << 20)?,
             _ => {}
