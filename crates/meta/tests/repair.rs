@@ -1,7 +1,7 @@
 //! Care of damaged stores, on a simulated disk: what can be had comes back, what cannot is fenced and said, nothing else changes.
 
-use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::{Fault, SimFs};
-use waxseal_lsm::env::{Fs, Open};
+use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
@@ -23,6 +23,7 @@ use waxseal_meta::care::{
 use waxseal_meta::{Seal, Sealer};
 
 const DIR: &str = "/store";
+const TRASH: &str = "/trash";
 const ALL: Bounds = (Bound::Unbounded, Bound::Unbounded);
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -68,7 +69,12 @@ impl World {
     }
 
     fn on(sim: SimFs, options: CfOptions, model: Model) -> World {
-        let db = Db::open(Path::new(DIR), settings(), parts(&sim, &options)).unwrap();
+        let parts = parts(&sim, &options);
+        World::of(sim, parts, options, model)
+    }
+
+    fn of(sim: SimFs, parts: Parts, options: CfOptions, model: Model) -> World {
+        let db = Db::open(Path::new(DIR), settings(), parts).unwrap();
         let family = db.family("default").unwrap();
         World { sim, options, db, family, model }
     }
@@ -616,13 +622,14 @@ fn a_burst_is_repaired_from_the_log() {
     world.assert_clean();
 }
 
-/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up.
+/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up, not even
+/// by who would give up what cannot be had.
 #[test]
 fn a_fault_of_the_device_gives_nothing_up() {
-    let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
-    let mut put_off = 0;
-    for step in 0.. {
-        let mut world = World::new(options.clone());
+    let mut put_off = [0, 0];
+    for (step, accept_loss) in (0..).flat_map(|step| [(step, false), (step, true)]) {
+        let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
+        let mut world = World::new(options);
         world.keep_log();
         world.fill(0, 30);
         world.apply(Kind::Put, &key(30), &[b'a'; 300]);
@@ -630,12 +637,12 @@ fn a_fault_of_the_device_gives_nothing_up() {
         burst(&world.sim, &world.tables()[0], &world.model[&key(29)]);
         let from = world.sim.steps();
         world.sim.fail_at(from + step, Fault::Error(ErrorKind::PermissionDenied));
-        let first = repair(&world.db, RepairOptions::default());
+        let first = repair(&world.db, RepairOptions { accept_loss, ..Default::default() });
         if world.sim.steps() - from <= step {
             break; // it came through before that
         }
         world.sim.clear_faults();
-        put_off += usize::from(first.as_ref().is_ok_and(|report| report.unread > 0));
+        put_off[usize::from(accept_loss)] += usize::from(first.as_ref().is_ok_and(|report| report.unread > 0));
         match repair(&world.db, RepairOptions::default()) {
             Err(_) if first.is_err() => continue, // a sync failed, and the store has halted
             report => assert!(report.as_ref().unwrap().is_clean(), "{step}: {first:?}, {report:?}"),
@@ -644,7 +651,164 @@ fn a_fault_of_the_device_gives_nothing_up() {
         assert!(world.db.barred_tables(&world.family).is_empty(), "{step}: {first:?}");
         world.assert_clean();
     }
-    assert!(put_off > 1, "{put_off}");
+    let [put_off, with_accept_loss] = put_off;
+    assert!(put_off > with_accept_loss && with_accept_loss > 0, "{put_off}, {with_accept_loss}");
+}
+
+/// A disk of which some files cannot be opened for reading.
+#[derive(Clone, Debug)]
+struct Withholding {
+    sim: SimFs,
+    withheld: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+impl Withholding {
+    fn new(sim: &SimFs) -> Withholding {
+        Withholding { sim: sim.clone(), withheld: Arc::default() }
+    }
+
+    /// From now on these, and no others.
+    fn hold_back<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) {
+        *self.withheld.lock().unwrap() = files.into_iter().map(|file| file.as_ref().to_owned()).collect();
+    }
+
+    fn release(&self) {
+        self.withheld.lock().unwrap().clear();
+    }
+
+    /// A store on it.
+    fn world(&self, options: &CfOptions, model: &Model) -> World {
+        let parts = parts(&self.sim, options);
+        let parts = Parts { env: Env { fs: Arc::new(self.clone()), ..parts.env }, ..parts };
+        World::of(self.sim.clone(), parts, options.clone(), model.clone())
+    }
+}
+
+impl Fs for Withholding {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        match how {
+            Open::Read if self.withheld.lock().unwrap().contains(path) => Err(ErrorKind::PermissionDenied.into()),
+            _ => self.sim.open(path, how),
+        }
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.sim.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.sim.remove(path)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.sim.link(from, to)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.sim.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.sim.create_dir_all(dir)
+    }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.sim.remove_dir(dir)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Fs::exists(&self.sim, path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.sim.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<std::result::Result<Box<dyn Lock>, String>> {
+        self.sim.lock(path, holder)
+    }
+    fn machine(&self, dir: &Path) -> io::Result<Machine> {
+        self.sim.machine(dir)
+    }
+    fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
+        self.sim.reserves_blocks(dir)
+    }
+}
+
+/// Two copies of a table in a directory of their own.
+fn copied_to_trash(sim: &SimFs, table: &Path) -> [PathBuf; 2] {
+    sim.create_dir_all(Path::new(TRASH)).unwrap();
+    ["000001.trash", "000002.trash"].map(|name| {
+        let copy = Path::new(TRASH).join(name);
+        sim.write_all(&copy, &sim.read_all(table).unwrap()).unwrap();
+        copy
+    })
+}
+
+/// A loss that only what cannot be read may have: it waits for that, unless it is accepted, and then it is told why.
+fn assert_waits_or_is_accepted(of: impl Fn() -> (Withholding, World), trash: bool, lost: u64) {
+    let trash = || trash.then(|| PathBuf::from(TRASH));
+    let (disk, world) = of();
+    for _ in 0..2 {
+        let report = repair(&world.db, RepairOptions { trash: trash(), ..Default::default() }).unwrap();
+        assert_eq!((report.unread, report.lost, report.repaired), (1, 1, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Unread), "{report}");
+        assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+    }
+    disk.release();
+    let report = repair(&world.db, RepairOptions { trash: trash(), ..Default::default() }).unwrap();
+    assert!(report.is_clean(), "{report}");
+    world.assert_clean();
+    // Or the caller's source has it, who is asked last.
+    let (disk, world) = of();
+    let replica = Replica::of(&world.model);
+    let options = RepairOptions { source: Some(&replica), trash: trash(), ..Default::default() };
+    let report = repair(&world.db, options).unwrap();
+    assert!(report.is_clean() && report.unread == 0, "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Source)), "{report}");
+    disk.release();
+    world.assert_clean();
+    // Or it is given up: a device that never reads does not keep the store as it is.
+    let (disk, mut world) = of();
+    let report = repair(&world.db, RepairOptions { accept_loss: true, trash: trash(), ..Default::default() }).unwrap();
+    assert_eq!((report.unread, report.lost), (1, 1), "{report}");
+    for outcome in [Outcome::Unread, Outcome::Accepted] {
+        assert!(report.damage.iter().any(|finding| finding.outcome == outcome), "{report}");
+    }
+    assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+    disk.release();
+    world.model.remove(&key(lost));
+    world.assert_clean();
+}
+
+#[test]
+fn a_trash_file_that_cannot_be_read_keeps_nobody_else_from_being_asked() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let trash = copied_to_trash(&sim, &table);
+    burst(&sim, &table, &model[&key(50)]);
+    let of = |withheld: &[PathBuf]| {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.hold_back(withheld);
+        (disk, world)
+    };
+    for withheld in &trash {
+        let (_, world) = of(std::slice::from_ref(withheld));
+        let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+        assert!(report.is_clean() && report.unread == 0, "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
+        world.assert_clean();
+    }
+    assert_waits_or_is_accepted(|| of(&trash), true, 50);
+}
+
+#[test]
+fn a_log_that_cannot_be_read_keeps_nobody_else_from_being_asked() {
+    let options = options(Compression::None, false);
+    let of = || {
+        let disk = Withholding::new(&SimFs::new(7));
+        let mut world = disk.world(&options, &Model::new());
+        world.keep_log();
+        world.fill(0, 60);
+        world.compact();
+        burst(&world.sim, &world.tables()[0], &world.model[&key(50)]);
+        let log = world.sim.files(DIR).into_iter().filter(|name| name.ends_with(".log"));
+        disk.hold_back(log.map(|name| Path::new(DIR).join(name)));
+        (disk, world)
+    };
+    assert_waits_or_is_accepted(of, false, 50);
 }
 
 #[test]

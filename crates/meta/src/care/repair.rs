@@ -33,7 +33,7 @@ mod fill;
 
 use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
-use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread, ladder_up_to, rung_of};
+use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, ladder_up_to, rung_of};
 use super::verify::look_at;
 use crate::mend::mended;
 
@@ -131,6 +131,8 @@ struct Mending<'a, 'o> {
     findings: Vec<Finding>,
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
+    /// The first of what could not be read on the way up, though it may have had what was lost.
+    unread: Option<Error>,
     ledger: Ledger,
     /// Entries and stamps that are left out.
     lost_beside: u64,
@@ -182,6 +184,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             pieces,
             findings,
             steps,
+            unread: None,
             ledger,
             lost_beside: 0,
             with_more: 0,
@@ -297,7 +300,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         whole
     }
 
-    /// Climbs the rungs that look elsewhere.
+    /// Climbs the rungs that look elsewhere. One that cannot be read now ends nothing: whoever comes after it may have what was lost.
     fn climb(&mut self) -> Result<()> {
         let lost = self.gaps();
         if self.is_whole() {
@@ -309,10 +312,21 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
         self.steps =
             vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
+        let is_whole = self.climb_once()?;
+        if !is_whole && self.unread.is_some() && self.options.accept_loss {
+            // Nothing is given up for one moment in which the device did not answer.
+            self.unread = None;
+            self.climb_once()?;
+        }
+        Ok(())
+    }
+
+    /// True if nothing is lost any more.
+    fn climb_once(&mut self) -> Result<bool> {
         for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
             let found = match rung {
                 Rung::Memory => self.in_memory()?,
-                Rung::Log => self.in_log()?,
+                Rung::Log => self.in_log(),
                 Rung::Trash => match &self.options.trash {
                     Some(dir) => self.in_trash(dir)?,
                     None => continue,
@@ -323,7 +337,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 },
             };
             let before = self.gaps();
-            self.fill(found)?;
+            self.fill(found);
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
@@ -331,10 +345,11 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
             if whole {
-                return Ok(());
+                self.unread = None; // nobody misses it
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn healed(&mut self, gaps: &[Fence], rung: Rung) {
@@ -382,9 +397,14 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     /// Replaces the table; true if repair is to end.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
-        match self.climb() {
-            Err(error) if is_unread(&error) => return Ok(self.put_off(&error, report)),
-            outcome => outcome?,
+        self.climb()?;
+        if let Some(error) = self.unread.take() {
+            if !self.options.accept_loss {
+                return Ok(self.put_off(&error, report));
+            }
+            // A device that never answers keeps nobody from giving up what only it may have had.
+            report.unread += 1;
+            report.damage.push(Finding::of(&error, Some(self.table.family().name())));
         }
         self.count_beside();
         let family = self.table.family().clone();

@@ -1,7 +1,8 @@
 //! The rungs that look elsewhere: memory, log, trash, source.
 //!
 //! In:     a table that is mended, and the gaps in it. Out: records that may have stood there; which of them did, `fill` decides.
-//! Holds:  what is damaged itself has nothing to say; what the device does not give is an error, since it may have had what was lost.
+//! Holds:  what is damaged itself has nothing to say; what the device does not give is kept in `unread`, since it may have had what was
+//!         lost, and the others are asked all the same.
 
 use std::io;
 use std::path::Path;
@@ -22,16 +23,19 @@ use super::super::report::is_unread;
 use super::Mending;
 use crate::keeper::Sealer;
 
-/// What was found, unless what was to be read is damaged, gone or no file. Errors: it could not be read.
-pub(super) fn unless_damaged<T>(found: Result<T>) -> Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if is_unread(&error) && *error.kind() != ErrorKind::Io(io::ErrorKind::IsADirectory) => Err(error),
-        Err(_) => Ok(None),
-    }
-}
-
 impl Mending<'_, '_> {
+    /// What was read, unless it is damaged, gone, no file, or could not be read: that is kept.
+    pub(super) fn as_read<T>(&mut self, read: Result<T>) -> Option<T> {
+        let error = match read {
+            Ok(read) => return Some(read),
+            Err(error) => error,
+        };
+        if is_unread(&error) && *error.kind() != ErrorKind::Io(io::ErrorKind::IsADirectory) {
+            self.unread.get_or_insert(error);
+        }
+        None
+    }
+
     pub(super) fn in_memory(&self) -> Result<Vec<OwnedRecord>> {
         let mut found = Vec::new();
         let Ok(shared) = self.table.table() else { return Ok(found) };
@@ -55,41 +59,46 @@ impl Mending<'_, '_> {
             && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
-    pub(super) fn in_log(&self) -> Result<Vec<OwnedRecord>> {
+    pub(super) fn in_log(&mut self) -> Vec<OwnedRecord> {
         let (id, gaps) = (self.table.family().id(), self.gaps());
         let read = || self.db.read_log(&mut |family, record| family == id && self.is_wanted(&gaps, record));
         // A page of it that cannot be read is damage, and may be read the next time.
         let found = read().or_else(|error| if error.is_corruption() { read() } else { Err(error) });
-        let found = unless_damaged(found)?.unwrap_or_default();
-        Ok(found.into_iter().map(|(_, record)| record).collect())
+        let found = self.as_read(found).unwrap_or_default();
+        found.into_iter().map(|(_, record)| record).collect()
     }
 
-    /// Tables that compaction had replaced, as far as each can be opened and is of this family.
-    pub(super) fn in_trash(&self, dir: &Path) -> Result<Vec<OwnedRecord>> {
-        let fs = &self.db.env().fs;
-        let gaps = self.gaps();
-        let order = self.table.family().order();
-        let keeper = self.db.keeper().clone();
-        let mut found = Vec::new();
-        for name in fs.list(dir).during(|| "listing the trash")? {
-            let opened = fs.open(&dir.join(&name), Open::Read).during(|| format!("opening {name}")).and_then(|file| {
-                let (expected, cache) = (Table::identify(&name, &*file)?, Arc::new(Cache::new(0)));
-                Table::open(name, file, expected, order.clone(), cache, keeper.clone())
-            });
-            let Some(trash) = unless_damaged(opened)? else { continue };
-            if trash.properties().family != self.table.family().id() {
-                continue;
-            }
-            trash.examine(self.keeper, true, &mut |piece| {
-                if let Found::Record(record, Check::Validated, _) = piece
-                    && self.is_wanted(&gaps, record)
-                {
-                    found.push(OwnedRecord::of(record));
-                }
-                Ok(())
-            })?;
+    /// Tables that compaction had replaced, as far as each can be read and is of this family. Errors: there is no such directory.
+    pub(super) fn in_trash(&mut self, dir: &Path) -> Result<Vec<OwnedRecord>> {
+        let (gaps, mut found) = (self.gaps(), Vec::new());
+        let names = match self.db.env().fs.list(dir).during(|| "listing the trash") {
+            Err(error) if !is_unread(&error) => return Err(error),
+            listed => self.as_read(listed).unwrap_or_default(),
+        };
+        for name in names {
+            let read = self.in_trashed(&dir.join(&name), name, &gaps, &mut found);
+            self.as_read(read);
         }
         Ok(found)
+    }
+
+    /// What one of them has.
+    fn in_trashed(&self, path: &Path, name: String, gaps: &[Fence], found: &mut Vec<OwnedRecord>) -> Result<()> {
+        let family = self.table.family();
+        let file = self.db.env().fs.open(path, Open::Read).during(|| format!("opening {name}"))?;
+        let (expected, cache) = (Table::identify(&name, &*file)?, Arc::new(Cache::new(0)));
+        let trash = Table::open(name, file, expected, family.order().clone(), cache, self.db.keeper().clone())?;
+        if trash.properties().family != family.id() {
+            return Ok(());
+        }
+        trash.examine(self.keeper, true, &mut |piece| {
+            if let Found::Record(record, Check::Validated, _) = piece
+                && self.is_wanted(gaps, record)
+            {
+                found.push(OwnedRecord::of(record));
+            }
+            Ok(())
+        })
     }
 
     /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::OwnedRecord;
-use waxseal_lsm::error::Result;
 use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::{Check, Protection};
@@ -16,7 +15,6 @@ use waxseal_lsm::values::{Room, ValueFile};
 
 use super::super::plan::{self, Piece, Place};
 use super::Mending;
-use super::elsewhere::unless_damaged;
 
 /// True of two records of one place that stand for one value, wherever that stands.
 fn say_the_same(a: &OwnedRecord, b: &OwnedRecord) -> bool {
@@ -28,14 +26,13 @@ impl Mending<'_, '_> {
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
     /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>) -> Result<()> {
-        let order = self.table.family().order();
+    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>) {
+        let order = self.table.family().order().clone();
         let (gaps, mut room) = (self.gaps(), Room::default());
         let in_gaps =
-            |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(order, gap, &record.key, record.seqno));
+            |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(&order, gap, &record.key, record.seqno));
         let found = found.into_iter().filter(in_gaps);
-        let mut found: Vec<OwnedRecord> =
-            found.filter_map(|record| self.on_its_own(record, &mut room).transpose()).collect::<Result<_>>()?;
+        let mut found: Vec<OwnedRecord> = found.filter_map(|record| self.on_its_own(record, &mut room)).collect();
         found.sort_by(|a, b| {
             order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
         });
@@ -47,7 +44,7 @@ impl Mending<'_, '_> {
             !twin(at.checked_sub(1).and_then(|at| found.get(at))) && !twin(found.get(at + 1))
         };
         let found: Vec<OwnedRecord> = (0..found.len()).filter(|at| alone(*at)).map(|at| found[at].clone()).collect();
-        let Some(deficit) = self.deficit() else { return Ok(()) };
+        let Some(deficit) = self.deficit() else { return };
         let terms: Vec<(Kind, u64)> =
             found.iter().map(|record| (record.kind, self.keeper.term(&record.borrow()))).collect();
         let chosen = if self.summed() {
@@ -61,25 +58,24 @@ impl Mending<'_, '_> {
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
             chosen.into_iter().for_each(|at| self.insert(found[at].clone()));
         }
-        Ok(())
     }
 
     /// A record as it may stand in another table; none: its value cannot be had. A pointer stays one only into a file that this
     /// table holds, and if all of its entry is as it was written: any other file may be gone before the edit that would name it.
-    fn on_its_own(&self, record: OwnedRecord, room: &mut Room) -> Result<Option<OwnedRecord>> {
+    fn on_its_own(&mut self, record: OwnedRecord, room: &mut Room) -> Option<OwnedRecord> {
         if record.kind != Kind::BlobPointer {
-            return Ok(Some(record));
+            return Some(record);
         }
-        let Ok(pointer) = Pointer::decode(&record.value) else { return Ok(None) };
-        let family = self.table.family();
+        let pointer = Pointer::decode(&record.value).ok()?;
+        let (db, family) = (self.db, self.table.family());
         let is_held = |file: &Arc<ValueFile>| file.meta().is_some_and(|meta| meta.uid == pointer.uid);
         if self.table.values().iter().any(is_held)
-            && let Some(None) = unless_damaged(self.db.look_at_value(family, &record.borrow(), room))?
+            && let Some(None) = self.as_read(db.look_at_value(family, &record.borrow(), room))
         {
-            return Ok(Some(record));
+            return Some(record);
         }
-        let whole = unless_damaged(self.db.resolve(family, &record.borrow(), room))?;
-        Ok(whole.map(|whole| OwnedRecord::of(&whole)))
+        let whole = self.as_read(db.resolve(family, &record.borrow(), room))?;
+        Some(OwnedRecord::of(&whole))
     }
 
     /// Those whose own seal stands in a damaged block, at the same key and seqno.
