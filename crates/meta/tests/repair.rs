@@ -15,6 +15,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
 use waxseal_lsm::sst::{Found, Table, Writer, WriterSettings};
 use waxseal_meta::care::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Outcome, RepairOptions, RepairSource, Report, Rung,
@@ -868,6 +869,36 @@ fn a_burst_is_repaired_from_the_trash() {
         assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
         world.assert_clean();
     }
+}
+
+/// A table that a plain node wrote counts its records without sums: an older version from the trash would make the count close.
+#[test]
+fn no_older_version_from_the_trash_makes_a_count_close() {
+    let options = options(Compression::None, false);
+    let mut world = World::new(options.clone());
+    world.fill(0, 10);
+    world.db.flush().unwrap();
+    let older = world.sim.read_all(&world.tables()[0]).unwrap();
+    for n in 1..10 {
+        world.apply(Kind::Put, &key(n), format!("newer than the first, number {n:06}").as_bytes());
+    }
+    let model = world.model.clone();
+    let sim = world.closed();
+    let plain = Parts { companions: Arc::new(Plain), ..parts(&sim, &options) };
+    let plain = World::of(sim, plain, options.clone(), model.clone());
+    let snapshot = plain.db.snapshot(); // so that the seqnos stay
+    plain.compact();
+    let [table] = &plain.tables()[..] else { panic!("one table") };
+    drop(snapshot);
+    let sim = plain.closed();
+    burst(&sim, table, &model[&key(5)]);
+    sim.create_dir_all(Path::new(TRASH)).unwrap();
+    sim.write_all(Path::new(TRASH).join("000001.trash"), &older).unwrap();
+    let world = reopened(&sim, &options, &model);
+    assert!(!world.db.tables(&world.family).unwrap()[0].meta().ledger.has_sums());
+    let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+    assert!(report.repaired == 0 && report.lost > 0, "{report}");
+    assert!(world.refused() > 0 && !world.db.fences(&world.family).is_empty(), "{report}");
 }
 
 #[test]

@@ -337,7 +337,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 },
             };
             let before = self.gaps();
-            self.fill(found);
+            self.fill(found, rung);
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();

@@ -2,7 +2,8 @@
 //!
 //! In:     a table that is mended, and records that may have stood in its gaps. Out: those that did, in their places; the gaps around them.
 //! Holds:  a record is taken if it and the others are exactly what the table counts and has not, or if a seal in the damaged block speaks
-//!         for it; never one of two.
+//!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
+//!         speaks of what memory and the log have, and of nothing from the trash.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::{Room, ValueFile};
 
 use super::super::plan::{self, Piece, Place};
+use super::super::report::Rung;
 use super::Mending;
 
 /// True of two records of one place that stand for one value, wherever that stands.
@@ -26,7 +28,7 @@ impl Mending<'_, '_> {
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
     /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>) {
+    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, rung: Rung) {
         let order = self.table.family().order().clone();
         let (gaps, mut room) = (self.gaps(), Room::default());
         let in_gaps =
@@ -50,7 +52,8 @@ impl Mending<'_, '_> {
         let chosen = if self.summed() {
             plan::fill(&deficit, &terms)
         } else {
-            (deficit.count() == found.len() as u64).then(|| (0..found.len()).collect())
+            let are_those = rung < Rung::Trash && deficit.count() == found.len() as u64;
+            are_those.then(|| (0..found.len()).collect())
         };
         let chosen = chosen.unwrap_or_else(|| self.spoken_for(&found));
         let mut filled = self.ledger;
