@@ -623,28 +623,38 @@ fn a_burst_is_repaired_from_the_log() {
     world.assert_clean();
 }
 
-/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up, not even
-/// by who would give up what cannot be had.
-#[test]
-fn a_fault_of_the_device_gives_nothing_up() {
-    let mut put_off = [0, 0];
-    for (step, accept_loss) in (0..).flat_map(|step| [(step, false), (step, true)]) {
-        let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
-        let mut world = World::new(options);
+/// One step after the other of a repair fails once; how often the table was put off. The log or the trash has what is lost: a record,
+/// and a pointer to a value.
+fn put_off_by_faults(accept_loss: bool, by_trash: bool) -> u64 {
+    let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
+    let mut put_off = 0;
+    for step in 0.. {
+        let mut world = World::new(options.clone());
         world.keep_log();
         world.fill(0, 30);
         world.apply(Kind::Put, &key(30), &[b'a'; 300]);
         world.compact();
+        if by_trash {
+            let [_, second] = copied_to_trash(&world.sim, &world.tables()[0]);
+            world.sim.delete(second).unwrap();
+            let (sim, model) = (world.closed(), world.model.clone());
+            world = reopened(&sim, &options, &model);
+        }
         burst(&world.sim, &world.tables()[0], &world.model[&key(29)]);
+        burst_pointer(&world.sim, &world.tables()[0], &world.model[&key(30)]);
+        let options = |accept_loss| {
+            let trash = by_trash.then(|| PathBuf::from(TRASH));
+            RepairOptions { accept_loss, trash, ..Default::default() }
+        };
         let from = world.sim.steps();
         world.sim.fail_at(from + step, Fault::Error(ErrorKind::PermissionDenied));
-        let first = repair(&world.db, RepairOptions { accept_loss, ..Default::default() });
+        let first = repair(&world.db, options(accept_loss));
         if world.sim.steps() - from <= step {
             break; // it came through before that
         }
         world.sim.clear_faults();
-        put_off[usize::from(accept_loss)] += usize::from(first.as_ref().is_ok_and(|report| report.unread > 0));
-        match repair(&world.db, RepairOptions::default()) {
+        put_off += u64::from(first.as_ref().is_ok_and(|report| report.unread > 0));
+        match repair(&world.db, options(false)) {
             Err(_) if first.is_err() => continue, // a sync failed, and the store has halted
             report => assert!(report.as_ref().unwrap().is_clean(), "{step}: {first:?}, {report:?}"),
         }
@@ -652,8 +662,17 @@ fn a_fault_of_the_device_gives_nothing_up() {
         assert!(world.db.barred_tables(&world.family).is_empty(), "{step}: {first:?}");
         world.assert_clean();
     }
-    let [put_off, with_accept_loss] = put_off;
-    assert!(put_off > with_accept_loss && with_accept_loss > 0, "{put_off}, {with_accept_loss}");
+    put_off
+}
+
+/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up, not even
+/// by who would give up what cannot be had.
+#[test]
+fn a_fault_of_the_device_gives_nothing_up() {
+    for by_trash in [false, true] {
+        let (put_off, accepting) = (put_off_by_faults(false, by_trash), put_off_by_faults(true, by_trash));
+        assert!(put_off > accepting && accepting > 0, "{put_off}, {accepting}");
+    }
 }
 
 /// A disk of which some files cannot be opened for reading.
@@ -867,6 +886,128 @@ fn a_burst_is_repaired_from_the_trash() {
         let report = repair(&world.db, RepairOptions { trash, ..Default::default() }).unwrap();
         assert!(report.is_clean(), "{report}");
         assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
+        world.assert_clean();
+    }
+}
+
+/// Hits the pointer to a value as it stands in a table, so that no correction helps.
+fn burst_pointer(sim: &SimFs, table: &Path, value: &[u8]) {
+    burst(sim, table, &hash(value).to_le_bytes());
+}
+
+/// A store of two tables that point into one value file; the first one's values have moved to another since it was copied to the trash.
+fn moved_apart() -> World {
+    let options = CfOptions { large_value_bytes: 100, table_bytes: 2048, ..options(Compression::None, false) };
+    let mut world = World::new(options);
+    let value = |n: u64| [hash(&n.to_le_bytes()).to_le_bytes(); 16].concat();
+    (0..40).for_each(|n| world.apply(Kind::Put, &key(n), &value(n)));
+    world.db.flush().unwrap();
+    world.apply(Kind::Put, &key(20), b"in its record"); // so that the tables are merged, and cut
+    world.compact();
+    let (sim, model) = (world.closed(), world.model.clone());
+    let world = reopened(&sim, &world.options, &model);
+    let ([first, _], [values]) = (&world.tables()[..], &world.value_files()[..]) else {
+        panic!("{:?}", sim.files(DIR))
+    };
+    copied_to_trash(&sim, first);
+    let bytes = sim.read_all(values).unwrap();
+    let at = bytes.windows(128).position(|window| window == value(4)).unwrap();
+    sim.flip(values, at as u64 * 8 + 77).unwrap();
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(report.is_clean() && report.repaired > 0, "{report}");
+    assert_eq!((world.tables().len(), world.value_files().len()), (2, 2));
+    world
+}
+
+/// The only table that holds a pointer to this value.
+fn table_of(world: &World, value: &[u8]) -> PathBuf {
+    let hash = hash(value).to_le_bytes();
+    let holds = |table: &PathBuf| world.sim.read_all(table).unwrap().windows(8).any(|window| window == hash);
+    let mut tables: Vec<PathBuf> = world.tables().into_iter().filter(holds).collect();
+    assert_eq!(tables.len(), 1);
+    tables.remove(0)
+}
+
+#[test]
+fn a_pointer_from_the_trash_stays_one_into_a_file_that_others_hold() {
+    let world = moved_apart();
+    let value = world.model[&key(3)].clone();
+    let files = world.value_files();
+    burst_pointer(&world.sim, &table_of(&world, &value), &value);
+    let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+    assert!(report.is_clean() && report.lost == 0, "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
+    assert_eq!(world.value_files(), files, "no value is written");
+    let first = &world.db.tables(&world.family).unwrap()[0];
+    assert_eq!(first.values().len(), 2, "one of them by a single record");
+    world.assert_clean();
+    world.compact();
+    world.assert_clean();
+    let sim = world.closed();
+    reopened(&sim, &world.options, &world.model).assert_clean();
+}
+
+#[test]
+fn a_pointer_from_the_trash_waits_for_a_file_that_cannot_be_read() {
+    let world = moved_apart();
+    let value = world.model[&key(3)].clone();
+    burst_pointer(&world.sim, &table_of(&world, &value), &value);
+    let files = world.value_files();
+    let disk = Withholding::new(&world.closed());
+    let world = disk.world(&world.options, &world.model);
+    disk.hold_back(&files[..1]);
+    let trash = || RepairOptions { trash: Some(TRASH.into()), ..Default::default() };
+    let report = repair(&world.db, trash()).unwrap();
+    assert_eq!((report.repaired, report.lost), (0, 1), "{report}");
+    assert!(world.db.fences(&world.family).is_empty(), "{report}");
+    disk.release();
+    let report = repair(&world.db, trash()).unwrap();
+    assert!(report.is_clean() && report.repaired > 0, "{report}");
+    world.assert_clean();
+}
+
+/// A file that only readers hold is not named again for one value: its room would not come back.
+#[test]
+fn a_value_from_the_trash_leaves_a_file_that_readers_alone_hold() {
+    let world = moved_apart();
+    let value = world.model[&key(3)].clone();
+    let cursor = world.db.cursor(&world.family, At::Latest, ALL).unwrap();
+    let holding = |file: &PathBuf| world.sim.read_all(file).unwrap().windows(128).any(|window| window == value);
+    let older = world.value_files().into_iter().find(holding).unwrap();
+    // The values of the second table move too.
+    let bytes = world.sim.read_all(&older).unwrap();
+    let at = bytes.windows(128).position(|window| window == world.model[&key(35)]).unwrap();
+    world.sim.flip(&older, at as u64 * 8 + 77).unwrap();
+    assert!(repair(&world.db, RepairOptions::default()).unwrap().is_clean());
+    assert!(world.value_files().contains(&older));
+    burst_pointer(&world.sim, &table_of(&world, &value), &value);
+    let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+    assert!(report.is_clean() && report.lost == 0, "{report}");
+    let named = world.db.value_files(&world.family).unwrap();
+    assert!(named.iter().all(|file| Path::new(DIR).join(file.name().to_string()) != older), "{named:?}");
+    drop(cursor);
+    while world.db.step().unwrap() {}
+    assert!(!world.value_files().contains(&older));
+    world.assert_clean();
+}
+
+/// The value of a pointer from the trash leaves a file that is not right, so that nothing is left to be repaired.
+#[test]
+fn a_pointer_from_the_trash_leads_into_no_file_that_was_hit() {
+    let place = |bytes: &[u8], value: &[u8]| {
+        let at = bytes.windows(value.len()).position(|window| window == value);
+        at.unwrap() as u64 * 8 + 77
+    };
+    for at_header in [false, true] {
+        let world = moved_apart();
+        let value = world.model[&key(3)].clone();
+        let holding = |file: &PathBuf| world.sim.read_all(file).unwrap().windows(128).any(|window| window == value);
+        let older = world.value_files().into_iter().find(holding).unwrap();
+        let bytes = world.sim.read_all(&older).unwrap();
+        world.sim.flip(&older, if at_header { 30 * 8 } else { place(&bytes, &value) }).unwrap();
+        burst_pointer(&world.sim, &table_of(&world, &value), &value);
+        let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{report}");
         world.assert_clean();
     }
 }

@@ -23,6 +23,7 @@ use crate::ledger::Ledger;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Deed, Emitted, Source};
+use crate::values::ValueFile;
 use crate::version::{Change, Edit, LEVELS, TableMeta};
 
 /// Tables that no compaction picks until this is dropped. They can be read all the while. Closing the store waits for it.
@@ -33,6 +34,8 @@ pub struct HeldTables<'a> {
     span: Option<Span>,
     /// Value files whose values are written anew.
     collects: BTreeSet<Uid>,
+    /// Value files that stay until the edit.
+    keeps: Vec<Arc<ValueFile>>,
 }
 
 /// What takes the place of held tables.
@@ -127,13 +130,20 @@ impl<'a> HeldTables<'a> {
     fn find(inner: &'a Arc<Inner>, family: &Family, numbers: &[u64]) -> Option<HeldTables<'a>> {
         let tables = HeldTables::locate(family, numbers)?;
         let span = hull(family.order(), &tables);
-        Some(HeldTables { inner, family: family.clone(), tables, span, collects: BTreeSet::new() })
+        Some(HeldTables { inner, family: family.clone(), tables, span, collects: BTreeSet::new(), keeps: Vec::new() })
     }
 
     /// The same; what takes their place points into these value files no more: their values are written anew.
     #[must_use]
     pub fn collecting(mut self, values: BTreeSet<Uid>) -> HeldTables<'a> {
         self.collects = values;
+        self
+    }
+
+    /// The same; records that take their place may point into these value files, whoever else holds them.
+    #[must_use]
+    pub fn keeping(mut self, values: Vec<Arc<ValueFile>>) -> HeldTables<'a> {
+        self.keeps = values;
         self
     }
 
@@ -230,6 +240,7 @@ impl Drop for HeldTables<'_> {
         let span = self.span.as_ref().map(|span| (self.family.id(), span));
         self.inner.compactions.release(self.tables.iter().map(|(_, table)| table.meta().number), span);
         self.tables.clear(); // the last holders of files that are gone
+        self.keeps.clear();
         self.inner.background.changed();
         self.inner.sweep_dead_files();
     }

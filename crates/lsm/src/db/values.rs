@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::family::{Family, View};
 use super::watch::Place;
 use super::{Db, Inner};
+use crate::checksum::Uid;
 use crate::error::{Error, Result};
 use crate::options::KIB;
 use crate::record::{Kind, Record};
@@ -52,6 +53,12 @@ impl Db {
         let shelf = self.open_inner().and_then(|_| shelf_of(&family.pinned_view()))?;
         let named = |error: Error| error.in_family(family.name(), None);
         shelf.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
+    }
+
+    /// The value file of this name, if anybody holds it; it is not removed while the answer is held.
+    pub fn value_file(&self, family: &Family, uid: &Uid) -> Result<Option<Arc<ValueFile>>> {
+        let shelf = self.open_inner().and_then(|_| shelf_of(&family.pinned_view()))?;
+        Ok(shelf.find(uid))
     }
 
     /// The value files that the tables of a family point into, each held while the answer is.

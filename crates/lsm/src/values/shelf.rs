@@ -360,6 +360,11 @@ impl ValueFile {
         Name::Values(self.number)
     }
 
+    /// True if a table of the newest version names it, or one that is being made.
+    pub fn is_named(&self) -> bool {
+        self.named.load(Ordering::Acquire) > 0
+    }
+
     /// A table that named it does not any more; call it after the edit that says so is durable, never before.
     pub fn unname(&self) {
         if self.named.fetch_sub(1, Ordering::AcqRel) == 1 && planted::active(Bug::ValuesGoneUnderSnapshot) {

@@ -13,7 +13,7 @@
 //! memory, log, trash, source, handler
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
@@ -26,7 +26,7 @@ use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Companions, Protection};
 use waxseal_lsm::sst::{Found, Table};
-use waxseal_lsm::values::Room;
+use waxseal_lsm::values::{Room, ValueFile};
 
 mod elsewhere;
 mod fill;
@@ -140,8 +140,10 @@ struct Mending<'a, 'o> {
     with_more: u64,
     /// Records whose values cannot be had: pointers, each in a gap of its own until somebody has the value.
     pointers: Vec<OwnedRecord>,
-    /// Value files in which something was hit: what can be had of them is written anew.
+    /// Value files in which something was hit, or that nobody else names: what can be had of them is written anew.
     collects: BTreeSet<Uid>,
+    /// Value files that records found elsewhere point into, held until the edit; and whether it may name each of them.
+    pointed: BTreeMap<Uid, (Arc<ValueFile>, bool)>,
     room: Room,
 }
 
@@ -190,6 +192,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             with_more: 0,
             pointers: Vec::new(),
             collects: BTreeSet::new(),
+            pointed: BTreeMap::new(),
             room: Room::default(),
         };
         let hit = table.values().iter().filter(|file| file.check_ends().is_err());
@@ -458,7 +461,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             lifted: own_fences(self.db, self.table),
             records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
         };
-        match held.collecting(std::mem::take(&mut self.collects)).replace(replacement) {
+        let pointed = std::mem::take(&mut self.pointed).into_values().map(|(file, _)| file).collect();
+        match held.collecting(std::mem::take(&mut self.collects)).keeping(pointed).replace(replacement) {
             Ok(_) => {
                 let repaired = self.findings.iter().filter(|finding| matches!(finding.outcome, Outcome::Repaired(_)));
                 report.repaired += repaired.count() as u64;

@@ -5,14 +5,12 @@
 //!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
 //!         speaks of what memory and the log have, and of nothing from the trash.
 
-use std::sync::Arc;
-
-use waxseal_lsm::checksum::hash_key;
+use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::{Check, Protection};
-use waxseal_lsm::values::{Room, ValueFile};
+use waxseal_lsm::values::Room;
 
 use super::super::plan::{self, Piece, Place};
 use super::super::report::Rung;
@@ -22,6 +20,17 @@ use super::Mending;
 fn say_the_same(a: &OwnedRecord, b: &OwnedRecord) -> bool {
     let value = |record: &OwnedRecord| (record.kind.is_value(), value_hash(record.kind, &record.value).ok());
     a.companion == b.companion && value(a) == value(b)
+}
+
+/// True of two records that claim one place.
+fn is_twin(a: &Had, b: &Had) -> bool {
+    (&a.record.key, a.record.seqno) == (&b.record.key, b.record.seqno)
+}
+
+/// A record that can be had, and the value file that it leaves when it is written.
+struct Had {
+    record: OwnedRecord,
+    leaves: Option<Uid>,
 }
 
 impl Mending<'_, '_> {
@@ -34,21 +43,23 @@ impl Mending<'_, '_> {
         let in_gaps =
             |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(&order, gap, &record.key, record.seqno));
         let found = found.into_iter().filter(in_gaps);
-        let mut found: Vec<OwnedRecord> = found.filter_map(|record| self.on_its_own(record, &mut room)).collect();
-        found.sort_by(|a, b| {
-            order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno)).then_with(|| a.value.cmp(&b.value))
+        let mut found: Vec<Had> = found.filter_map(|record| self.have(record, &mut room)).collect();
+        found.sort_by(|Had { record: a, leaves: from }, Had { record: b, leaves: to }| {
+            let places = order.compare_internal((&a.key, a.seqno), (&b.key, b.seqno));
+            places.then_with(|| (from.is_some(), &a.value).cmp(&(to.is_some(), &b.value)))
         });
-        let same = |a: &OwnedRecord, b: &OwnedRecord| (&a.key, a.seqno) == (&b.key, b.seqno);
-        found.dedup_by(|a, b| same(a, b) && say_the_same(a, b));
+        found.dedup_by(|a, b| is_twin(a, b) && say_the_same(&a.record, &b.record));
         // Two that claim one place are none.
-        let alone = |at: usize| {
-            let twin = |other: Option<&OwnedRecord>| other.is_some_and(|other| same(other, &found[at]));
-            !twin(at.checked_sub(1).and_then(|at| found.get(at))) && !twin(found.get(at + 1))
+        let is_alone = |at: usize| {
+            let twins = |other: Option<&Had>| other.is_some_and(|other| is_twin(other, &found[at]));
+            !twins(at.checked_sub(1).and_then(|at| found.get(at))) && !twins(found.get(at + 1))
         };
-        let found: Vec<OwnedRecord> = (0..found.len()).filter(|at| alone(*at)).map(|at| found[at].clone()).collect();
+        let alone: Vec<bool> = (0..found.len()).map(is_alone).collect();
+        let mut alone = alone.into_iter();
+        found.retain(|_| alone.next() == Some(true));
         let Some(deficit) = self.deficit() else { return };
         let terms: Vec<(Kind, u64)> =
-            found.iter().map(|record| (record.kind, self.keeper.term(&record.borrow()))).collect();
+            found.iter().map(|Had { record, .. }| (record.kind, self.keeper.term(&record.borrow()))).collect();
         let chosen = if self.summed() {
             plan::fill(&deficit, &terms)
         } else {
@@ -59,30 +70,39 @@ impl Mending<'_, '_> {
         let mut filled = self.ledger;
         chosen.iter().map(|at| terms[*at]).for_each(|(kind, term)| filled.add(kind, term));
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
-            chosen.into_iter().for_each(|at| self.insert(found[at].clone()));
+            let mut chosen = chosen.into_iter().peekable();
+            for (_, had) in found.into_iter().enumerate().filter(|(at, _)| chosen.next_if_eq(at).is_some()) {
+                self.collects.extend(had.leaves);
+                self.insert(had.record);
+            }
         }
     }
 
-    /// A record as it may stand in another table; none: its value cannot be had. A pointer stays one only into a file that this
-    /// table holds, and if all of its entry is as it was written: any other file may be gone before the edit that would name it.
-    fn on_its_own(&mut self, record: OwnedRecord, room: &mut Room) -> Option<OwnedRecord> {
+    /// A record, if its value can be had. A pointer stays one, so that no more than one value is in memory: its file is held until the
+    /// edit. If that must not name the file, or something of the entry was hit, the value leaves it when the table is written.
+    fn have(&mut self, record: OwnedRecord, room: &mut Room) -> Option<Had> {
         if record.kind != Kind::BlobPointer {
-            return Some(record);
+            return Some(Had { record, leaves: None });
         }
-        let pointer = Pointer::decode(&record.value).ok()?;
-        let (db, family) = (self.db, self.table.family());
-        let is_held = |file: &Arc<ValueFile>| file.meta().is_some_and(|meta| meta.uid == pointer.uid);
-        if self.table.values().iter().any(is_held)
-            && let Some(None) = self.as_read(db.look_at_value(family, &record.borrow(), room))
-        {
-            return Some(record);
+        let uid = Pointer::decode(&record.value).ok()?.uid;
+        let stays = self.hold(uid)?;
+        let hit = self.as_read(self.db.look_at_value(self.table.family(), &record.borrow(), room))?;
+        Some(Had { record, leaves: (hit.is_some() || !stays).then_some(uid) })
+    }
+
+    /// Holds a value file; true if the new table may point into it: others do, and its ends are as they were written. None: it is gone.
+    fn hold(&mut self, uid: Uid) -> Option<bool> {
+        if let Some((_, stays)) = self.pointed.get(&uid) {
+            return Some(*stays);
         }
-        let whole = self.as_read(db.resolve(family, &record.borrow(), room))?;
-        Some(OwnedRecord::of(&whole))
+        let file = self.db.value_file(self.table.family(), &uid).ok().flatten()?;
+        let stays = file.is_named() && file.check_ends().is_ok();
+        self.pointed.insert(uid, (file, stays));
+        Some(stays)
     }
 
     /// Those whose own seal stands in a damaged block, at the same key and seqno.
-    fn spoken_for(&self, found: &[OwnedRecord]) -> Vec<usize> {
+    fn spoken_for(&self, found: &[Had]) -> Vec<usize> {
         let suspects = self.suspects();
         let is_spoken_for = |record: &OwnedRecord| {
             suspects.iter().any(|suspect| {
@@ -91,7 +111,7 @@ impl Mending<'_, '_> {
                     && self.keeper.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
             })
         };
-        (0..found.len()).filter(|at| is_spoken_for(&found[*at])).collect()
+        (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
     }
 
     /// Puts a record where it belongs: its gap becomes the gaps around it.
