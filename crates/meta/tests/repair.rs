@@ -625,7 +625,7 @@ fn a_burst_is_repaired_from_the_log() {
 
 /// One step after the other of a repair fails once; how often the table was put off. The log or the trash has what is lost: a record,
 /// and a pointer to a value.
-fn put_off_by_faults(accept_loss: bool, by_trash: bool) -> u64 {
+fn put_off_by_faults(faults: usize, accept_loss: bool, by_trash: bool) -> u64 {
     let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
     let mut put_off = 0;
     for step in 0.. {
@@ -647,7 +647,7 @@ fn put_off_by_faults(accept_loss: bool, by_trash: bool) -> u64 {
             RepairOptions { accept_loss, trash, ..Default::default() }
         };
         let from = world.sim.steps();
-        world.sim.fail_at(from + step, Fault::Error(ErrorKind::PermissionDenied));
+        (0..faults).for_each(|_| world.sim.fail_at(from + step, Fault::Error(ErrorKind::PermissionDenied)));
         let first = repair(&world.db, options(accept_loss));
         if world.sim.steps() - from <= step {
             break; // it came through before that
@@ -670,8 +670,12 @@ fn put_off_by_faults(accept_loss: bool, by_trash: bool) -> u64 {
 #[test]
 fn a_fault_of_the_device_gives_nothing_up() {
     for by_trash in [false, true] {
-        let (put_off, accepting) = (put_off_by_faults(false, by_trash), put_off_by_faults(true, by_trash));
+        let (put_off, accepting) = (put_off_by_faults(1, false, by_trash), put_off_by_faults(1, true, by_trash));
         assert!(put_off > accepting && accepting > 0, "{put_off}, {accepting}");
+        // As often as a block is read again, and more often.
+        for faults in [4, 8] {
+            assert!(put_off_by_faults(faults, false, by_trash) > 0);
+        }
     }
 }
 

@@ -91,14 +91,33 @@ impl Mending<'_, '_> {
         if trash.properties().family != family.id() {
             return Ok(());
         }
-        trash.examine(self.keeper, true, &mut |piece| {
-            if let Found::Record(record, Check::Validated, _) = piece
-                && self.is_wanted(gaps, record)
-            {
-                found.push(OwnedRecord::of(record));
+        let meets = |a: &Fence, b: &Fence| {
+            let order = family.order();
+            order.compare_internal((&a.from.0, a.from.1), (&b.to.0, b.to.1)).is_le()
+                && order.compare_internal((&b.from.0, b.from.1), (&a.to.0, a.to.1)).is_le()
+        };
+        for _ in 0..2 {
+            let mut lacks_some = false;
+            trash.examine(self.keeper, true, &mut |piece| {
+                match piece {
+                    Found::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
+                        found.push(OwnedRecord::of(record));
+                    }
+                    Found::Gap(lost) => lacks_some |= gaps.iter().any(|gap| meets(gap, lost)),
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            if !lacks_some {
+                break;
             }
-            Ok(())
-        })
+            // To a walk a block that the device does not give is one that is lost. It may give it the next time.
+            let look = |block| trash.check_block(block, self.keeper).err().filter(is_unread);
+            if let Some(error) = (0..trash.blocks()).find_map(look) {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the
