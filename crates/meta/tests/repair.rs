@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
-use waxseal_lsm::db::{At, Bounds, Db, Family, Parts, Silent};
+use waxseal_lsm::cursor::Cursor;
+use waxseal_lsm::db::{At, Bounds, Db, Family, ListCursor, OwnedRecord, Parts, Silent};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Plain;
+use waxseal_lsm::seam::{Plain, Protection};
 use waxseal_lsm::sst::{Found, Table, Writer, WriterSettings};
 use waxseal_meta::care::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Outcome, RepairOptions, RepairSource, Report, Rung,
@@ -1044,6 +1045,63 @@ fn no_older_version_from_the_trash_makes_a_count_close() {
     let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
     assert!(report.repaired == 0 && report.lost > 0, "{report}");
     assert!(world.refused() > 0 && !world.db.fences(&world.family).is_empty(), "{report}");
+}
+
+/// Without seals a table has lost a whole block, and counts no more than its records: older versions in the log may be as many.
+#[test]
+fn a_count_is_believed_of_a_log_that_has_all() {
+    let options = options(Compression::None, false);
+    for has_all in [false, true] {
+        let sim = SimFs::new(7);
+        let plain = |sim: &SimFs| Parts { companions: Arc::new(Plain), ..parts(sim, &options) };
+        let mut world = World::of(sim.clone(), plain(&sim), options.clone(), Model::new());
+        if has_all {
+            world.keep_log();
+        }
+        world.fill(0, 10);
+        world.db.flush().unwrap();
+        if !has_all {
+            let (sim, model) = (world.closed(), world.model.clone());
+            world = World::of(sim.clone(), plain(&sim), options.clone(), model);
+            world.keep_log();
+            for n in 0..10 {
+                world.apply(Kind::Put, &key(5), format!("version {n} of the fifth").as_bytes());
+            }
+            world.compact();
+        }
+        burst(&world.sim, &world.tables()[0], &world.model[&key(3)]);
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert_eq!((report.is_clean(), report.lost), (has_all, if has_all { 0 } else { 10 }), "{report}");
+        assert_eq!(world.refused(), report.lost as usize, "{report}");
+    }
+}
+
+/// What comes in as a table is in no log.
+#[test]
+fn a_count_is_not_believed_of_a_log_beside_which_records_came_in() {
+    let options = options(Compression::None, false);
+    let sim = SimFs::new(7);
+    let plain = Parts { companions: Arc::new(Plain), ..parts(&sim, &options) };
+    let mut world = World::of(sim, plain, options, Model::new());
+    world.keep_log();
+    world.fill(0, 1);
+    for n in 0..10 {
+        world.apply(Kind::Put, &key(5), format!("version {n} of the fifth").as_bytes());
+    }
+    let value = |n: u64| format!("number {n:06}, which came in").into_bytes();
+    let record = |n| OwnedRecord { key: key(n), seqno: 1, kind: Kind::Put, value: value(n), companion: Vec::new() };
+    let came_in = || (1..11).filter(|n| *n != 5);
+    let records: Vec<_> = came_in().map(record).collect();
+    world.model.extend(came_in().map(|n| (key(n), value(n))));
+    let open = &mut || -> Result<Box<dyn Cursor>> {
+        Ok(Box::new(ListCursor::new(Order::bytewise(), records.clone(), Protection::None)))
+    };
+    world.db.ingest(&world.family, open).unwrap();
+    world.compact();
+    burst(&world.sim, &world.tables()[0], &world.model[&key(3)]);
+    let report = repair(&world.db, RepairOptions::default()).unwrap();
+    assert!(!report.is_clean() && report.lost == 11, "{report}");
+    assert_eq!(world.refused(), 11, "{report}");
 }
 
 #[test]

@@ -327,20 +327,20 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// True if nothing is lost any more.
     fn climb_once(&mut self) -> Result<bool> {
         for rung in [Rung::Memory, Rung::Log, Rung::Trash, Rung::Source] {
-            let found = match rung {
-                Rung::Memory => self.in_memory()?,
+            let (found, is_counted) = match rung {
+                Rung::Memory => (self.in_memory()?, true), // of the very block
                 Rung::Log => self.in_log(),
                 Rung::Trash => match &self.options.trash {
-                    Some(dir) => self.in_trash(dir)?,
+                    Some(dir) => (self.in_trash(dir)?, false),
                     None => continue,
                 },
                 _ => match self.options.source {
-                    Some(_) => self.at_source(),
+                    Some(_) => (self.at_source(), false),
                     None => continue,
                 },
             };
             let before = self.gaps();
-            self.fill(found, rung);
+            self.fill(found, is_counted);
             let whole = self.is_whole();
             let left = self.gaps();
             let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::OwnedRecord;
+use waxseal_lsm::db::{Family, OwnedRecord};
 use waxseal_lsm::env::Open;
-use waxseal_lsm::error::{ErrorKind, IoContext, Result};
+use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
 use waxseal_lsm::fence::Fence;
-use waxseal_lsm::record::Record;
+use waxseal_lsm::record::{MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
 
@@ -59,13 +59,26 @@ impl Mending<'_, '_> {
             && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
-    pub(super) fn in_log(&mut self) -> Vec<OwnedRecord> {
+    /// What the log has; and whether that is all that can have stood in the gaps. It is if the log goes back to the oldest record of the
+    /// table, and tells of no records that came in beside it: those are of a family that there is not.
+    pub(super) fn in_log(&mut self) -> (Vec<OwnedRecord>, bool) {
         let (id, gaps) = (self.table.family().id(), self.gaps());
-        let read = || self.db.read_log(&mut |family, record| family == id && self.is_wanted(&gaps, record));
+        let known: Vec<u32> = self.db.families().iter().map(Family::id).collect();
+        let read = || {
+            let (mut oldest, mut wanted, mut is_known) = (MAX_SEQNO, 0, true);
+            let found = self.db.read_log(&mut |family, record| {
+                oldest = oldest.min(record.seqno);
+                is_known &= known.contains(&family);
+                let is_wanted = family == id && self.is_wanted(&gaps, record);
+                wanted += usize::from(is_wanted);
+                is_wanted
+            })?;
+            let is_all = is_known && oldest <= self.table.meta().least_seqno && wanted == found.len();
+            Ok((found.into_iter().map(|(_, record)| record).collect(), is_all))
+        };
         // A page of it that cannot be read is damage, and may be read the next time.
-        let found = read().or_else(|error| if error.is_corruption() { read() } else { Err(error) });
-        let found = self.as_read(found).unwrap_or_default();
-        found.into_iter().map(|(_, record)| record).collect()
+        let found = read().or_else(|error: Error| if error.is_corruption() { read() } else { Err(error) });
+        self.as_read(found).unwrap_or_default()
     }
 
     /// Tables that compaction had replaced, as far as each can be read and is of this family. Errors: there is no such directory.

@@ -3,7 +3,7 @@
 //! In:     a table that is mended, and records that may have stood in its gaps. Out: those that did, in their places; the gaps around them.
 //! Holds:  a record is taken if it and the others are exactly what the table counts and has not, or if a seal in the damaged block speaks
 //!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
-//!         speaks of what memory and the log have, and of nothing from the trash.
+//!         speaks only where nothing else was found, or all that there was.
 
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::OwnedRecord;
@@ -13,7 +13,6 @@ use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::Room;
 
 use super::super::plan::{self, Piece, Place};
-use super::super::report::Rung;
 use super::Mending;
 
 /// True of two records of one place that stand for one value, wherever that stands.
@@ -37,7 +36,8 @@ impl Mending<'_, '_> {
     /// Puts records into the gaps where they were lost: all of them if together they are exactly what the table counts and has not,
     /// else those that a seal in the block speaks for. A gap that every suspect of is found for stays a gap: nobody knows what
     /// else stood in it, until the counts agree. None, if then there were more than the table counts: some had left it before.
-    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, rung: Rung) {
+    /// `is_counted`: where there are no sums, as many as are missing are those.
+    pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, is_counted: bool) {
         let order = self.table.family().order().clone();
         let (gaps, mut room) = (self.gaps(), Room::default());
         let in_gaps =
@@ -63,7 +63,7 @@ impl Mending<'_, '_> {
         let chosen = if self.summed() {
             plan::fill(&deficit, &terms)
         } else {
-            let are_those = rung < Rung::Trash && deficit.count() == found.len() as u64;
+            let are_those = is_counted && deficit.count() == found.len() as u64;
             are_those.then(|| (0..found.len()).collect())
         };
         let chosen = chosen.unwrap_or_else(|| self.spoken_for(&found));
