@@ -201,9 +201,9 @@ impl Salvage<'_> {
         }
         self.log()?;
         self.found_again(Rung::Log);
-        self.not_found_again();
         self.fill_holes(Rung::Log);
-        self.unfilled();
+        self.close_holes();
+        self.not_found_again();
         self.write()?;
         self.fence()?;
         self.again = self.families.values().any(|into| !into.fences.is_empty());
@@ -419,7 +419,7 @@ impl Salvage<'_> {
             let (low, high) = keys.unwrap_or((&properties.smallest, &properties.largest));
             let all = Fence::over(low, high, seqnos.1, name, Verdict::Ledger);
             let lost_beside = plan::lost_beside(properties.beside, with_more);
-            self.closes(id, &family, (&counted, &ledger), gaps, (&all, lost_beside));
+            self.closes(id, &family, (&counted, &ledger), gaps, (&all, seqnos.0), lost_beside);
             greatest = seqnos.1;
         } else {
             let message = "nothing is left that says of which family the table is, and between which keys";

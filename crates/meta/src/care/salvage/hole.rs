@@ -3,14 +3,17 @@
 //! Holds: a table counts its records and adds up their seals. Records found elsewhere that can have stood in its gaps, and close the count,
 //!        are those that it lacks. They are looked for where no manifest says which tables live: then one that was replaced stands
 //!        beside those that replaced it.
+//!        A seal says what was put and not when: it may be of an older record with the same content, and a version between the two
+//!        would answer. So only what decides fills a hole: the newest of its key, or one below what is newer than all that was lost.
 
 use std::collections::BTreeMap;
 
+use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::record::{Kind, Record};
+use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::Found;
 
@@ -18,6 +21,7 @@ use super::super::carry::term;
 use super::super::plan::{self, Place};
 use super::super::report::{Finding, Outcome, Rung, Step, finding_of};
 use super::Salvage;
+use super::unread::Unread;
 
 /// What a table lacks, and where it stood.
 #[derive(Debug)]
@@ -25,25 +29,36 @@ pub(super) struct Hole {
     family: u32,
     gaps: Vec<Fence>,
     deficit: Ledger,
+    /// Least and greatest of the table's seqnos.
+    seqnos: (Seqno, Seqno),
     /// Kind and term of what can have stood there.
     candidates: BTreeMap<Place, (Kind, u64)>,
+    /// Where what fills it was found.
+    filled: Option<Rung>,
 }
 
-/// The gaps of a family.
+impl Hole {
+    fn is_open(&self) -> bool {
+        self.filled.is_none()
+    }
+}
+
+/// The gaps of a family that nothing fills yet.
 pub(super) fn gaps(holes: &[Hole], id: u32) -> impl Iterator<Item = &Fence> {
-    holes.iter().filter(move |hole| hole.family == id).flat_map(|hole| &hole.gaps)
+    holes.iter().filter(move |hole| hole.family == id && hole.is_open()).flat_map(|hole| &hole.gaps)
 }
 
 impl Salvage<'_> {
     /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
-    /// anywhere in it (`all`). If nothing is, so many records may have lost what stood beside them.
+    /// anywhere in it (`all`, and its least seqno). If nothing is, so many records may have lost what stood beside them.
     pub(super) fn closes(
         &mut self,
         id: u32,
         family: &Family,
         (counted, found): (&Ledger, &Ledger),
         gaps: Vec<Fence>,
-        (all, lost_beside): (&Fence, u64),
+        (all, least): (&Fence, Seqno),
+        lost_beside: u64,
     ) {
         let summed = self.parts.companions.protection() != Protection::None && counted.has_sums();
         let deficit = plan::deficit(counted, found);
@@ -62,7 +77,8 @@ impl Salvage<'_> {
             return;
         }
         if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && !gaps.is_empty()) {
-            self.holes.push(Hole { family: id, gaps, deficit, candidates: BTreeMap::new() });
+            let seqnos = (least, all.bound);
+            self.holes.push(Hole { family: id, gaps, deficit, seqnos, candidates: BTreeMap::new(), filled: None });
             return;
         }
         self.report.lost += deficit.as_ref().map_or(0, Ledger::count);
@@ -85,43 +101,64 @@ impl Salvage<'_> {
         })
     }
 
-    /// Keeps a record in mind that can have stood where tables have gaps.
+    /// Keeps a record in mind that can have stood where tables have gaps. Of one without a seal nobody can tell.
     pub(super) fn may_fill(&mut self, id: u32, record: &Record<'_>, check: Check) {
         if self.holes.is_empty() || !check.serves() {
             return;
         }
         let (order, term) = (self.order_of(id), term(&*self.parts.companions, record, check));
+        if term == 0 {
+            return;
+        }
         for hole in self.holes.iter_mut().filter(|hole| hole.family == id) {
-            if hole.gaps.iter().any(|gap| plan::stands_in(&order, gap, record.key, record.seqno)) {
+            let (least, greatest) = hole.seqnos;
+            let stands_in = |gap: &Fence| plan::stands_in(&order, gap, record.key, record.seqno);
+            if (least..=greatest).contains(&record.seqno) && hole.gaps.iter().any(stands_in) {
                 hole.candidates.insert((record.key.to_vec(), record.seqno), (record.kind, term));
             }
         }
     }
 
-    /// What was found whole where `rung` says is not lost: it was taken there.
+    /// Holes that are filled by what was found whole where `rung` says.
     pub(super) fn fill_holes(&mut self, rung: Rung) {
-        for hole in std::mem::take(&mut self.holes) {
-            let candidates: Vec<(Kind, u64)> = hole.candidates.values().copied().collect();
-            let Some(into) = self.families.get(&hole.family) else { continue };
-            if plan::fill(&hole.deficit, &candidates).is_none() {
-                self.holes.push(hole);
-                continue;
-            }
-            for gap in &hole.gaps {
-                let steps = vec![Step { rung, helped: true }];
-                let finding = finding_of(&into.family, gap);
-                self.report.damage.push(Finding { steps, outcome: Outcome::Repaired(rung), ..finding });
-            }
-            self.report.repaired += hole.deficit.count();
+        let mut holes = std::mem::take(&mut self.holes);
+        for hole in holes.iter_mut().filter(|hole| hole.is_open()) {
+            hole.filled = self.fills(hole).then_some(rung);
+        }
+        self.holes = holes;
+    }
+
+    fn fills(&self, hole: &Hole) -> bool {
+        let deciding = hole.candidates.iter().filter(|(place, (_, term))| self.decides(hole, place, *term));
+        let candidates: Vec<(Kind, u64)> = deciding.map(|(_, candidate)| *candidate).collect();
+        plan::fill(&hole.deficit, &candidates).is_some()
+    }
+
+    /// True of a record that was taken, or missed by itself, and of which no newer version is known; and of one below a version that
+    /// is newer than all that the table held.
+    fn decides(&self, hole: &Hole, (key, seqno): &Place, term: u64) -> bool {
+        match self.newest.get(&(hole.family, hash(key))) {
+            Some((newest, _)) if *newest >= hole.seqnos.1 => true,
+            Some((newest, of)) if newest >= seqno => (newest, *of) == (seqno, term),
+            _ => self.unread.contains_key(&Unread { family: hole.family, key: key.clone(), seqno: *seqno, term }),
         }
     }
 
-    /// What fills no hole is lost.
-    pub(super) fn unfilled(&mut self) {
+    /// What nothing fills is lost; so is what nothing fills any more, since a newer version has come.
+    pub(super) fn close_holes(&mut self) {
         for hole in std::mem::take(&mut self.holes) {
             let Some(into) = self.families.get(&hole.family).map(|into| into.family.clone()) else { continue };
-            self.report.lost += hole.deficit.count();
-            hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
+            let Some(rung) = hole.filled.filter(|_| self.fills(&hole)) else {
+                self.report.lost += hole.deficit.count();
+                hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
+                continue;
+            };
+            for gap in &hole.gaps {
+                let steps = vec![Step { rung, helped: true }];
+                let finding = finding_of(&into, gap);
+                self.report.damage.push(Finding { steps, outcome: Outcome::Repaired(rung), ..finding });
+            }
+            self.report.repaired += hole.deficit.count();
         }
     }
 }

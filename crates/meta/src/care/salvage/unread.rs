@@ -18,10 +18,10 @@ use super::Salvage;
 /// A record as it is known again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Unread {
-    family: u32,
-    key: Vec<u8>,
-    seqno: Seqno,
-    term: u64,
+    pub(super) family: u32,
+    pub(super) key: Vec<u8>,
+    pub(super) seqno: Seqno,
+    pub(super) term: u64,
 }
 
 /// Fences over those of a family.

@@ -1,0 +1,221 @@
+//! Salvage where no manifest says which tables live: tables written by hand, so that each holds just what a case needs.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use support::{DIR, Store, options};
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::{Fs, Open};
+use waxseal_lsm::error::Result;
+use waxseal_lsm::options::{CfOptions, Compression, Settings};
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{Kind, Record, Seqno, companion};
+use waxseal_lsm::sst::{Writer, WriterSettings};
+use waxseal_meta::care::{Finding, Outcome, Report, Rung, SalvageOptions, salvage};
+use waxseal_meta::{Seal, Sealer};
+
+const SAVED: &str = "/salvaged";
+
+/// A record of a table: key, seqno, and the value, if it is a put.
+type Row<'a> = (&'a str, Seqno, Option<&'a str>);
+
+fn parts(sim: &SimFs) -> Parts {
+    let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
+    Parts {
+        env: sim.env(sim.steps() + 1),
+        companions: Arc::new(Sealer::new()),
+        listener: Arc::new(Silent),
+        families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options)],
+        orders: Vec::new(),
+        chronicle: None,
+        cache: None,
+    }
+}
+
+/// A table of the first family with these records, which stand in internal order, sealed or not.
+fn write_table(sim: &SimFs, number: u8, rows: &[Row<'_>], is_sealed: &dyn Fn(&str) -> bool) -> PathBuf {
+    sim.create_dir_all(Path::new(DIR)).unwrap();
+    let path = Path::new(DIR).join(format!("{number:06}.tbl"));
+    let settings = WriterSettings {
+        order: Order::bytewise(),
+        family: 0,
+        block_bytes: 1 << 20,
+        restart_interval: 4,
+        filter_bits: 10,
+        filter_policy: None,
+        compression: Compression::None,
+        base_seqno: rows.iter().map(|row| row.1).min().unwrap(),
+        seal_column: false,
+        created_micros: 0,
+    };
+    let file = sim.open(&path, Open::Create).unwrap();
+    let mut writer = Writer::new(file, Uid([number; 16]), settings, Arc::new(Sealer::new()));
+    for (key, seqno, value) in rows {
+        let (kind, bytes) = match value {
+            Some(value) => (Kind::Put, value.as_bytes()),
+            None => (Kind::Delete, &b""[..]),
+        };
+        let word = Seal::of_operation(kind, key.as_bytes(), bytes).at(*seqno).to_le_bytes();
+        let word = [&[companion::WORD8][..], &word].concat();
+        let companion = if is_sealed(key) { &word[..] } else { &[] };
+        writer.add(&Record { key: key.as_bytes(), seqno: *seqno, kind, value: bytes, companion }).unwrap();
+    }
+    writer.finish().unwrap();
+    sim.settle();
+    path
+}
+
+fn sealed(_: &str) -> bool {
+    true
+}
+
+/// Hits one record of a table beyond repair, by its seal.
+fn strike(sim: &SimFs, table: &Path, (key, seqno, value): Row<'_>) {
+    let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
+    let word = Seal::of_operation(kind, key.as_bytes(), value.unwrap_or("").as_bytes()).at(seqno).to_le_bytes();
+    let bytes = sim.read_all(table).unwrap();
+    let at = bytes.windows(8).position(|window| window == word).expect("the record stands in the table");
+    for bit in [3, 11, 17, 30, 55] {
+        sim.flip(table, at as u64 * 8 + bit).unwrap();
+    }
+}
+
+/// What a salvage of the store left.
+struct Saved {
+    db: Db,
+    family: Family,
+    report: Report,
+}
+
+impl Saved {
+    fn of(sim: &SimFs, accept_loss: bool) -> Saved {
+        let how = SalvageOptions { accept_loss, ..SalvageOptions::default() };
+        let report = salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(sim), how).unwrap();
+        let db = Db::open(Path::new(SAVED), Settings::default(), parts(sim)).unwrap();
+        let family = db.family("default").unwrap();
+        Saved { db, family, report }
+    }
+
+    fn read_in(&self, family: &Family, key: &str) -> Result<Option<String>> {
+        let mut found = None;
+        let take = &mut |record: &Record<'_>| found = Some(String::from_utf8(record.value.to_vec()).unwrap());
+        self.db.get(family, key.as_bytes(), At::Latest, take)?;
+        Ok(found)
+    }
+
+    fn read(&self, key: &str) -> Result<Option<String>> {
+        self.read_in(&self.family, key)
+    }
+
+    /// The outcomes of the findings, without the one of the manifest.
+    fn outcomes(&self) -> Vec<Outcome> {
+        let of_records = |finding: &&Finding| finding.file != "CURRENT";
+        self.report.damage.iter().filter(of_records).map(|finding| finding.outcome).collect()
+    }
+}
+
+/// A seal says what was put and not when: an older record of the same content does not stand for the one that was lost, since what came
+/// between the two is older than that and would answer.
+#[test]
+fn an_older_record_of_the_same_content_fills_no_hole() {
+    let (v, w) = (Some("the value that comes again"), Some("what stood between"));
+    // What was put and deleted under one key, and when; the last of it is lost.
+    let lives: [[Row<'_>; 3]; 3] = [
+        [("k", 2, v), ("k", 3, w), ("k", 4, v)],
+        [("k", 2, v), ("k", 3, None), ("k", 4, v)],
+        [("k", 2, None), ("k", 3, w), ("k", 4, None)],
+    ];
+    for [first, between, last] in lives {
+        // The table of the last one reaches back beyond the first one, as after a merge, or not, as after a flush.
+        for least in [1, 4] {
+            let sim = SimFs::new(3);
+            write_table(&sim, 10, &[first], &sealed);
+            write_table(&sim, 11, &[between], &sealed);
+            let hit = write_table(&sim, 12, &[("a", least, v), last, ("z", 5, v)], &sealed);
+            strike(&sim, &hit, last);
+            let saved = Saved::of(&sim, false);
+            assert!(saved.read("k").unwrap_err().is_corruption(), "{last:?} from {least}: {}", saved.report);
+            assert_eq!((saved.report.lost, saved.report.repaired), (1, 0), "{}", saved.report);
+            assert_eq!(saved.outcomes(), [Outcome::Fenced]);
+            assert_eq!((saved.read("a").unwrap().as_deref(), saved.read("z").unwrap().as_deref()), (v, v));
+        }
+    }
+}
+
+/// The newest of them does: where it stands elsewhere too, or where what is newer than the whole table hides it anyway.
+#[test]
+fn the_newest_record_of_a_content_fills_a_hole() {
+    let (v, w) = (Some("the value that comes again"), Some("what stood between"));
+    let cases: [(&[Row<'_>], _); 2] = [(&[("k", 4, v), ("k", 3, w), ("k", 2, v)], v), (&[("k", 6, w), ("k", 4, v)], w)];
+    for (others, newest) in cases {
+        let sim = SimFs::new(3);
+        for (number, other) in (10..).zip(others) {
+            write_table(&sim, number, &[*other], &sealed);
+        }
+        let hit = write_table(&sim, 20, &[("a", 1, v), ("k", 4, v), ("z", 5, v)], &sealed);
+        strike(&sim, &hit, ("k", 4, v));
+        let saved = Saved::of(&sim, false);
+        assert_eq!(saved.read("k").unwrap().as_deref(), newest, "{}", saved.report);
+        assert_eq!((saved.report.lost, saved.report.repaired), (0, 1), "{}", saved.report);
+        assert_eq!(saved.outcomes(), [Outcome::Repaired(Rung::Trash)]);
+        assert!(saved.db.fences(&saved.family).is_empty());
+    }
+}
+
+/// Records without seals add nothing to the sum of a table: any of them would close it.
+#[test]
+fn a_record_without_a_seal_fills_no_hole() {
+    let is_sealed = |key: &str| key != "k";
+    let sim = SimFs::new(3);
+    let hit =
+        write_table(&sim, 10, &[("a", 1, Some("v")), ("k", 2, Some("lost value")), ("z", 5, Some("v"))], &is_sealed);
+    write_table(&sim, 11, &[("k", 3, Some("another"))], &is_sealed);
+    let bytes = sim.read_all(&hit).unwrap();
+    let at = bytes.windows(10).position(|window| window == b"lost value").unwrap();
+    [3, 11, 17, 30, 55].iter().for_each(|bit| sim.flip(&hit, at as u64 * 8 + bit).unwrap());
+    let saved = Saved::of(&sim, false);
+    assert!(saved.read("k").unwrap_err().is_corruption(), "{}", saved.report);
+    assert_eq!((saved.report.lost, saved.report.repaired), (1, 0), "{}", saved.report);
+}
+
+/// The same in a store that was written by itself: tables that a merge has replaced stand beside what it made.
+#[test]
+fn tables_that_were_replaced_do_not_stand_in_for_a_version_that_came_again() {
+    let (v, w) = (Some("the value that comes again"), Some("what stood between"));
+    for between in [w, None] {
+        let sim = SimFs::new(3);
+        let store = Store::open(&sim, Arc::new(Sealer::new()), CfOptions { level0_tables: 64, ..options() }).unwrap();
+        let mut replaced = Vec::new();
+        for (number, value) in (90..).zip([v, between, v]) {
+            store.put(format!("a {number}").as_bytes(), b"beside it");
+            match value {
+                Some(value) => store.put(b"k", value.as_bytes()),
+                None => store.delete(b"k"),
+            }
+            store.db.flush().unwrap();
+            let newest = store.tables().pop().unwrap();
+            replaced.push((number, sim.read_all(newest).unwrap()));
+        }
+        store.compact();
+        store.db.close().unwrap();
+        drop(store);
+        // Opened again, so that the log has nothing of it.
+        drop(Store::open(&sim, Arc::new(Sealer::new()), options()).unwrap());
+        let merged = Path::new(DIR).join(sim.files(DIR).into_iter().find(|name| name.ends_with(".tbl")).unwrap());
+        strike(&sim, &merged, ("k", 6, v));
+        for (number, bytes) in &replaced[..2] {
+            sim.write_all(Path::new(DIR).join(format!("{number:06}.tbl")), bytes).unwrap();
+        }
+        sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        let saved = Saved::of(&sim, false);
+        assert!(saved.read("k").unwrap_err().is_corruption(), "{between:?}: {}", saved.report);
+        assert_eq!((saved.report.lost, saved.report.repaired), (1, 0), "{}", saved.report);
+        for number in 90..93 {
+            assert_eq!(saved.read(&format!("a {number}")).unwrap().as_deref(), Some("beside it"), "{}", saved.report);
+        }
+    }
+}
