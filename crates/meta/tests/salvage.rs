@@ -2,20 +2,22 @@
 
 mod support;
 
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::{DIR, Store, options};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::sst::{Writer, WriterSettings};
-use waxseal_meta::care::{Finding, Outcome, Report, Rung, SalvageOptions, salvage};
+use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
 use waxseal_meta::{Seal, Sealer};
 
 const SAVED: &str = "/salvaged";
@@ -95,6 +97,10 @@ impl Saved {
     fn of(sim: &SimFs, accept_loss: bool) -> Saved {
         let how = SalvageOptions { accept_loss, ..SalvageOptions::default() };
         let report = salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(sim), how).unwrap();
+        Saved::opened(sim, report)
+    }
+
+    fn opened(sim: &SimFs, report: Report) -> Saved {
         let db = Db::open(Path::new(SAVED), Settings::default(), parts(sim)).unwrap();
         let family = db.family("default").unwrap();
         Saved { db, family, report }
@@ -218,4 +224,46 @@ fn tables_that_were_replaced_do_not_stand_in_for_a_version_that_came_again() {
             assert_eq!(saved.read(&format!("a {number}")).unwrap().as_deref(), Some("beside it"), "{}", saved.report);
         }
     }
+}
+
+/// A device that gives a block not now and then again: what it gives is taken, whichever look it was that saw it.
+#[test]
+fn what_a_device_does_not_give_at_first_is_taken_when_it_does() {
+    let v = Some("the value");
+    let sim = SimFs::new(3);
+    write_table(&sim, 10, &[("a", 1, v), ("b", 2, v), ("c", 3, v)], &sealed);
+    write_table(&sim, 11, &[("d", 4, v), ("e", 5, v), ("f", 6, v)], &sealed);
+    // From the first step to the one with which all tables were read once.
+    let (whole, mut last) = (sim.fork(), 0);
+    let mut watch = |progress: Progress| {
+        last = if progress.done == 1 { whole.steps() } else { last };
+        ControlFlow::Continue(())
+    };
+    let how = SalvageOptions { progress: Some(&mut watch), ..SalvageOptions::default() };
+    salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(&whole), how).unwrap();
+    let mut read_again = 0;
+    // A block is read four times before it is given up.
+    for (step, times) in (sim.steps()..last).flat_map(|step| [1, 4].map(|times| (step, times))) {
+        let sim = sim.fork();
+        (0..times).for_each(|_| sim.fail_at(step, Fault::Error(ErrorKind::PermissionDenied)));
+        let how = SalvageOptions::default();
+        match salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(&sim), how) {
+            Err(error) => assert!(!error.is_corruption(), "{error}"),
+            Ok(report) => {
+                sim.clear_faults();
+                let saved = Saved::opened(&sim, report);
+                for key in ["a", "b", "c", "d", "e", "f"] {
+                    match saved.read(key) {
+                        Ok(found) => assert_eq!(found.as_deref(), v, "{key}, step {step}: {}", saved.report),
+                        Err(error) => assert!(error.is_corruption() && !saved.report.is_clean(), "{key}: {error}"),
+                    }
+                }
+                if saved.outcomes() == [Outcome::Repaired(Rung::ReadAgain)] {
+                    assert_eq!((saved.report.lost, saved.report.repaired), (0, 3), "{}", saved.report);
+                    read_again += 1;
+                }
+            }
+        }
+    }
+    assert!(read_again > 0);
 }

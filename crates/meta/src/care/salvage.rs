@@ -186,7 +186,6 @@ impl Salvage<'_> {
                 return Err(cancelled());
             }
         }
-        self.found_again(Rung::Trash);
         if !self.holes.is_empty() {
             for (name, _) in &tables {
                 self.look_into(name)?;
@@ -196,6 +195,7 @@ impl Salvage<'_> {
             }
             self.fill_holes(Rung::Trash);
         }
+        self.found_again(Rung::Trash);
         if let Some(error) = unread {
             self.without_manifest(&error, &seen);
         }

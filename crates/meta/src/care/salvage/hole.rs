@@ -27,12 +27,16 @@ use super::unread::Unread;
 #[derive(Debug)]
 pub(super) struct Hole {
     family: u32,
+    /// The table.
+    file: String,
     gaps: Vec<Fence>,
     deficit: Ledger,
     /// Least and greatest of the table's seqnos.
     seqnos: (Seqno, Seqno),
     /// Kind and term of what can have stood there.
     candidates: BTreeMap<Place, (Kind, u64)>,
+    /// The table had no gap when it was read again.
+    is_whole_now: bool,
     /// Where what fills it was found.
     filled: Option<Rung>,
 }
@@ -77,8 +81,17 @@ impl Salvage<'_> {
             return;
         }
         if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && !gaps.is_empty()) {
-            let seqnos = (least, all.bound);
-            self.holes.push(Hole { family: id, gaps, deficit, seqnos, candidates: BTreeMap::new(), filled: None });
+            let (file, seqnos, candidates) = (all.file.clone(), (least, all.bound), BTreeMap::new());
+            self.holes.push(Hole {
+                family: id,
+                file,
+                gaps,
+                deficit,
+                seqnos,
+                candidates,
+                is_whole_now: false,
+                filled: None,
+            });
             return;
         }
         self.report.lost += deficit.as_ref().map_or(0, Ledger::count);
@@ -89,40 +102,56 @@ impl Salvage<'_> {
         }
     }
 
-    /// Looks into a table for what others lack.
+    /// Looks into a table for what others lack, and for what a device did not give the first time: that is taken now.
     pub(super) fn look_into(&mut self, name: &str) -> Result<()> {
         let Ok(table) = self.open(name, None) else { return Ok(()) };
         let id = table.properties().family;
-        table.examine(&*self.parts.companions, true, &mut |found| {
-            if let Found::Record(record, check, _) = found {
-                self.may_fill(id, record, check);
+        let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
+        let mut has_gaps = false;
+        table.examine(&*self.parts.companions.clone(), true, &mut |found| {
+            match found {
+                Found::Record(record, check, _) => {
+                    if self.may_fill(id, record, check) && !self.is_newest(id, record.key, record.seqno) {
+                        self.take(id, &family, record, check, false)?;
+                    }
+                }
+                Found::Gap(_) => has_gaps = true,
+                Found::Healed { .. } => {}
             }
             Ok(())
-        })
+        })?;
+        for hole in self.holes.iter_mut().filter(|hole| hole.file == name) {
+            hole.is_whole_now = !has_gaps;
+        }
+        Ok(())
     }
 
-    /// Keeps a record in mind that can have stood where tables have gaps. Of one without a seal nobody can tell.
-    pub(super) fn may_fill(&mut self, id: u32, record: &Record<'_>, check: Check) {
+    /// True of a record that can have stood where tables have gaps. It is kept in mind, but for one without a seal, of which nobody can
+    /// tell whether it did.
+    pub(super) fn may_fill(&mut self, id: u32, record: &Record<'_>, check: Check) -> bool {
         if self.holes.is_empty() || !check.serves() {
-            return;
+            return false;
         }
         let (order, term) = (self.order_of(id), term(&*self.parts.companions, record, check));
-        if term == 0 {
-            return;
-        }
+        let mut stands_in_one = false;
         for hole in self.holes.iter_mut().filter(|hole| hole.family == id) {
             let (least, greatest) = hole.seqnos;
             let stands_in = |gap: &Fence| plan::stands_in(&order, gap, record.key, record.seqno);
             if (least..=greatest).contains(&record.seqno) && hole.gaps.iter().any(stands_in) {
-                hole.candidates.insert((record.key.to_vec(), record.seqno), (record.kind, term));
+                stands_in_one = true;
+                if term != 0 {
+                    hole.candidates.insert((record.key.to_vec(), record.seqno), (record.kind, term));
+                }
             }
         }
+        stands_in_one
     }
 
     /// Holes that are filled by what was found whole where `rung` says.
     pub(super) fn fill_holes(&mut self, rung: Rung) {
         let mut holes = std::mem::take(&mut self.holes);
         for hole in holes.iter_mut().filter(|hole| hole.is_open()) {
+            let rung = if hole.is_whole_now { Rung::ReadAgain } else { rung };
             hole.filled = self.fills(hole).then_some(rung);
         }
         self.holes = holes;
