@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Parts, Silent, TableRef};
 use waxseal_lsm::env::Fs;
-use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::Kind;
@@ -439,13 +440,17 @@ fn salvaged(sim: &SimFs, keys: usize, accept_loss: bool) -> (Vec<[Result<Vec<u8>
     let to = Path::new("/salvaged");
     let how = SalvageOptions { accept_loss, ..SalvageOptions::default() };
     let report = salvage(Path::new(DIR), to, Settings::default(), parts(sim), how).unwrap();
-    let db = Db::open(to, Settings::default(), parts(sim)).unwrap();
+    (answers(sim, keys), report)
+}
+
+fn answers(sim: &SimFs, keys: usize) -> Vec<[Result<Vec<u8>>; 2]> {
+    let db = Db::open(Path::new("/salvaged"), Settings::default(), parts(sim)).unwrap();
     let family = db.family("default").unwrap();
     let read = |key: &[u8]| {
         let mut found = Vec::new();
         db.get(&family, key, At::Latest, &mut |record| found = record.value.to_vec()).map(|_| found)
     };
-    ((0..keys).map(|n| [read(&key(n)), read(&small(n))]).collect(), report)
+    (0..keys).map(|n| [read(&key(n)), read(&small(n))]).collect()
 }
 
 fn large() -> [Vec<u8>; 3] {
@@ -523,6 +528,54 @@ fn a_batch_that_was_promised_loses_one_value_to_damage_and_no_more() {
         assert_eq!(report.lost, 1, "{report}");
         assert_eq!(report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced).count(), 1, "{report}");
     }
+}
+
+/// What a device does not give now is no torn tail: nothing behind it is cut, and nothing older stands in for it.
+#[test]
+fn a_value_that_cannot_be_read_now_ends_no_log() {
+    let large = large();
+    let sim = SimFs::new(8);
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    let mut written = Vec::new();
+    for (round, text) in [b"old", b"new"].into_iter().enumerate() {
+        for (n, large) in large.iter().enumerate() {
+            let large = if round == 0 { value(n) } else { large.clone() };
+            store.put(&key(n), &large);
+            store.put(&small(n), text);
+            written.push(large);
+        }
+        if round == 0 {
+            store.db.flush().unwrap();
+        }
+    }
+    sim.crash_at(sim.steps());
+    drop(store);
+    sim.reboot(Crash::Machine(Loss::KeepAll)); // all of it is there, and nothing proves that it was promised
+    let newest = &written[3..];
+    let (first, whole) = (sim.steps(), sim.fork());
+    assert!(salvaged(&whole, 3, false).1.damage.is_empty());
+    let (mut spared, mut fenced) = (0, 0);
+    for (step, times) in (first..whole.steps()).flat_map(|step| [1, 2].map(|times| (step, times))) {
+        let sim = sim.fork();
+        (0..times).for_each(|_| sim.fail_at(step, Fault::Error(ErrorKind::PermissionDenied)));
+        let to = Path::new("/salvaged");
+        let how = SalvageOptions::default();
+        let Ok(report) = salvage(Path::new(DIR), to, Settings::default(), parts(&sim), how) else { continue };
+        if !sim.clear_faults() {
+            break; // the salvage was through before
+        }
+        for (n, found) in answers(&sim, 3).into_iter().enumerate() {
+            for (found, newest) in found.into_iter().zip([&newest[n][..], b"new"]) {
+                match found {
+                    Ok(found) => assert!(found == newest, "{n}, step {step}: {report}"),
+                    Err(error) => assert!(error.is_corruption() && !report.is_clean(), "{error}"),
+                }
+            }
+        }
+        spared += usize::from(report.damage.is_empty());
+        fenced += usize::from(report.lost == 1 && report.damage.len() == 1);
+    }
+    assert!(spared > 0 && fenced > 2, "{spared} without damage, {fenced} with a fence over one value");
 }
 
 #[test]

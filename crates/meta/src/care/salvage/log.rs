@@ -1,7 +1,7 @@
 //! The log of a store that is salvaged: from each segment on, as far as it links.
 //!
 //! Holds: it ends where recovery would end it. A batch is taken whole or not at all, but where damage has left only part of one that
-//!        was promised.
+//!        was promised, or a device does not give a value now: that is missed by itself, under a fence.
 
 use waxseal_lsm::batch::{Binding, Operation, Operations};
 use waxseal_lsm::checksum::hash_key;
@@ -133,21 +133,21 @@ impl Salvage<'_> {
         }
     }
 
-    /// Takes what is news in a frame if all its values are whole, as recovery does; from one that was promised, those that are.
+    /// Takes what is news in a frame if all its values are whole, as recovery does; from one that was promised, or whose values cannot be
+    /// read now, those that are.
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut Reading) -> std::result::Result<(), Stop> {
         reading.first.get_or_insert(frame.seqno);
         if frame.offset < reading.taken {
             return Ok(());
         }
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
-        let expanded = reading.values.expand(frame.body, &mut is_wanted).map_err(|stop| match stop {
-            Stop::Refused(error) if is_unread(&error) => Stop::NotWhole(error),
-            stop => stop,
-        });
+        let expanded = reading.values.expand(frame.body, &mut is_wanted);
         // What a table holds was promised, and all before it, though there is no manifest that says so.
         let is_in_table = || self.families.values().any(|into| frame.seqno <= into.greatest);
         let body = match expanded {
             Err(Stop::NotWhole(_)) if frame.offset < reading.promised || is_in_table() => frame.body,
+            // A device that gives no answer says nothing against the frame, nor against those behind it.
+            Err(Stop::Refused(error)) if is_unread(&error) => frame.body,
             expanded => expanded?,
         };
         let keeper = &*self.parts.companions;
