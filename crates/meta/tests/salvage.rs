@@ -8,17 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::{DIR, Store, options};
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
-use waxseal_lsm::env::sim::{Fault, SimFs};
+use waxseal_lsm::env::sim::{Crash, Fault, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Compression, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
 use waxseal_meta::{Seal, Sealer};
+
+/// Of a table. docs/format.md, section 4.6.
+const FOOTER_BYTES: u64 = 136;
 
 const SAVED: &str = "/salvaged";
 
@@ -266,4 +270,38 @@ fn what_a_device_does_not_give_at_first_is_taken_when_it_does() {
         }
     }
     assert!(read_again > 0);
+}
+
+/// One that does not say of which family it is, is read as of the first: that says nothing of what of the first is in the log alone.
+#[test]
+fn a_table_of_nobody_leaves_nothing_of_the_log_out() {
+    let sim = SimFs::new(3);
+    let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+    let [first, other] = ["default", "other"].map(|name| db.family(name).unwrap());
+    let put = |family: &Family, key: &str| {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, key.as_bytes(), b"value", db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    };
+    put(&first, "in the log alone");
+    put(&other, "in a table");
+    db.flush().unwrap();
+    put(&first, "in the log alone, later");
+    let table = db.tables(&other).unwrap().remove(0);
+    let (path, end) = (Path::new(DIR).join(table.name()), table.table().unwrap().approximate_offset(b"z"));
+    sim.crash_at(sim.steps());
+    sim.reboot(Crash::Process);
+    // Of the first family's table nothing is left, and of the other's the data and the footer.
+    let gone = db.tables(&first).unwrap().remove(0);
+    for name in [gone.name(), "CURRENT".to_owned()] {
+        sim.delete(Path::new(DIR).join(name)).unwrap();
+    }
+    let length = sim.read_all(&path).unwrap().len() as u64;
+    (end + 8..length - FOOTER_BYTES).for_each(|at| sim.flip(&path, at * 8 + at % 7).unwrap());
+    let saved = Saved::of(&sim, true);
+    let message = "nothing is left that says of which family";
+    assert!(saved.report.damage.iter().any(|finding| finding.message.contains(message)), "{}", saved.report);
+    for key in ["in the log alone", "in the log alone, later"] {
+        assert_eq!(saved.read(key).unwrap().as_deref(), Some("value"), "{key}: {}", saved.report);
+    }
 }

@@ -92,6 +92,7 @@ pub fn salvage(
         unread: BTreeMap::new(),
         holes: Vec::new(),
         newest: HashMap::new(),
+        in_tables: 0,
         batch: Batch::new(),
         last: 0,
         again: false,
@@ -129,7 +130,7 @@ type Named = (u32, Arc<TableMeta>);
 /// A family of the new store, and what of its tables was read.
 struct Taker {
     family: Family,
-    /// The greatest seqno in a table of the old one.
+    /// The greatest seqno in a table that is known to be of the old one.
     greatest: Seqno,
     /// The fence that stands while the work goes on.
     working: Vec<u64>,
@@ -161,6 +162,8 @@ struct Salvage<'a> {
     holes: Vec<Hole>,
     /// Seqno and term of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
+    /// The greatest seqno in any table, of whatever family.
+    in_tables: Seqno,
     batch: Batch,
     /// The seqno of the last commit into the new store.
     last: Seqno,
@@ -400,7 +403,7 @@ impl Salvage<'_> {
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
-                    greatest = greatest.max(record.seqno);
+                    greatest = greatest.max(if check.serves() { record.seqno } else { 0 });
                     with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
                     ledger.add(record.kind, term(&*keeper, record, check));
@@ -421,13 +424,15 @@ impl Salvage<'_> {
             let lost_beside = plan::lost_beside(properties.beside, with_more);
             self.closes(id, &family, (&counted, &ledger), gaps, (&all, seqnos.0), lost_beside);
             greatest = seqnos.1;
+            if let Some(into) = self.families.get_mut(&id) {
+                into.greatest = into.greatest.max(greatest);
+            }
         } else {
+            // What it holds says nothing of how far the tables of this family reach: it may be of another.
             let message = "nothing is left that says of which family the table is, and between which keys";
             self.lost_anywhere(&Error::structural(message).in_file(name, 0), MAX_SEQNO);
         }
-        if let Some(into) = self.families.get_mut(&id) {
-            into.greatest = into.greatest.max(greatest);
-        }
+        self.in_tables = self.in_tables.max(greatest);
         let number = match Name::parse(name) {
             Some(Name::Table(number)) if known.is_none() && is_described => number,
             _ => return Ok(None),

@@ -143,9 +143,9 @@ impl Salvage<'_> {
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
         let expanded = reading.values.expand(frame.body, &mut is_wanted);
         // What a table holds was promised, and all before it, though there is no manifest that says so.
-        let is_in_table = || self.families.values().any(|into| frame.seqno <= into.greatest);
+        let is_promised = frame.offset < reading.promised || frame.seqno <= self.in_tables;
         let body = match expanded {
-            Err(Stop::NotWhole(_)) if frame.offset < reading.promised || is_in_table() => frame.body,
+            Err(Stop::NotWhole(_)) if is_promised => frame.body,
             // A device that gives no answer says nothing against the frame, nor against those behind it.
             Err(Stop::Refused(error)) if is_unread(&error) => frame.body,
             expanded => expanded?,
