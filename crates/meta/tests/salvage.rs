@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -303,5 +304,35 @@ fn a_table_of_nobody_leaves_nothing_of_the_log_out() {
     assert!(saved.report.damage.iter().any(|finding| finding.message.contains(message)), "{}", saved.report);
     for key in ["in the log alone", "in the log alone, later"] {
         assert_eq!(saved.read(key).unwrap().as_deref(), Some("value"), "{key}: {}", saved.report);
+    }
+}
+
+/// What is left over in the ring of a log that all tables were made of is no torn tail: nothing is found but that there is no manifest.
+#[test]
+fn a_store_that_was_closed_has_no_torn_tail_without_a_manifest() {
+    for flushes in [false, true] {
+        let sim = SimFs::new(3);
+        let mut model = BTreeMap::new();
+        for round in 0..4 {
+            let store = Store::open(&sim, Arc::new(Sealer::new()), options()).unwrap();
+            for n in 0..40 + round {
+                let (key, value) = (format!("key {n}"), format!("value {n} of round {round}"));
+                store.put(key.as_bytes(), value.as_bytes());
+                model.insert(key, value);
+            }
+            if flushes {
+                store.db.flush().unwrap();
+            }
+            store.db.close().unwrap();
+            drop(store);
+            let sim = sim.fork();
+            sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+            let saved = Saved::of(&sim, false);
+            assert!(saved.outcomes().is_empty(), "{flushes}, {round}: {}", saved.report);
+            assert_eq!((saved.report.damage.len(), saved.report.lost), (1, 0), "{}", saved.report);
+            for (key, value) in &model {
+                assert_eq!(saved.read(key).unwrap().as_ref(), Some(value), "{}", saved.report);
+            }
+        }
     }
 }

@@ -93,6 +93,7 @@ pub fn salvage(
         holes: Vec::new(),
         newest: HashMap::new(),
         in_tables: 0,
+        seen: Vec::new(),
         batch: Batch::new(),
         last: 0,
         again: false,
@@ -164,6 +165,8 @@ struct Salvage<'a> {
     newest: HashMap<(u32, u64), (Seqno, u64)>,
     /// The greatest seqno in any table, of whatever family.
     in_tables: Seqno,
+    /// Tables that say themselves what they are.
+    seen: Vec<Seen>,
     batch: Batch,
     /// The seqno of the last commit into the new store.
     last: Seqno,
@@ -180,9 +183,9 @@ impl Salvage<'_> {
         self.hold_values(names);
         let tables = self.tables(names);
         let mut progress = Progress { total: tables.len() as u64, ..Progress::default() };
-        let mut seen = Vec::new();
         for (name, meta) in &tables {
-            seen.extend(self.table(name, meta.as_ref())?);
+            let seen = self.table(name, meta.as_ref())?;
+            self.seen.extend(seen);
             let found = (self.report.damage.len() + self.unread.len() + self.holes.len()) as u64;
             progress = Progress { done: progress.done + 1, found, ..progress };
             if !goes_on(&mut options.progress, progress) {
@@ -200,7 +203,7 @@ impl Salvage<'_> {
         }
         self.found_again(Rung::Trash);
         if let Some(error) = unread {
-            self.without_manifest(&error, &seen);
+            self.without_manifest(&error);
         }
         self.log()?;
         self.found_again(Rung::Log);
@@ -295,7 +298,7 @@ impl Salvage<'_> {
     }
 
     /// What cannot be known without a manifest is said.
-    fn without_manifest(&mut self, error: &Error, seen: &[Seen]) {
+    fn without_manifest(&mut self, error: &Error) {
         let may_have_replaced = |old: &Seen, new: &Seen| {
             let order = self.order_of(old.family);
             old.family == new.family
@@ -305,6 +308,7 @@ impl Salvage<'_> {
                 && order.compare(&old.keys.0, &new.keys.1).is_le()
                 && order.compare(&new.keys.0, &old.keys.1).is_le()
         };
+        let seen = &self.seen;
         let stale = seen.iter().filter(|old| seen.iter().any(|new| may_have_replaced(old, new)));
         let stale: Vec<&str> = stale.map(|old| &old.name[..]).collect();
         let mut finding = Finding::of(error, None);

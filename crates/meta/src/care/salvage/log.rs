@@ -62,7 +62,8 @@ impl Salvage<'_> {
             if self.state.is_some() && ended {
                 break; // the log came to its end
             }
-            let seqno = before.as_ref().and_then(|before| before.next).unwrap_or(facts.seqno);
+            let seqno = before.as_ref().and_then(|before| before.next);
+            let seqno = seqno.unwrap_or_else(|| facts.seqno.max(self.least_seqno_of(start.place.segment)));
             let facts = Facts { seqno, ..facts.clone() };
             let stretch = self.stretch(&start, &facts, &mut read)?;
             let gap = match (&before, stretch.first) {
@@ -87,6 +88,13 @@ impl Salvage<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// No frame of a segment has a lower seqno, as far as tables say without a manifest: what a table holds was ordered before the file
+    /// had its number, and files have their numbers one after the other. What is left over of an earlier log is known by that.
+    fn least_seqno_of(&self, segment: u64) -> Seqno {
+        let older = self.seen.iter().filter(|table| table.number < segment);
+        older.map(|table| table.seqnos.1 + 1).max().unwrap_or(0)
     }
 
     /// Commits up to `bound` are lost. Families that had them in tables already have lost nothing.
