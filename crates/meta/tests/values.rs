@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use support::{DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
-use waxseal_lsm::db::{At, Db, Parts, Silent, TableRef};
+use waxseal_lsm::db::{At, Db, Family, Parts, Silent, TableRef};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::Result;
@@ -527,6 +527,46 @@ fn a_batch_that_was_promised_loses_one_value_to_damage_and_no_more() {
         assert!(found[2][0].as_ref().unwrap() == &value(2) && found[2][1].as_ref().unwrap() == b"old", "{report}");
         assert_eq!(report.lost, 1, "{report}");
         assert_eq!(report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced).count(), 1, "{report}");
+    }
+}
+
+/// What a table holds was ordered, and all before it, of whatever family: a value that was hit ends no log below that, though neither marks
+/// nor a manifest say that it was promised.
+#[test]
+fn what_a_table_of_another_family_holds_proves_the_log_before_it() {
+    let large = value(970);
+    for loss in Loss::all(5) {
+        let sim = SimFs::new(8);
+        let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+        let first = db.family("default").unwrap();
+        let other = db.create_family("other", with_values()).unwrap();
+        let put = |family: &Family, pairs: &[(Vec<u8>, &[u8])]| {
+            let mut batch = Batch::new();
+            for (key, value) in pairs {
+                batch.push(family.id(), Kind::Put, key, value, db.companions()).unwrap();
+            }
+            db.commit(&mut batch, Durability::Os).unwrap();
+        };
+        put(&first, &[(key(0), &value(0)), (small(0), b"old"), (small(1), b"old")]);
+        db.flush().unwrap();
+        put(&first, &[(key(0), &large), (small(0), b"new")]);
+        put(&first, &[(small(1), b"new")]);
+        put(&other, &[(key(2), b"in a table")]);
+        db.flush_ordered(&other).unwrap();
+        sim.crash_at(sim.steps());
+        drop(db);
+        sim.reboot(Crash::Machine(loss));
+        hit(&sim, &large);
+        sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        let (found, report) = salvaged(&sim, 2, false);
+        assert!(found[0][0].as_ref().unwrap_err().is_corruption(), "{loss:?}: {report}");
+        assert_eq!(
+            [&found[0][1], &found[1][1]].map(|found| found.as_deref().unwrap()),
+            [b"new"; 2],
+            "{loss:?}: {report}"
+        );
+        // Beside that there is no manifest.
+        assert_eq!((report.lost, report.damage.len()), (1, 2), "{loss:?}: {report}");
     }
 }
 
