@@ -10,6 +10,8 @@ use waxseal_lsm::fence::Fence;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
 
+use super::spans::Spans;
+
 /// A loss of which nobody can say between which keys it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Anywhere {
@@ -26,16 +28,20 @@ pub(super) struct Anywhere {
 /// All losses of a store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    known: BTreeMap<u32, Vec<Fence>>,
+    known: BTreeMap<u32, Spans<()>>,
     anywhere: Vec<Anywhere>,
 }
 
 impl Losses {
     /// Something was lost of a family between these places.
     pub(super) fn add(&mut self, family: u32, fence: Fence) {
-        let known = self.known.entry(family).or_default();
-        if !known.contains(&fence) {
-            known.push(fence);
+        self.known.entry(family).or_default().add(fence, ());
+    }
+
+    /// Before many ask: what was lost of a family, in order and each once.
+    pub(super) fn sort(&mut self, family: u32, order: &Order) {
+        if let Some(known) = self.known.get_mut(&family) {
+            known.sort(order);
         }
     }
 
@@ -44,9 +50,9 @@ impl Losses {
         self.anywhere.push(loss);
     }
 
-    /// Spans in which something of a family was lost.
-    pub(super) fn known(&self, family: u32) -> &[Fence] {
-        self.known.get(&family).map_or(&[], |known| known)
+    /// True if a record can have stood where something of its family was lost.
+    pub(super) fn may_have_had(&self, family: u32, order: &Order, key: &[u8], seqno: Seqno) -> bool {
+        self.known.get(&family).is_some_and(|known| known.around(order, key, seqno).next().is_some())
     }
 
     /// The losses that may be of a family which has everything up to `flushed` in tables: what the log lost below is there.
@@ -56,18 +62,20 @@ impl Losses {
 
     /// True if a record may be older than one that was lost: it decides nothing.
     pub(super) fn cover(&self, family: u32, flushed: Seqno, order: &Order, key: &[u8], seqno: Seqno) -> bool {
-        self.known(family).iter().any(|fence| fence.covers(order, key, seqno))
+        self.known.get(&family).is_some_and(|known| known.cover(order, key, seqno))
             || self.anywhere(flushed).any(|loss| seqno <= loss.bound)
     }
 
     /// The fences of the new store, in which everything up to `bound` may be older than what was lost. None if one would have to
     /// stand over all keys of an order that does not say which is the last.
-    pub(super) fn fences(&self, family: u32, flushed: Seqno, order: &Order, bound: Seqno) -> Option<Vec<Fence>> {
+    pub(super) fn fences(&mut self, family: u32, flushed: Seqno, order: &Order, bound: Seqno) -> Option<Vec<Fence>> {
+        self.sort(family, order);
         let narrowed = |fence: &Fence| Fence {
             offset: fence.offset,
             ..Fence::over(&fence.from.0, &fence.to.0, bound, &fence.file, fence.verdict)
         };
-        let mut fences: Vec<Fence> = self.known(family).iter().map(narrowed).collect();
+        let known = self.known.get(&family);
+        let mut fences: Vec<Fence> = known.into_iter().flat_map(Spans::fences).map(narrowed).collect();
         if let Some(loss) = self.anywhere(flushed).next() {
             let all = Fence::over_all(order, bound, &loss.file, loss.verdict)?;
             fences.push(Fence { offset: loss.offset, ..all });

@@ -21,6 +21,7 @@ mod repair;
 mod report;
 mod salvage;
 mod scrub;
+mod spans;
 mod values;
 mod verify;
 

@@ -9,8 +9,8 @@
 //!         is written again behind it, and the fences' bound lies between. Where no range is known, all keys are under the fence.
 //! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
 //!         salvage that fails or is ended leaves no store.
-//! Costs:  one pass over everything, a second if something was lost, one more where a table that no manifest names lacks records, and
-//!         some fifty bytes of memory for each key.
+//! Costs:  one pass over everything, a second if something was lost, one more where a table that no manifest names lacks records; some
+//!         fifty bytes of memory for each key, and the key of each record that is lost, or that may be what a table lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -38,7 +38,7 @@ mod log;
 mod unread;
 
 use hole::Hole;
-use unread::Unread;
+use unread::{Met, Unread};
 
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
@@ -46,6 +46,7 @@ use super::options::{Progress, SalvageOptions, cancelled, goes_on};
 use super::plan;
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
+use super::spans::Spans;
 
 /// Records written at once.
 const GROUP: usize = 256;
@@ -91,6 +92,7 @@ pub fn salvage(
         losses: Losses::default(),
         unread: BTreeMap::new(),
         holes: Vec::new(),
+        gaps: BTreeMap::new(),
         newest: HashMap::new(),
         in_tables: 0,
         seen: Vec::new(),
@@ -157,10 +159,12 @@ struct Salvage<'a> {
     report: Report,
     families: BTreeMap<u32, Taker>,
     losses: Losses,
-    /// Records that could not be had where they were met, and a fence over each.
-    unread: BTreeMap<Unread, Fence>,
+    /// Records that could not be had where they were met, and where that was.
+    unread: BTreeMap<Unread, Met>,
     /// What tables that no manifest names lack.
     holes: Vec<Hole>,
+    /// Their gaps by family, each with the number of its hole.
+    gaps: BTreeMap<u32, Spans<usize>>,
     /// Seqno and term of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
     /// The greatest seqno in any table, of whatever family.
@@ -192,6 +196,7 @@ impl Salvage<'_> {
                 return Err(cancelled());
             }
         }
+        self.sort();
         if !self.holes.is_empty() {
             for (name, _) in &tables {
                 self.look_into(name)?;
@@ -580,11 +585,25 @@ impl Salvage<'_> {
     /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where a
     /// table has a gap; and the second time, what was taken the first. What a table has dropped must not come back.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
-        let stands_in = |gap: &Fence| plan::stands_in(&self.order_of(id), gap, key, seqno);
-        let unread = unread::of(&self.unread, id).chain(hole::gaps(&self.holes, id));
-        let mut gaps = self.losses.known(id).iter().chain(unread);
+        if self.is_unflushed(id, seqno) || self.state.is_some() {
+            return self.is_unflushed(id, seqno);
+        }
         let was_taken = || self.again && self.is_newest(id, key, seqno);
-        self.is_unflushed(id, seqno) || self.state.is_none() && (was_taken() || gaps.any(stands_in))
+        let order = self.order_of(id);
+        let stands_in =
+            || self.losses.may_have_had(id, &order, key, seqno) || self.is_in_open_hole(id, &order, key, seqno);
+        was_taken() || self.is_unread(id, key, seqno) || stands_in()
+    }
+
+    /// Sorts what was lost, and what is looked for: from here on many ask.
+    fn sort(&mut self) {
+        for (id, into) in &self.families {
+            let order = into.family.order();
+            self.losses.sort(*id, order);
+            if let Some(gaps) = self.gaps.get_mut(id) {
+                gaps.sort(order);
+            }
+        }
     }
 
     /// True of the newest record of a key that was taken.
@@ -604,7 +623,7 @@ impl Salvage<'_> {
             Err(error) => {
                 // The record is right, its value is lost: so is every older version.
                 let error = super::verify::bearable(error)?;
-                let file = error.damage().map_or("", |damage| &damage.file);
+                let file = error.damage().map_or_else(String::new, |damage| damage.file.clone());
                 self.add_unread(id, record, check, (file, Verdict::Missing));
                 return Ok(());
             }
@@ -630,7 +649,7 @@ impl Salvage<'_> {
             }
         } else if !check.serves() {
             // Its key may be what was hit, and is all that is known of where it belongs.
-            self.add_unread(id, record, check, ("", Verdict::Seal));
+            self.add_unread(id, record, check, (String::new(), Verdict::Seal));
             return Ok(());
         } else {
             let seen = self.newest.entry((id, hash(record.key))).or_default();

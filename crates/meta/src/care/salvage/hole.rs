@@ -13,6 +13,7 @@ use waxseal_lsm::db::Family;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::Found;
@@ -42,14 +43,14 @@ pub(super) struct Hole {
 }
 
 impl Hole {
+    /// True of a seqno that a record of the table can have had.
+    fn had(&self, seqno: Seqno) -> bool {
+        (self.seqnos.0..=self.seqnos.1).contains(&seqno)
+    }
+
     fn is_open(&self) -> bool {
         self.filled.is_none()
     }
-}
-
-/// The gaps of a family that nothing fills yet.
-pub(super) fn gaps(holes: &[Hole], id: u32) -> impl Iterator<Item = &Fence> {
-    holes.iter().filter(move |hole| hole.family == id && hole.is_open()).flat_map(|hole| &hole.gaps)
 }
 
 impl Salvage<'_> {
@@ -81,6 +82,8 @@ impl Salvage<'_> {
             return;
         }
         if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && !gaps.is_empty()) {
+            let of_family = self.gaps.entry(id).or_default();
+            gaps.iter().for_each(|gap| of_family.add(gap.clone(), self.holes.len()));
             let (file, seqnos, candidates) = (all.file.clone(), (least, all.bound), BTreeMap::new());
             self.holes.push(Hole {
                 family: id,
@@ -111,9 +114,11 @@ impl Salvage<'_> {
         table.examine(&*self.parts.companions.clone(), true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
-                    if self.may_fill(id, record, check) && !self.is_newest(id, record.key, record.seqno) {
+                    let holes = self.holes_about(id, family.order(), record, check);
+                    if !holes.is_empty() && !self.is_newest(id, record.key, record.seqno) {
                         self.take(id, &family, record, check, false)?;
                     }
+                    self.may_fill(&holes, record, check);
                 }
                 Found::Gap(_) => has_gaps = true,
                 Found::Healed { .. } => {}
@@ -126,25 +131,34 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// True of a record that can have stood where tables have gaps. It is kept in mind, but for one without a seal, of which nobody can
-    /// tell whether it did.
-    pub(super) fn may_fill(&mut self, id: u32, record: &Record<'_>, check: Check) -> bool {
-        if self.holes.is_empty() || !check.serves() {
-            return false;
+    /// True if nothing fills yet a gap in which a record can have stood.
+    pub(super) fn is_in_open_hole(&self, id: u32, order: &Order, key: &[u8], seqno: Seqno) -> bool {
+        let mut gaps = self.gaps.get(&id).into_iter().flat_map(|gaps| gaps.around(order, key, seqno));
+        gaps.any(|hole| self.holes[*hole].is_open())
+    }
+
+    /// The holes in which a record can have stood, each once.
+    pub(super) fn holes_about(&self, id: u32, order: &Order, record: &Record<'_>, check: Check) -> Vec<usize> {
+        let gaps = self.gaps.get(&id).filter(|_| check.serves());
+        let around = gaps.into_iter().flat_map(|gaps| gaps.around(order, record.key, record.seqno)).copied();
+        let mut holes: Vec<usize> = around.filter(|hole| self.holes[*hole].had(record.seqno)).collect();
+        holes.sort_unstable();
+        holes.dedup();
+        holes
+    }
+
+    /// Keeps a record in mind that can have stood in these holes, after it was taken. Of one without a seal nobody can tell.
+    pub(super) fn may_fill(&mut self, holes: &[usize], record: &Record<'_>, check: Check) {
+        if holes.is_empty() {
+            return;
         }
-        let (order, term) = (self.order_of(id), term(&*self.parts.companions, record, check));
-        let mut stands_in_one = false;
-        for hole in self.holes.iter_mut().filter(|hole| hole.family == id) {
-            let (least, greatest) = hole.seqnos;
-            let stands_in = |gap: &Fence| plan::stands_in(&order, gap, record.key, record.seqno);
-            if (least..=greatest).contains(&record.seqno) && hole.gaps.iter().any(stands_in) {
-                stands_in_one = true;
-                if term != 0 {
-                    hole.candidates.insert((record.key.to_vec(), record.seqno), (record.kind, term));
-                }
+        let term = term(&*self.parts.companions, record, check);
+        let place = (record.key.to_vec(), record.seqno);
+        for at in holes {
+            if term != 0 && self.decides(&self.holes[*at], &place, term) {
+                self.holes[*at].candidates.insert(place.clone(), (record.kind, term));
             }
         }
-        stands_in_one
     }
 
     /// Holes that are filled by what was found whole where `rung` says.
@@ -175,6 +189,7 @@ impl Salvage<'_> {
 
     /// What nothing fills is lost; so is what nothing fills any more, since a newer version has come.
     pub(super) fn close_holes(&mut self) {
+        self.gaps.clear();
         for hole in std::mem::take(&mut self.holes) {
             let Some(into) = self.families.get(&hole.family).map(|into| into.family.clone()) else { continue };
             let Some(rung) = hole.filled.filter(|_| self.fills(&hole)) else {

@@ -172,10 +172,11 @@ impl Salvage<'_> {
                 if !self.again {
                     self.report.count(check);
                 }
-                self.may_fill(operation.family, &record, check);
                 let order = self.order_of(operation.family);
                 let family = self.family(operation.family, &order)?;
                 self.take(operation.family, &family, &record, check, !self.again)?;
+                let holes = self.holes_about(operation.family, &order, &record, check);
+                self.may_fill(&holes, &record, check);
             }
         }
         reading.taken = frame.end;

@@ -24,32 +24,41 @@ pub(super) struct Unread {
     pub(super) term: u64,
 }
 
-/// Fences over those of a family.
-pub(super) fn of(unread: &BTreeMap<Unread, Fence>, id: u32) -> impl Iterator<Item = &Fence> {
-    let first = Unread { family: id, key: Vec::new(), seqno: 0, term: 0 };
-    unread.range(first..).take_while(move |(unread, _)| unread.family == id).map(|(_, fence)| fence)
+impl Unread {
+    /// A fence over it.
+    fn fence(&self, (file, verdict): &Met) -> Fence {
+        Fence::over(&self.key, &self.key, self.seqno, file, *verdict)
+    }
 }
+
+/// The file in which it could not be had, and why.
+pub(super) type Met = (String, Verdict);
 
 impl Salvage<'_> {
     /// A record was met that cannot be had.
-    pub(super) fn add_unread(&mut self, id: u32, record: &Record<'_>, check: Check, (file, verdict): (&str, Verdict)) {
+    pub(super) fn add_unread(&mut self, id: u32, record: &Record<'_>, check: Check, met: Met) {
         let term = term(&*self.parts.companions, record, check);
-        let unread = Unread { family: id, key: record.key.to_vec(), seqno: record.seqno, term };
-        self.unread.insert(unread, Fence::over(record.key, record.key, record.seqno, file, verdict));
+        self.unread.insert(Unread { family: id, key: record.key.to_vec(), seqno: record.seqno, term }, met);
+    }
+
+    /// True if a record of this key could not be had that is not older than this.
+    pub(super) fn is_unread(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
+        let least = Unread { family: id, key: key.to_vec(), seqno, term: 0 };
+        self.unread.range(least..).next().is_some_and(|(unread, _)| unread.family == id && unread.key == key)
     }
 
     /// What was found whole where `rung` says is not lost.
     pub(super) fn found_again(&mut self, rung: Rung) {
-        let is_whole = |(unread, _): &(Unread, _)| {
+        let is_whole = |(unread, _): &(Unread, Met)| {
             let Unread { family, key, seqno, term } = unread;
             *term != 0 && self.newest.get(&(*family, hash(key))) == Some(&(*seqno, *term))
         };
         let (whole, unread): (BTreeMap<_, _>, _) = std::mem::take(&mut self.unread).into_iter().partition(is_whole);
         self.unread = unread;
-        for (Unread { family, .. }, fence) in whole {
-            let Some(into) = self.families.get(&family) else { continue };
+        for (unread, met) in whole {
+            let Some(into) = self.families.get(&unread.family) else { continue };
             let steps = vec![Step { rung, helped: true }];
-            let finding = finding_of(&into.family, &fence);
+            let finding = finding_of(&into.family, &unread.fence(&met));
             self.report.damage.push(Finding { steps, outcome: Outcome::Repaired(rung), ..finding });
             self.report.repaired += 1;
         }
@@ -57,10 +66,10 @@ impl Salvage<'_> {
 
     /// What was not found whole anywhere is lost.
     pub(super) fn not_found_again(&mut self) {
-        for (Unread { family, .. }, fence) in std::mem::take(&mut self.unread) {
-            let Some(into) = self.families.get(&family).map(|into| into.family.clone()) else { continue };
+        for (unread, met) in std::mem::take(&mut self.unread) {
+            let Some(into) = self.families.get(&unread.family).map(|into| into.family.clone()) else { continue };
             self.report.lost += 1;
-            self.lost_between(family, &into, &fence);
+            self.lost_between(unread.family, &into, &unread.fence(&met));
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Spans: what was lost of one family, looked up by place.
+//!
+//! Pure.
+//! Holds: spans that were sorted stand by where they begin, and each knows which of those up to it ends last. So whoever asks for a place
+//!        goes back from the last one that begins before it until nothing reaches it any more, however many there are. Those that came
+//!        since are looked through one by one: whoever adds many sorts them before many ask.
+
+use std::cmp::Ordering;
+
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::record::{MAX_SEQNO, Seqno};
+
+use super::plan;
+
+/// Fences, each with a tag.
+#[derive(Clone, Debug)]
+pub(super) struct Spans<T> {
+    spans: Vec<(Fence, T)>,
+    /// For each that is sorted, the one among it and those before it that ends last.
+    reach: Vec<usize>,
+}
+
+impl<T> Default for Spans<T> {
+    fn default() -> Spans<T> {
+        Spans { spans: Vec::new(), reach: Vec::new() }
+    }
+}
+
+impl<T: Ord> Spans<T> {
+    pub(super) fn add(&mut self, fence: Fence, tag: T) {
+        self.spans.push((fence, tag));
+    }
+
+    /// All of them; each once, if they are sorted.
+    pub(super) fn fences(&self) -> impl Iterator<Item = &Fence> {
+        self.spans.iter().map(|(fence, _)| fence)
+    }
+
+    /// Sorts them, and drops what is there twice.
+    pub(super) fn sort(&mut self, order: &Order) {
+        if self.reach.len() == self.spans.len() {
+            return;
+        }
+        self.spans.sort_by(|a, b| compare(order, a, b));
+        self.spans.dedup();
+        self.reach.clear();
+        for at in 0..self.spans.len() {
+            let farthest = self.reach.last().copied().unwrap_or(at);
+            let end = |at: usize| &self.spans[at].0.to;
+            let is_farther = order.compare_internal(place(end(farthest)), place(end(at))).is_lt();
+            self.reach.push(if is_farther { at } else { farthest });
+        }
+    }
+
+    /// The tags of those in which a record can have stood.
+    pub(super) fn around<'a>(&'a self, order: &'a Order, key: &'a [u8], seqno: Seqno) -> impl Iterator<Item = &'a T> {
+        let of_it = self.reaching(order, (key, seqno), (key, seqno));
+        of_it.filter(move |(fence, _)| plan::stands_in(order, fence, key, seqno)).map(|(_, tag)| tag)
+    }
+
+    /// True if a record may be older than one that was lost.
+    pub(super) fn cover(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
+        // What was lost may be any newer version of the key.
+        self.reaching(order, (key, MAX_SEQNO), (key, seqno)).any(|(fence, _)| fence.covers(order, key, seqno))
+    }
+
+    /// Those that begin at `last` or before and end at `first` or behind, and such as came since they were sorted.
+    fn reaching<'a>(
+        &'a self,
+        order: &'a Order,
+        first: (&'a [u8], Seqno),
+        last: (&'a [u8], Seqno),
+    ) -> impl Iterator<Item = &'a (Fence, T)> {
+        let (sorted, added) = self.spans.split_at(self.reach.len());
+        let begun = sorted.partition_point(|(fence, _)| order.compare_internal(place(&fence.from), last).is_le());
+        let reaches = move |at: &usize| {
+            let (farthest, _) = &sorted[self.reach[*at]];
+            order.compare_internal(first, place(&farthest.to)).is_le()
+        };
+        (0..begun).rev().take_while(reaches).map(move |at| &sorted[at]).chain(added)
+    }
+}
+
+fn place((key, seqno): &(Vec<u8>, Seqno)) -> (&[u8], Seqno) {
+    (key, *seqno)
+}
+
+/// By where they begin; what is the same stands side by side.
+fn compare<T: Ord>(order: &Order, (a, of_a): &(Fence, T), (b, of_b): &(Fence, T)) -> Ordering {
+    let by_place = order.compare_internal(place(&a.from), place(&b.from));
+    let rest = |fence: &Fence| (fence.bound, fence.offset, fence.verdict as u64);
+    let by_rest = || (&a.from, &a.to, rest(a), &a.file, of_a).cmp(&(&b.from, &b.to, rest(b), &b.file, of_b));
+    by_place.then_with(by_rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use waxseal_lsm::error::Verdict;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_found_by_place_is_what_a_look_at_each_finds(
+            given in prop::collection::vec((0u8..12, 0u64..6, 0u8..4, 0u64..6, 0u64..8), 0..40),
+            sorted in 0usize..40,
+        ) {
+            let order = Order::bytewise();
+            let (mut spans, mut each) = (Spans::default(), Vec::new());
+            for (at, (from, newest, keys, oldest, bound)) in given.into_iter().enumerate() {
+                let (from, to) = ((vec![from], newest), (vec![from + keys], oldest));
+                if order.compare_internal(place(&from), place(&to)).is_gt() {
+                    continue;
+                }
+                let fence = Fence { from, to, bound, ..Fence::over(b"", b"", 0, "t", Verdict::Seal) };
+                spans.add(fence.clone(), at);
+                spans.add(fence.clone(), at);
+                each.push((fence, at));
+                if at == sorted {
+                    spans.sort(&order);
+                }
+            }
+            for (key, seqno) in (0u8..16).flat_map(|key| (0u64..8).map(move |seqno| ([key], seqno))) {
+                let mut found: Vec<usize> = spans.around(&order, &key, seqno).copied().collect();
+                found.sort_unstable();
+                found.dedup();
+                let stands_in = |(fence, _): &&(Fence, usize)| plan::stands_in(&order, fence, &key, seqno);
+                let expected: Vec<usize> = each.iter().filter(stands_in).map(|(_, at)| *at).collect();
+                prop_assert_eq!(found, expected);
+                let covered = each.iter().any(|(fence, _)| fence.covers(&order, &key, seqno));
+                prop_assert_eq!(spans.cover(&order, &key, seqno), covered);
+            }
+            spans.sort(&order);
+            prop_assert_eq!(spans.fences().count(), each.len());
+        }
+    }
+
+    #[test]
+    fn of_many_spans_few_are_looked_at() {
+        let key = |n: u32| format!("{n:06}").into_bytes();
+        let order = Order::bytewise();
+        let mut spans = Spans::default();
+        for n in (0..10_000u32).rev() {
+            let key = key(n * 2);
+            spans.add(Fence::over(&key, &key, 9, "t", Verdict::Seal), n);
+        }
+        spans.sort(&order);
+        let (key, between) = (key(6_000), key(6_001));
+        assert_eq!(spans.around(&order, &key, 5).collect::<Vec<_>>(), [&3_000]);
+        assert!(spans.reaching(&order, (&key, 5), (&key, 5)).count() == 1 && spans.cover(&order, &key, 9));
+        assert_eq!(spans.reaching(&order, (&between, MAX_SEQNO), (&between, 0)).count(), 0);
+    }
+}
