@@ -31,6 +31,21 @@ pub(super) fn lost_beside(counted: Option<u64>, found: u64) -> u64 {
     known.map_or(0, |counted| counted.saturating_sub(found))
 }
 
+/// True of a candidate that may be among what was lost: of a kind of which something was, and the very one if that was one record.
+pub(super) fn may_be_lost(deficit: &Ledger, kind: Kind, term: u64) -> bool {
+    let lost = match kind.logical() {
+        Kind::Put => deficit.puts,
+        Kind::Delete => deficit.deletes,
+        _ => deficit.others,
+    };
+    lost.count > 1 || lost.count == 1 && lost.sum == term
+}
+
+/// With more candidates than this none are chosen, unless one record was lost.
+pub(super) fn most_candidates(deficit: &Ledger) -> usize {
+    usize::try_from(deficit.count()).unwrap_or(usize::MAX).saturating_add(PAIRED)
+}
+
 /// Which of the candidates (kind and term of each) are those that were lost: as many of each kind, and with that sum. None if
 /// none are, or if more than one choice would do: two candidates are no repair.
 pub(super) fn fill(deficit: &Ledger, candidates: &[(Kind, u64)]) -> Option<Vec<usize>> {
@@ -169,6 +184,17 @@ mod tests {
         assert_eq!(fill(&deficit, &[(Kind::Delete, 5)]), None);
         deficit.add(Kind::Put, 5);
         assert_eq!(fill(&deficit, &[(Kind::Put, 4), (Kind::Put, 6), (Kind::Put, 3), (Kind::Put, 7)]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_lost_is_no_candidate() {
+        let mut deficit = Ledger::default();
+        deficit.add(Kind::Put, 5);
+        let may = |deficit: &Ledger, kind, term| may_be_lost(deficit, kind, term);
+        assert!(may(&deficit, Kind::Put, 5) && may(&deficit, Kind::BlobPointer, 5) && !may(&deficit, Kind::Put, 4));
+        assert!(!may(&deficit, Kind::Delete, 5) && !may(&deficit, Kind::Merge, 5));
+        deficit.add(Kind::Put, 3);
+        assert!(may(&deficit, Kind::Put, 4) && most_candidates(&deficit) == 2 + PAIRED);
     }
 
     #[test]

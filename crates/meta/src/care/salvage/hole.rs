@@ -34,8 +34,7 @@ pub(super) struct Hole {
     deficit: Ledger,
     /// Least and greatest of the table's seqnos.
     seqnos: (Seqno, Seqno),
-    /// Kind and term of what can have stood there.
-    candidates: BTreeMap<Place, (Kind, u64)>,
+    candidates: Candidates,
     /// The table had no gap when it was read again.
     is_whole_now: bool,
     /// Where what fills it was found.
@@ -50,6 +49,30 @@ impl Hole {
 
     fn is_open(&self) -> bool {
         self.filled.is_none()
+    }
+}
+
+/// Kind and term of what can have stood in a hole, no more than twice as many as can be told from each other.
+#[derive(Debug, Default)]
+struct Candidates {
+    kept: BTreeMap<Place, (Kind, u64)>,
+    /// There were too many: nothing is kept any more.
+    is_hopeless: bool,
+}
+
+impl Candidates {
+    /// Adds one. Where there come to be too many, those that do not decide any more go first.
+    fn add(&mut self, one: (Place, (Kind, u64)), most: usize, decides: impl Fn(&Place, u64) -> bool) {
+        if self.is_hopeless {
+            return;
+        }
+        self.kept.insert(one.0, one.1);
+        if self.kept.len() / 2 > most {
+            self.kept.retain(|place, (_, term)| decides(place, *term));
+            if self.kept.len() > most {
+                (self.kept, self.is_hopeless) = (BTreeMap::new(), true);
+            }
+        }
     }
 }
 
@@ -84,7 +107,7 @@ impl Salvage<'_> {
         if let Some(deficit) = deficit.filter(|_| self.state.is_none() && summed && !gaps.is_empty()) {
             let of_family = self.gaps.entry(id).or_default();
             gaps.iter().for_each(|gap| of_family.add(gap.clone(), self.holes.len()));
-            let (file, seqnos, candidates) = (all.file.clone(), (least, all.bound), BTreeMap::new());
+            let (file, seqnos, candidates) = (all.file.clone(), (least, all.bound), Candidates::default());
             self.holes.push(Hole {
                 family: id,
                 file,
@@ -155,9 +178,13 @@ impl Salvage<'_> {
         let term = term(&*self.parts.companions, record, check);
         let place = (record.key.to_vec(), record.seqno);
         for at in holes {
-            if term != 0 && self.decides(&self.holes[*at], &place, term) {
-                self.holes[*at].candidates.insert(place.clone(), (record.kind, term));
+            let mut candidates = std::mem::take(&mut self.holes[*at].candidates);
+            let hole = &self.holes[*at];
+            let decides = |place: &Place, term| self.decides(hole, place, term);
+            if term != 0 && plan::may_be_lost(&hole.deficit, record.kind, term) && decides(&place, term) {
+                candidates.add((place.clone(), (record.kind, term)), plan::most_candidates(&hole.deficit), decides);
             }
+            self.holes[*at].candidates = candidates;
         }
     }
 
@@ -172,7 +199,7 @@ impl Salvage<'_> {
     }
 
     fn fills(&self, hole: &Hole) -> bool {
-        let deciding = hole.candidates.iter().filter(|(place, (_, term))| self.decides(hole, place, *term));
+        let deciding = hole.candidates.kept.iter().filter(|(place, (_, term))| self.decides(hole, place, *term));
         let candidates: Vec<(Kind, u64)> = deciding.map(|(_, candidate)| *candidate).collect();
         plan::fill(&hole.deficit, &candidates).is_some()
     }
@@ -204,5 +231,28 @@ impl Salvage<'_> {
             }
             self.report.repaired += hole.deficit.count();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_that_decide_no_more_make_room_and_too_many_are_hopeless() {
+        let place = |key: u64, seqno| (key.to_le_bytes().to_vec(), seqno);
+        // Versions of one key, of which the newest decides.
+        let mut candidates = Candidates::default();
+        for seqno in 1..1000 {
+            candidates.add((place(1, seqno), (Kind::Put, 7)), 10, |(_, of), _| *of == seqno);
+            assert!(candidates.kept.len() < 22 && candidates.kept.contains_key(&place(1, seqno)));
+        }
+        assert!(!candidates.is_hopeless);
+        // As many keys.
+        for key in 2..1000 {
+            candidates.add((place(key, 1), (Kind::Put, 7)), 10, |(key, _), _| *key != 1u64.to_le_bytes());
+            assert!(candidates.kept.len() < 22);
+        }
+        assert!(candidates.is_hopeless && candidates.kept.is_empty());
     }
 }
