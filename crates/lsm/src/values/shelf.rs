@@ -77,6 +77,9 @@ pub struct ValueShelf {
 /// So many value files stay open of those that a tool or a recovery reads.
 const FEW: usize = 64;
 
+/// Room for so many bytes is made before a file is asked how long it is.
+const UNASKED: usize = 64 * 1024;
+
 /// Whether a value is in memory.
 #[derive(PartialEq, Eq)]
 enum Sight {
@@ -456,6 +459,13 @@ impl ValueFile {
         let length = pointer.stored_len as usize + FRAME_BYTES;
         let file = self.file()?;
         if room.framed.len() < length {
+            // Where no manifest says how long the file is, it says so itself, before much room is made for what it cannot hold (I10).
+            if length > UNASKED && self.meta().is_none() {
+                let size = file.len().during(|| format!("asking for the length of {}", name()))?;
+                if end > size {
+                    return Err(Error::structural("a value file ends too early").in_file(&name(), at));
+                }
+            }
             room.framed.resize(length, 0);
         }
         let Room { framed, unpacked, plain, .. } = room;

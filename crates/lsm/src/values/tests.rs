@@ -280,6 +280,27 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
 }
 
 #[test]
+fn no_room_is_made_for_a_value_that_its_file_cannot_hold() {
+    let stage = stage(9);
+    let (pointer, file) = take(&stage, &Intake::default(), &Unsynced::default(), 4).unwrap();
+    assert!(file.meta().is_none());
+    let longer = Pointer { stored_len: 1 << 28, raw_len: 1 << 28, ..pointer };
+    let mut room = Room::default();
+    let mut resolve = |pointer: &Pointer| {
+        let value = pointer.encode();
+        let record = Record { key: &key(4), seqno: 7, kind: Kind::BlobPointer, value: &value, companion: b"" };
+        stage
+            .shelf
+            .read(&record, true, &mut room)
+            .map(|()| room.value().to_vec())
+            .map_err(|error| (error, room.bytes()))
+    };
+    let (error, bytes) = resolve(&longer).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("ends too early") && bytes == 0, "{error}, {bytes}");
+    assert_eq!(resolve(&pointer).unwrap(), value(4));
+}
+
+#[test]
 fn a_value_that_could_not_be_written_leaves_its_place_to_the_next() {
     for large in [4, 6] {
         let stage = stage(9);
