@@ -52,7 +52,12 @@ impl Salvage<'_> {
         }
         let is_later = |start: &wal::LogStart| named.is_none_or(|named| start.place.offset > named.place.offset);
         let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
-        starts.extend(wal::find(env, self.from)?.into_iter().filter(is_later));
+        let (found, unread) = wal::find(env, self.from)?;
+        starts.extend(found.into_iter().filter(is_later));
+        // Where a manifest says where the log begins, its segments say of each other.
+        if named.is_none() && !self.again {
+            unread.iter().for_each(|error| self.lost_anywhere(error, MAX_SEQNO));
+        }
         let (mut read, mut before) = (Vec::new(), None::<Stretch>);
         for start in starts {
             if read.contains(&start.place.segment) {
