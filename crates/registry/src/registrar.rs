@@ -126,6 +126,7 @@ impl Prepared {
         let shared = Shared {
             hooks: Arc::new(hooks),
             operations: RwLock::new(operations),
+            defining: Mutex::default(),
             authorizer: setup.authorizer,
             catalogue: setup.catalogue,
             clock: setup.clock,
@@ -188,6 +189,8 @@ pub struct Registrar {
 struct Shared {
     hooks: Arc<Hooks>,
     operations: RwLock<Operations>,
+    /// Held by whoever defines one, so that no two names get one number.
+    defining: Mutex<()>,
     authorizer: Arc<dyn Authorizer>,
     catalogue: Arc<dyn Catalogue>,
     clock: Arc<dyn env::Clock>,
@@ -306,19 +309,20 @@ impl Registrar {
     /// Defines an operation of the embedder's own, or finds it; the name is kept. Errors: `Invalid` for a name that cannot be or means
     /// something else, or a session that may not register it anywhere.
     pub fn define(&self, name: &str, who: Option<&Session>) -> Result<Operation> {
-        // The embedder is asked while nothing is locked: it may ask for operations itself.
+        // Who is asked, and who hears of the commit, may look operations up: they are locked for the assignment alone.
         let who = who.unwrap_or(&Session::ANONYMOUS);
         let operation = self.operations().define(name)?;
         let may = self.shared.authorizer.can_register(who, &Target::Cluster, Some(operation));
         allowed(may, who, "define operations for", &Target::Cluster)?;
-        let mut operations = self.shared.operations.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = operations.clone();
+        let _one_at_a_time = self.shared.defining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.operations();
+        let is_new = !next.contains(operation);
         next.define(name)?;
-        if !operations.contains(operation) {
+        if is_new {
             let (key, value) = Operations::row(operation, name);
             let db = &self.shared.hooks.db;
             db.commit(&mut one_row(db, SCHEMA_ID, &key, &value)?, db.settings().durability)?;
-            *operations = next;
+            *self.shared.operations.write().unwrap_or_else(PoisonError::into_inner) = next;
         }
         Ok(operation)
     }
