@@ -43,7 +43,10 @@ impl Watching {
 }
 
 /// The keeper of a store that is opened plain: it makes and checks nothing, but what events say is kept with records stays.
-pub(crate) struct PlainKeeper;
+pub(crate) struct PlainKeeper {
+    /// Nobody could see whether anything is registered: until somebody can, no seal of the log is left behind.
+    pub(crate) keeps_seals: bool,
+}
 
 impl Companions for PlainKeeper {
     #[inline]
@@ -53,6 +56,7 @@ impl Companions for PlainKeeper {
 
     fn on_replay(&self, record: &Record<'_>) -> Result<()> {
         match Stamp::of(record.companion, hash_key(record.key)) {
+            Ok(None) if self.keeps_seals && !record.companion.is_empty() => Err(Error::invalid(UNSEEN)),
             Ok(None) => Ok(()),
             Ok(Some(_)) | Err(_) => Err(Error::invalid(WAITING)),
         }
@@ -79,13 +83,17 @@ pub(crate) fn attach(
     }
 }
 
-/// `Invalid` for a store with registrations, which must not be opened plain. `parts` are those of an ordinary open. A store that cannot be
-/// read is left to the open itself, which knows why; one whose log is damaged too if loss is accepted: then `attach` asks once more.
-pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<()> {
+/// `Invalid` for a store with registrations, which must not be opened plain. `parts` are those of an ordinary open. False if nobody can see
+/// whether there are any, since the log is damaged. A store that cannot be read for another reason is left to the open itself, which meets it too.
+pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<bool> {
     let parts = Parts { listener: Parts::real().listener, ..parts };
-    let Ok(engine) = engine::Db::open_read_only(path, settings, parts) else { return Ok(()) };
-    let outcome = nothing_registered(&engine);
-    engine.close().and(outcome)
+    match engine::Db::open_read_only(path, settings, parts) {
+        Ok(engine) => {
+            let outcome = nothing_registered(&engine);
+            engine.close().and(outcome).map(|()| true)
+        }
+        Err(error) => Ok(!error.is_corruption()),
+    }
 }
 
 fn nothing_registered(engine: &engine::Db) -> Result<()> {
@@ -98,4 +106,6 @@ fn nothing_registered(engine: &engine::Db) -> Result<()> {
 const WITHOUT: &str = "the store was opened without its registry: there are no sessions, and nothing is logged";
 const UNWATCHED: &str = "something is registered in this store: opened plain or without its registry, what is done would not be logged; open it as \
                          it was, and unregister everything first";
+const UNSEEN: &str = "the log of this store is damaged, so that nobody can see whether something is registered, and a plain open would leave the seals of \
+                      what is in it behind; open it as it was, and accept the loss there";
 const WAITING: &str = "events of this store wait in its memory and would be lost if it were opened plain; open it as it was, and flush it first";

@@ -363,25 +363,21 @@ impl Builder {
 
     /// Opens the store for reading and writing.
     pub fn open(self) -> Result<Db> {
+        let mut is_seen = true;
         if self.plain {
             let sealed = Builder { plain: false, ..self.clone() }.prepare()?;
-            may_be_plain(&sealed.path, sealed.settings, sealed.parts)?;
+            is_seen = may_be_plain(&sealed.path, sealed.settings, sealed.parts)?;
         }
-        self.open_by(engine::Db::open)
+        let mut ready = self.prepare()?;
+        if !is_seen {
+            ready.parts.companions = Arc::new(PlainKeeper { keeps_seals: true });
+        }
+        ready.open_by(engine::Db::open)
     }
 
     /// Opens the store for reading, also beside a process that writes. Families that do not exist are not made.
     pub fn open_read_only(self) -> Result<Db> {
-        self.open_by(engine::Db::open_read_only)
-    }
-
-    fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
-        let ready = self.prepare()?;
-        let env = ready.parts.env.clone();
-        let engine = open(&ready.path, ready.settings, ready.parts)?;
-        let watching = attach(&engine, ready.keeper.as_ref(), ready.prepared)?;
-        let inner = Inner::new(engine, env, ready.keeper, watching, ready.template, ready.policies);
-        Ok(Db { inner: Arc::new(inner) })
+        self.prepare()?.open_by(engine::Db::open_read_only)
     }
 
     /// Everything that was said, as the engine wants it.
@@ -417,7 +413,7 @@ impl Builder {
         }
         parts.companions = match &keeper {
             Some(keeper) => keeper.clone(),
-            None => Arc::new(PlainKeeper),
+            None => Arc::new(PlainKeeper { keeps_seals: false }),
         };
         let policies = Policies::new(self.policy, explicit);
         Ok(Ready { path: self.path, settings, parts, keeper, prepared, template: self.template, policies })
@@ -433,6 +429,16 @@ pub(crate) struct Ready {
     prepared: Option<Prepared>,
     template: CfOptions,
     policies: Policies,
+}
+
+impl Ready {
+    fn open_by(self, open: impl FnOnce(&Path, Settings, Parts) -> Result<engine::Db>) -> Result<Db> {
+        let env = self.parts.env.clone();
+        let engine = open(&self.path, self.settings, self.parts)?;
+        let watching = attach(&engine, self.keeper.as_ref(), self.prepared)?;
+        let inner = Inner::new(engine, env, self.keeper, watching, self.template, self.policies);
+        Ok(Db { inner: Arc::new(inner) })
+    }
 }
 
 /// Waxseal's own providers and others.

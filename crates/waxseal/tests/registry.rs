@@ -737,6 +737,21 @@ fn a_store_without_registry_is_refused_where_something_is_registered() -> Result
     Ok(())
 }
 
+/// Flips a bit of a key wherever it stands in the files of a store.
+fn hit(path: &Path, key: &str) {
+    let mut hits = 0;
+    for file in std::fs::read_dir(path).unwrap() {
+        let file = file.unwrap().path();
+        let mut bytes = std::fs::read(&file).unwrap();
+        if let Some(at) = bytes.windows(key.len()).position(|window| window == key.as_bytes()) {
+            bytes[at] ^= 1;
+            std::fs::write(&file, bytes).unwrap();
+            hits += 1;
+        }
+    }
+    assert!(hits > 0, "{key:?} stands nowhere");
+}
+
 /// The log is damaged behind an event that waits in it: whoever accepts the loss of what was hit has not given that event up.
 #[test]
 fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> {
@@ -751,17 +766,7 @@ fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> 
         db.column_family("default")?.put_with(key, "value", WriteOptions::default().durability(Durability::Sync))?;
     }
     db.close()?;
-    let mut was_hit = 0;
-    for file in std::fs::read_dir(&path).unwrap() {
-        let file = file.unwrap().path();
-        let mut bytes = std::fs::read(&file).unwrap();
-        if let Some(at) = bytes.windows(15).position(|window| window == b"this one is hit") {
-            bytes[at] ^= 1;
-            std::fs::write(&file, bytes).unwrap();
-            was_hit += 1;
-        }
-    }
-    assert!(was_hit > 0);
+    hit(&path, "this one is hit");
     let accepting = || Db::builder(&path).accept_loss(true);
     assert!(Db::open_read_only(&path).unwrap_err().is_corruption());
     is_invalid(accepting().plain().open());
@@ -771,6 +776,26 @@ fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> 
     db.close()?;
     let db = Db::builder(&path).plain().open()?;
     assert_eq!(db.column_family("default")?.get("key")?.as_deref(), Some(&b"value"[..]));
+    db.close()
+}
+
+/// Nobody can see whether something is registered: a plain open that would be refused afterwards leaves the seals where they are.
+#[test]
+fn a_plain_open_that_cannot_see_what_is_registered_leaves_no_seals_behind() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path)?;
+    db.column_family("users")?;
+    db.register("users", "*")?;
+    db.flush()?;
+    for key in ["before", "this one is hit", "one", "two"] {
+        db.column_family("default")?.put_with(key, "value", WriteOptions::default().durability(Durability::Sync))?;
+    }
+    db.close()?;
+    hit(&path, "this one is hit");
+    is_invalid(Db::builder(&path).accept_loss(true).plain().open());
+    let db = Db::builder(&path).accept_loss(true).open()?;
+    assert!(db.column_family("default")?.get_sealed("before")?.is_some());
     db.close()
 }
 
