@@ -38,7 +38,7 @@ pub fn write_rate(dir: &Path, bytes: u64) -> Outcome<f64> {
 }
 
 /// Microseconds of one page written and synced, the mean of so many, into a file that was written before. A few hundred say less than
-/// some thousands: a disk may serve the first ones after a pause faster.
+/// some thousands: the first ones after any file was made or removed may take less.
 pub fn sync_micros(dir: &Path, count: u64) -> Outcome<f64> {
     in_file(dir, |file| {
         let pool = noise(PAGE);

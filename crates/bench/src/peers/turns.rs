@@ -114,7 +114,7 @@ impl Bench {
             }
         }
         // What the disk does is asked for in the same round as what is held against it, and for as long: the first hundreds of syncs
-        // after a pause take less.
+        // after a file was made or removed take less.
         match suite {
             Suite::Core => round.probes.sync_us = probe::sync_micros(&self.dir, synced_commits(self.num, 1))?,
             Suite::Values => round.probes.write_bytes_s = probe::write_rate(&self.dir, self.sizes.large_mib << 20)?,
