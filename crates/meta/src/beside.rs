@@ -159,6 +159,13 @@ impl<'a> Beside<'a> {
         Entries { reader: Reader::new(self.list), before: None }
     }
 
+    /// False if anything among these companions says itself that it was hit, beside a record whose key has this hash: then it may have been
+    /// what is missed there.
+    pub(crate) fn is_whole(&self, companions: &[u8], key_hash: u64) -> bool {
+        parts(companions).all(|part| part.is_whole(companions))
+            && self.entries().all(|entry| entry.is_ok_and(|entry| entry.is_whole(key_hash)))
+    }
+
     /// The stamp's content, and where it begins among the companions.
     pub(crate) fn stamp_content(&self) -> Option<(usize, &'a [u8])> {
         self.stamp.map(|content| (self.stamp_at.1 - content.len(), content))

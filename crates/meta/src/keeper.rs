@@ -431,7 +431,7 @@ impl Companions for Sealer {
         put_list(&list, out);
         // The result was written when its newest part was. Whatever row is due for a part was emitted of the part.
         if let Some(newest) = inputs.iter().max_by_key(|input| input.seqno)
-            && let Some(stamp) = Stamp::of(newest.companion, key_hash)?
+            && let Some(stamp) = Stamp::standing(newest.companion, key_hash)?
         {
             stamp.put(key_hash, out);
         }

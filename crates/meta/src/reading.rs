@@ -47,8 +47,8 @@ pub fn meta_of(record: &Record<'_>, provider: u16) -> Result<Option<Meta>> {
     let beside = Beside::read(record.companion)?;
     let is_whole = |entry: &Entry<'_>| entry.is_whole(hash(record.key));
     let Some(entry) = beside.entry(provider)? else {
-        // There is none only if none of those that are there was this one before it was hit.
-        return match beside.entries().all(|entry| entry.is_ok_and(|entry| is_whole(&entry))) {
+        // There is none only if nothing that is there was this one before it was hit.
+        return match beside.is_whole(record.companion, hash(record.key)) {
             true if provider == PROVENANCE => stamped(record, &beside),
             true => Ok(None),
             false => Err(damaged(record, Verdict::Checksum, "an entry beside a record does not fit its sum")),

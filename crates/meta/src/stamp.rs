@@ -13,7 +13,7 @@ use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 
-use crate::beside::{Beside, STAMP, only_word, word_and_stamp};
+use crate::beside::{Beside, STAMP, may_have_entries, only_word, word_and_stamp};
 
 /// Bytes of the check at the end of a stamp.
 pub(crate) const CHECK_BYTES: usize = 3;
@@ -127,10 +127,22 @@ impl Stamp {
         Blank { flags: self.flags(), retention: self.retention.unwrap_or_default() }
     }
 
-    /// The stamp among the companions of a record whose key has this hash; none if there is none. Errors: `Corruption` if the
-    /// companions cannot be decoded, or if the stamp was hit.
+    /// The stamp among the companions of a record whose key has this hash; none if there is none, nor anything that was hit and may
+    /// have been it. Errors: `Corruption` if the companions cannot be decoded, or if the stamp, or what may have been it, was hit.
     #[inline]
     pub fn of(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
+        match Stamp::standing(companions, key_hash)? {
+            None if may_have_entries(companions) && !Beside::read(companions)?.is_whole(companions, key_hash) => {
+                Err(hit())
+            }
+            stamp => Ok(stamp),
+        }
+    }
+
+    /// The same, whatever else was hit: what whoever writes records on goes by, who looks at all that stands there by itself. Errors:
+    /// `Corruption` if the companions cannot be decoded, or if the stamp was hit.
+    #[inline]
+    pub fn standing(companions: &[u8], key_hash: u64) -> Result<Option<Stamp>> {
         if only_word(companions).is_some() || companions.is_empty() {
             return Ok(None);
         }
@@ -256,7 +268,7 @@ fn hit() -> Error {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::beside::{SEAL_BYTES, seal_bytes};
+    use crate::beside::{Entry, SEAL_BYTES, put_list, seal_bytes, sum_of};
     use proptest::prelude::*;
 
     pub(crate) fn drawn() -> impl Strategy<Value = Stamp> {
@@ -291,6 +303,25 @@ pub(crate) mod tests {
         let hex: Vec<String> = bytes(&stamp, hash(b"apple")).iter().map(|byte| format!("{byte:02X}")).collect();
         let line = format!("`{}`", hex.join(" "));
         assert!(page.contains(&line), "{line}");
+    }
+
+    #[test]
+    fn there_is_no_stamp_only_if_nothing_that_was_hit_may_have_been_one() {
+        let key_hash = hash(b"key");
+        let (mut entries, mut list) = (Vec::new(), Vec::new());
+        Entry::new(4, 0, false, false, b"label", key_hash).put(&mut entries);
+        put_list(&entries, &mut list);
+        let sealed = |rest: &[u8]| [&seal_bytes(7)[..], rest].concat();
+        let later = [&[0x55, 5, 1][..], &sum_of(0x55, &[1])].concat();
+        for (mut companions, last) in [(sealed(&list), list.len()), (sealed(&later), later.len())] {
+            assert_eq!(Stamp::of(&companions, key_hash).unwrap(), None);
+            for at in companions.len() - last + 3..companions.len() {
+                companions[at] ^= 0x40;
+                assert!(Stamp::of(&companions, key_hash).is_err(), "{companions:02x?}");
+                assert_eq!(Stamp::standing(&companions, key_hash).ok().flatten(), None);
+                companions[at] ^= 0x40;
+            }
+        }
     }
 
     proptest! {

@@ -144,7 +144,7 @@ impl Sealer {
         rows: &mut Vec<Emitted>,
     ) -> Result<()> {
         let key_hash = hash_key(record.key);
-        let stamp = Stamp::of(record.companion, key_hash).map_err(|error| of_record(&error, record))?;
+        let stamp = Stamp::standing(record.companion, key_hash).map_err(|error| of_record(&error, record))?;
         let Some(stamp) = stamp else { return Ok(()) };
         emitter.observe(&stamp);
         if stamp.elsewhere {

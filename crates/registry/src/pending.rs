@@ -33,7 +33,7 @@ pub(crate) struct Making<'a> {
 
 /// Makes the row of a record, if a flush will.
 fn row_of(family: &str, record: &Record<'_>, making: Making<'_>) -> Result<Option<Row>> {
-    let stamp = match Stamp::of(record.companion, hash_key(record.key))? {
+    let stamp = match Stamp::standing(record.companion, hash_key(record.key))? {
         Some(stamp) if !stamp.elsewhere => stamp,
         _ => return Ok(None),
     };

@@ -55,7 +55,7 @@ impl Companions for PlainKeeper {
     }
 
     fn on_replay(&self, record: &Record<'_>) -> Result<()> {
-        match Stamp::of(record.companion, hash_key(record.key)) {
+        match Stamp::standing(record.companion, hash_key(record.key)) {
             Ok(None) if self.keeps_seals && !record.companion.is_empty() => Err(Error::invalid(UNSEEN)),
             Ok(None) => Ok(()),
             Ok(Some(_)) | Err(_) => Err(Error::invalid(WAITING)),

@@ -39,7 +39,7 @@ pub(super) fn carried(keeper: &dyn Companions, record: &Record<'_>, check: Check
     };
     let unbound = unbound(&Record { companion: &companions, ..*record });
     let key_hash = hash(record.key);
-    let stands_elsewhere = || matches!(Stamp::of(&unbound, key_hash), Ok(Some(Stamp { elsewhere: true, .. })));
+    let stands_elsewhere = || matches!(Stamp::standing(&unbound, key_hash), Ok(Some(Stamp { elsewhere: true, .. })));
     let companions = if is_untold && !stands_elsewhere() { unbound } else { told(&unbound, key_hash)? };
     Ok(Carried { companions: Some(companions), left_out })
 }
