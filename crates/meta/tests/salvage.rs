@@ -1,6 +1,9 @@
 //! Salvage where no manifest says which tables live: tables written by hand, so that each holds just what a case needs.
 
 mod support;
+#[path = "stamps/watched.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod watched;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::{DIR, Store, options};
-use waxseal_lsm::batch::Batch;
+use watched::Watched;
+use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::{Crash, Fault, SimFs};
@@ -20,6 +24,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
+use waxseal_meta::stamp::{Stamp, Verb};
 use waxseal_meta::{Seal, Sealer};
 
 /// Of a table. docs/format.md, section 4.6.
@@ -335,4 +340,31 @@ fn a_store_that_was_closed_has_no_torn_tail_without_a_manifest() {
             }
         }
     }
+}
+
+/// A flush of one family writes tables of another, for the rows that its records give rise to: they say nothing of what that one has in
+/// memory itself.
+#[test]
+fn a_row_that_only_the_log_has_is_taken_though_a_flush_wrote_later_rows() {
+    let sim = SimFs::new(3);
+    let world = Watched::open(&sim);
+    let mut batch = Batch::new();
+    let key = [&b"row"[..], &seqno_of_before(0)].concat();
+    batch.push(world.log.id(), Kind::Put, &key, b"with its batch", &*world.sealer).unwrap();
+    batch.grant(watched::pass());
+    let seqno = world.db.commit(&mut batch, Durability::Os).unwrap();
+    world.put(b"k", b"value", &Stamp::new(Verb::Update, 1 << 12, 7));
+    world.db.flush_ordered(&world.family).unwrap();
+    assert_eq!(world.db.tables(&world.log).unwrap().len(), 1, "the row of the flush");
+    sim.crash_at(sim.steps());
+    drop(world);
+    sim.reboot(Crash::Process);
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    let parts = watched::parts(&sim, Arc::new(watched::sealer()));
+    let how = SalvageOptions::default();
+    let report = salvage(Path::new(DIR), Path::new(SAVED), watched::settings(), parts, how).unwrap();
+    let saved = Watched::open_at(&sim, SAVED);
+    let row = [&b"row"[..], &watched::high_first(seqno)].concat();
+    assert!(saved.scan(&saved.log).iter().any(|found| found.key == row), "{report}");
+    assert_eq!((saved.rows().len(), report.damage.len()), (1, 1), "{report}");
 }

@@ -127,6 +127,11 @@ fn with_system_families(mut parts: Parts, state: Option<&State>) -> Parts {
     parts
 }
 
+/// True of the families that receive rows of others' flushes and edits: the log of events and the quarantine. docs/format.md, section 9.
+fn receives_rows(id: u32) -> bool {
+    matches!(system_number(id), Some(1 | 2))
+}
+
 /// A table as the manifest names it: its family and what is said of it.
 type Named = (u32, Arc<TableMeta>);
 
@@ -554,10 +559,12 @@ impl Salvage<'_> {
         Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())
     }
 
-    /// Everything of a family up to this seqno was in tables.
+    /// Everything of a family up to this seqno was in tables. Where no manifest says so nobody knows it of one that receives rows: a flush
+    /// of another family writes a table of it, and what it has in memory itself stays there.
     fn flushed(&self, id: u32) -> Seqno {
         match &self.state {
             Some(state) => state.families.get(&id).map_or(MAX_SEQNO, |family| family.flushed),
+            None if receives_rows(id) => 0,
             None => self.families.get(&id).map_or(0, |into| into.greatest),
         }
     }
