@@ -43,7 +43,7 @@ use unread::{Met, Unread};
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
-use super::plan;
+use super::plan::{self, Place};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 use super::spans::Spans;
@@ -93,6 +93,7 @@ pub fn salvage(
         unread: BTreeMap::new(),
         holes: Vec::new(),
         gaps: BTreeMap::new(),
+        stand_ins: BTreeMap::new(),
         newest: HashMap::new(),
         in_tables: 0,
         seen: Vec::new(),
@@ -170,6 +171,8 @@ struct Salvage<'a> {
     holes: Vec<Hole>,
     /// Their gaps by family, each with the number of its hole.
     gaps: BTreeMap<u32, Spans<usize>>,
+    /// What was taken of the log for holes alone: family and place, and a hole.
+    stand_ins: BTreeMap<(u32, Place), usize>,
     /// Seqno and term of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
     /// The greatest seqno in any table, of whatever family.
@@ -589,16 +592,14 @@ impl Salvage<'_> {
         named.or_else(|| self.families.get(&id).map(|into| into.family.order().clone())).unwrap_or_default()
     }
 
-    /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where a
-    /// table has a gap; and the second time, what was taken the first. What a table has dropped must not come back.
+    /// Whether what the log says of a family may be missing in its tables: what came after them, and what may have stood where
+    /// something is lost; and the second time, what was taken the first. What a table has dropped must not come back: see `open_holes`.
     fn is_news(&self, id: u32, key: &[u8], seqno: Seqno) -> bool {
         if self.is_unflushed(id, seqno) || self.state.is_some() {
             return self.is_unflushed(id, seqno);
         }
         let was_taken = || self.again && self.is_newest(id, key, seqno);
-        let order = self.order_of(id);
-        let stands_in =
-            || self.losses.may_have_had(id, &order, key, seqno) || self.is_in_open_hole(id, &order, key, seqno);
+        let stands_in = || self.losses.may_have_had(id, &self.order_of(id), key, seqno);
         was_taken() || self.is_unread(id, key, seqno) || stands_in()
     }
 

@@ -6,11 +6,11 @@
 //!        A seal says what was put and not when: it may be of an older record with the same content, and a version between the two
 //!        would answer. So only what decides fills a hole: the newest of its key, or one below what is newer than all that was lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::Family;
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::order::Order;
@@ -154,10 +154,22 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// True if nothing fills yet a gap in which a record can have stood.
-    pub(super) fn is_in_open_hole(&self, id: u32, order: &Order, key: &[u8], seqno: Seqno) -> bool {
-        let mut gaps = self.gaps.get(&id).into_iter().flat_map(|gaps| gaps.around(order, key, seqno));
-        gaps.any(|hole| self.holes[*hole].is_open())
+    /// The holes that nothing fills yet and that a record of the log may fill. What else it says of what tables hold has gone from them: it
+    /// must not come back.
+    pub(super) fn open_holes(&self, id: u32, record: &Record<'_>) -> Vec<usize> {
+        if !self.gaps.contains_key(&id) {
+            return Vec::new();
+        }
+        let mut holes = self.holes_about(id, &self.order_of(id), record, Check::Validated);
+        holes.retain(|at| self.holes[*at].is_open());
+        if holes.is_empty() {
+            return holes;
+        }
+        let keeper = &*self.parts.companions;
+        let check = keeper.verify(record, hash(record.key), Protection::Partial);
+        let term = term(keeper, record, check);
+        holes.retain(|at| check.serves() && plan::may_be_lost(&self.holes[*at].deficit, record.kind, term));
+        holes
     }
 
     /// The holes in which a record can have stood, each once.
@@ -193,15 +205,18 @@ impl Salvage<'_> {
         let mut holes = std::mem::take(&mut self.holes);
         for hole in holes.iter_mut().filter(|hole| hole.is_open()) {
             let rung = if hole.is_whole_now { Rung::ReadAgain } else { rung };
-            hole.filled = self.fills(hole).then_some(rung);
+            hole.filled = self.filling(hole).map(|_| rung);
         }
         self.holes = holes;
     }
 
-    fn fills(&self, hole: &Hole) -> bool {
+    /// The places of the records that fill a hole.
+    fn filling(&self, hole: &Hole) -> Option<Vec<Place>> {
         let deciding = hole.candidates.kept.iter().filter(|(place, (_, term))| self.decides(hole, place, *term));
-        let candidates: Vec<(Kind, u64)> = deciding.map(|(_, candidate)| *candidate).collect();
-        plan::fill(&hole.deficit, &candidates).is_some()
+        let (places, candidates): (Vec<&Place>, Vec<(Kind, u64)>) =
+            deciding.map(|(place, candidate)| (place, *candidate)).unzip();
+        let chosen = plan::fill(&hole.deficit, &candidates)?;
+        Some(chosen.into_iter().map(|at| places[at].clone()).collect())
     }
 
     /// True of a record that was taken, or missed by itself, and of which no newer version is known; and of one below a version that
@@ -217,19 +232,38 @@ impl Salvage<'_> {
     /// What nothing fills is lost; so is what nothing fills any more, since a newer version has come.
     pub(super) fn close_holes(&mut self) {
         self.gaps.clear();
-        for hole in std::mem::take(&mut self.holes) {
+        let holes = std::mem::take(&mut self.holes);
+        let mut chosen = BTreeSet::new();
+        for hole in &holes {
             let Some(into) = self.families.get(&hole.family).map(|into| into.family.clone()) else { continue };
-            let Some(rung) = hole.filled.filter(|_| self.fills(&hole)) else {
+            let filling = hole.filled.and_then(|rung| Some((rung, self.filling(hole)?)));
+            let Some((rung, filling)) = filling else {
                 self.report.lost += hole.deficit.count();
                 hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
                 continue;
             };
+            chosen.extend(filling.into_iter().map(|place| (hole.family, place)));
             for gap in &hole.gaps {
                 let steps = vec![Step { rung, helped: true }];
                 let finding = finding_of(&into, gap);
                 self.report.damage.push(Finding { steps, outcome: Outcome::Repaired(rung), ..finding });
             }
             self.report.repaired += hole.deficit.count();
+        }
+        self.judge_stand_ins(&holes, &chosen);
+    }
+
+    /// What the log gave for a hole that others filled was not lost there: a table may have dropped it, and why nobody knows.
+    fn judge_stand_ins(&mut self, holes: &[Hole], chosen: &BTreeSet<(u32, Place)>) {
+        self.sort();
+        for (stand_in, hole) in std::mem::take(&mut self.stand_ins) {
+            let (id, (key, seqno)) = &stand_in;
+            let Some(into) = self.families.get(id).map(|into| into.family.clone()) else { continue };
+            let is_fenced = || self.losses.may_have_had(*id, into.order(), key, *seqno);
+            if self.is_newest(*id, key, *seqno) && !chosen.contains(&stand_in) && !is_fenced() {
+                let fence = Fence::over(key, key, *seqno, &holes[hole].file, Verdict::Ledger);
+                self.lost_between(*id, &into, &fence);
+            }
         }
     }
 }

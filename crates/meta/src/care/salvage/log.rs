@@ -169,11 +169,16 @@ impl Salvage<'_> {
             let ends_in_seqno = self.ends_in_seqno(operation.family);
             let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, keeper)?;
             reading.next = Some(record.seqno + 1);
-            if self.is_news(operation.family, record.key, record.seqno) {
+            let is_news = self.is_news(operation.family, record.key, record.seqno);
+            let open = if is_news { Vec::new() } else { self.open_holes(operation.family, &record) };
+            if is_news || !open.is_empty() {
                 if operation.kind == Kind::BlobPointer {
                     self.hold_logged(operation.value);
                 }
                 let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
+                for hole in open {
+                    self.stand_ins.insert((operation.family, (record.key.to_vec(), record.seqno)), hole);
+                }
                 if !self.again {
                     self.report.count(check);
                 }
