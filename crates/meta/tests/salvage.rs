@@ -7,7 +7,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,11 +50,15 @@ fn parts(sim: &SimFs) -> Parts {
 
 /// A table of the first family with these records, which stand in internal order, sealed or not.
 fn write_table(sim: &SimFs, number: u8, rows: &[Row<'_>], is_sealed: &dyn Fn(&str) -> bool) -> PathBuf {
+    write_table_of(sim, 0, number, rows, is_sealed)
+}
+
+fn write_table_of(sim: &SimFs, family: u32, number: u8, rows: &[Row<'_>], is_sealed: &dyn Fn(&str) -> bool) -> PathBuf {
     sim.create_dir_all(Path::new(DIR)).unwrap();
     let path = Path::new(DIR).join(format!("{number:06}.tbl"));
     let settings = WriterSettings {
         order: Order::bytewise(),
-        family: 0,
+        family,
         block_bytes: 1 << 20,
         restart_interval: 4,
         filter_bits: 10,
@@ -434,6 +438,52 @@ fn what_the_log_had_of_old_comes_back_in_no_gap() {
         match saved.read("k-early") {
             Ok(found) => assert!(found.is_none() && lost == 1, "{reaches_back}, {lost}: {}", saved.report),
             Err(error) => assert!(error.is_corruption() && lost == 2, "{error}: {}", saved.report),
+        }
+    }
+}
+
+/// A table of another family of which a device gives only the records when it is looked into again: they are not of the first family.
+#[test]
+fn a_table_that_does_not_say_again_whose_it_is_gives_nothing_to_the_first_family() {
+    let v = Some("the value");
+    let sim = SimFs::new(3);
+    let hit = write_table(&sim, 10, &[("j", 80, v), ("k-late", 90, v), ("l", 85, v)], &sealed);
+    write_table(&sim, 11, &[("k-late", 90, v)], &sealed);
+    write_table_of(&sim, 1, 12, &[("k", 84, Some("another family's"))], &sealed);
+    strike(&sim, &hit, ("k-late", 90, v));
+    let mut saved_whole = 0;
+    with_two_reads_failing(&sim, &look_into(&sim, 3, 2), &mut |saved, steps| {
+        match saved.read("k") {
+            Ok(found) => assert_eq!(found, None, "steps {steps:?}: {}", saved.report),
+            Err(error) => assert!(error.is_corruption() && !saved.report.is_clean(), "{error}"),
+        }
+        saved_whole += usize::from(saved.outcomes() == [Outcome::Repaired(Rung::Trash)]);
+    });
+    assert!(saved_whole > 0);
+}
+
+/// The steps in which a salvage without faults looks again into one of the tables.
+fn look_into(sim: &SimFs, tables: u64, nth: usize) -> Range<u64> {
+    let (whole, mut steps) = (sim.fork(), Vec::new());
+    let mut watch = |progress: Progress| {
+        steps.extend((progress.done == tables).then(|| whole.steps()));
+        ControlFlow::Continue(())
+    };
+    let how = SalvageOptions { progress: Some(&mut watch), ..SalvageOptions::default() };
+    salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(&whole), how).unwrap();
+    steps[nth]..steps[nth + 1]
+}
+
+/// Every salvage that comes to its end though two reads failed, of which the first was of these steps.
+fn with_two_reads_failing(sim: &SimFs, steps: &Range<u64>, see: &mut dyn FnMut(Saved, (u64, u64))) {
+    for (first, second) in steps.clone().flat_map(|first| (first + 1..steps.end + 8).map(move |second| (first, second)))
+    {
+        let sim = sim.fork();
+        [first, second].iter().for_each(|step| sim.fail_at(*step, Fault::Error(ErrorKind::PermissionDenied)));
+        let how = SalvageOptions::default();
+        if let Ok(report) = salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(&sim), how) {
+            sim.clear_faults();
+            see(Saved::opened(&sim, report), (first, second));
         }
     }
 }

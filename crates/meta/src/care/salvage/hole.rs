@@ -132,6 +132,10 @@ impl Salvage<'_> {
     pub(super) fn look_into(&mut self, name: &str) -> Result<()> {
         let Ok(table) = self.open(name, None) else { return Ok(()) };
         let id = table.properties().family;
+        // One that does not say now what it is would pass for a table of the first family.
+        if !self.seen.iter().any(|seen| seen.name == name && seen.family == id) {
+            return Ok(());
+        }
         let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
         let mut has_gaps = false;
         table.examine(&*self.parts.companions.clone(), true, &mut |found| {
