@@ -27,6 +27,11 @@ struct Reading {
     promised: u64,
 }
 
+/// The last seqno that is missing where `next` would have come and `first` came.
+fn last_missing(next: Option<Seqno>, first: Seqno) -> Option<Seqno> {
+    next.is_none_or(|next| next < first).then(|| first.saturating_sub(1))
+}
+
 /// How far a stretch of the log could be read.
 struct Stretch {
     /// The seqno of the first commit; none: nothing was read.
@@ -73,7 +78,7 @@ impl Salvage<'_> {
             let stretch = self.stretch(&start, &facts, &mut read)?;
             let gap = match (&before, stretch.first) {
                 (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
-                (Some(before), Some(first)) => before.next.is_none_or(|next| next < first).then_some(first - 1),
+                (Some(before), Some(first)) => last_missing(before.next, first),
                 _ => None,
             };
             if let (Some(bound), Some(before)) = (gap, &before) {
@@ -155,7 +160,8 @@ impl Salvage<'_> {
         }
         let mut is_wanted = |operation: &Operation<'_>, at| self.is_unflushed(operation.family, frame.seqno + at);
         let expanded = reading.values.expand(frame.body, &mut is_wanted);
-        // What a table holds was promised, and all before it, though there is no manifest that says so.
+        // What a table holds was promised, and all before it, though there is no manifest that says so. Of an ingestion that was ended
+        // before it synced the log that says too much: then what nobody was promised is missed, which is the safe side.
         let is_promised = frame.offset < reading.promised || frame.seqno <= self.in_tables;
         let body = match expanded {
             Err(Stop::NotWhole(_)) if is_promised => frame.body,
@@ -191,5 +197,20 @@ impl Salvage<'_> {
         }
         reading.taken = frame.end;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_ends_before_what_came() {
+        let cases =
+            [(Some(5), 5, None), (Some(6), 5, None), (Some(4), 9, Some(8)), (None, 9, Some(8)), (None, 0, Some(0))];
+        for (next, first, missing) in cases {
+            assert_eq!(last_missing(next, first), missing, "{next:?}, {first}");
+        }
+        assert_eq!(last_missing(Some(3), 0), None);
     }
 }
