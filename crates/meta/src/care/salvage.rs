@@ -144,7 +144,7 @@ struct Taker {
     /// The fence that stands while the work goes on.
     working: Vec<u64>,
     /// The fences that stay.
-    fences: Vec<Fence>,
+    fences: Spans<()>,
 }
 
 /// A table that was read without a manifest: who may have replaced whom.
@@ -237,7 +237,8 @@ impl Salvage<'_> {
             self.write()?;
         }
         for into in self.families.values_mut() {
-            self.db.replace_fences(&into.family, &into.working, std::mem::take(&mut into.fences))?;
+            let fences = std::mem::take(&mut into.fences).into_fences(into.family.order());
+            self.db.replace_fences(&into.family, &into.working, fences)?;
         }
         Ok(())
     }
@@ -364,7 +365,7 @@ impl Salvage<'_> {
         let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
         self.db.add_fences(&family, all.into_iter().collect())?;
         let working = self.db.fences(&family).into_iter().map(|(number, _)| number).collect();
-        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, fences: Vec::new() });
+        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, fences: Spans::default() });
         Ok(family)
     }
 
@@ -496,13 +497,15 @@ impl Salvage<'_> {
         for (id, into) in &mut self.families {
             let (flushed, order) = (flushed.get(id).copied().unwrap_or(0), into.family.order().clone());
             let fences = self.losses.fences(*id, flushed, &order, self.last);
-            into.fences = fences.ok_or_else(|| {
+            let fences = fences.ok_or_else(|| {
                 let name = into.family.name();
                 Error::invalid(format!(
                     "something is lost anywhere in family {name:?}, whose order names no last key to put a \
                                         fence up to: only what accepts the loss can go on"
                 ))
             })?;
+            fences.into_iter().for_each(|fence| into.fences.add(fence, ()));
+            into.fences.sort(&order);
         }
         Ok(())
     }
@@ -648,11 +651,12 @@ impl Salvage<'_> {
         is_untold: bool,
     ) -> Result<()> {
         if self.again {
-            let fences = self.families.get(&id).map_or(&[][..], |into| &into.fences);
             let order = family.order();
-            let is_under = fences.iter().any(|fence| fence.may_hide(order, record.key, MAX_SEQNO));
+            let fences = self.families.get(&id).map(|into| &into.fences);
+            // They reach over all versions of their keys.
+            let is_under = || fences.is_some_and(|fences| fences.around(order, record.key, 0).next().is_some());
             let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
-            if !self.is_newest(id, record.key, record.seqno) || !is_under || !check.serves() || is_hidden() {
+            if !self.is_newest(id, record.key, record.seqno) || !check.serves() || !is_under() || is_hidden() {
                 return Ok(());
             }
         } else if !check.serves() {

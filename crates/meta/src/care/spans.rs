@@ -1,11 +1,13 @@
 //! Spans: what was lost of one family, looked up by place.
 //!
 //! Pure.
-//! Holds: spans that were sorted stand by where they begin, and each knows which of those up to it ends last. So whoever asks for a place
-//!        goes back from the last one that begins before it until nothing reaches it any more, however many there are. Those that came
-//!        since are looked through one by one: whoever adds many sorts them before many ask.
+//! Holds: spans that were sorted stand by where they begin, as a tree: the one in the middle of a part, and on its two sides what is left of
+//!        it. Each knows which one of its part ends last. So whoever asks for a place looks at those that reach it and at few others,
+//!        however many there are and however long one is. Those that came since are looked through one by one: whoever adds many sorts
+//!        them before many ask.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::order::Order;
@@ -17,7 +19,7 @@ use super::plan;
 #[derive(Clone, Debug)]
 pub(super) struct Spans<T> {
     spans: Vec<(Fence, T)>,
-    /// For each that is sorted, the one among it and those before it that ends last.
+    /// For each that is sorted, the one that ends last in the part of which it is the middle.
     reach: Vec<usize>,
 }
 
@@ -32,6 +34,16 @@ impl<T: Ord> Spans<T> {
         self.spans.push((fence, tag));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// All of them, in order and each once.
+    pub(super) fn into_fences(mut self, order: &Order) -> Vec<Fence> {
+        self.sort(order);
+        self.spans.into_iter().map(|(fence, _)| fence).collect()
+    }
+
     /// All of them; each once, if they are sorted.
     pub(super) fn fences(&self) -> impl Iterator<Item = &Fence> {
         self.spans.iter().map(|(fence, _)| fence)
@@ -44,13 +56,23 @@ impl<T: Ord> Spans<T> {
         }
         self.spans.sort_by(|a, b| compare(order, a, b));
         self.spans.dedup();
-        self.reach.clear();
-        for at in 0..self.spans.len() {
-            let farthest = self.reach.last().copied().unwrap_or(at);
-            let end = |at: usize| &self.spans[at].0.to;
-            let is_farther = order.compare_internal(place(end(farthest)), place(end(at))).is_lt();
-            self.reach.push(if is_farther { at } else { farthest });
+        let mut reach = vec![0; self.spans.len()];
+        self.fill_reach(order, &mut reach, 0..self.spans.len());
+        self.reach = reach;
+    }
+
+    /// Which one of a part ends last, for its middle and for those of all parts of it.
+    fn fill_reach(&self, order: &Order, reach: &mut [usize], part: Range<usize>) -> Option<usize> {
+        let middle = middle(&part)?;
+        let end = |at: usize| place(&self.spans[at].0.to);
+        let mut farthest = middle;
+        for side in [part.start..middle, middle + 1..part.end] {
+            let of_side = self.fill_reach(order, reach, side);
+            let is_farther = |at: &usize| order.compare_internal(end(farthest), end(*at)).is_lt();
+            farthest = of_side.filter(is_farther).unwrap_or(farthest);
         }
+        reach[middle] = farthest;
+        Some(farthest)
     }
 
     /// The tags of those in which a record can have stood.
@@ -73,13 +95,28 @@ impl<T: Ord> Spans<T> {
         last: (&'a [u8], Seqno),
     ) -> impl Iterator<Item = &'a (Fence, T)> {
         let (sorted, added) = self.spans.split_at(self.reach.len());
-        let begun = sorted.partition_point(|(fence, _)| order.compare_internal(place(&fence.from), last).is_le());
-        let reaches = move |at: &usize| {
-            let (farthest, _) = &sorted[self.reach[*at]];
-            order.compare_internal(first, place(&farthest.to)).is_le()
+        let reaches = move |at: usize| order.compare_internal(first, place(&sorted[at].0.to)).is_le();
+        let whole = 0..sorted.len();
+        let mut parts = vec![whole];
+        let next = move || {
+            while let Some(part) = parts.pop() {
+                let Some(middle) = middle(&part).filter(|middle| reaches(self.reach[*middle])) else { continue };
+                parts.push(part.start..middle);
+                if order.compare_internal(place(&sorted[middle].0.from), last).is_le() {
+                    parts.push(middle + 1..part.end);
+                    if reaches(middle) {
+                        return Some(&sorted[middle]);
+                    }
+                }
+            }
+            None
         };
-        (0..begun).rev().take_while(reaches).map(move |at| &sorted[at]).chain(added)
+        std::iter::from_fn(next).chain(added)
     }
+}
+
+fn middle(part: &Range<usize>) -> Option<usize> {
+    (!part.is_empty()).then(|| part.start + part.len() / 2)
 }
 
 fn place((key, seqno): &(Vec<u8>, Seqno)) -> (&[u8], Seqno) {
@@ -151,5 +188,13 @@ mod tests {
         assert_eq!(spans.around(&order, &key, 5).collect::<Vec<_>>(), [&3_000]);
         assert!(spans.reaching(&order, (&key, 5), (&key, 5)).count() == 1 && spans.cover(&order, &key, 9));
         assert_eq!(spans.reaching(&order, (&between, MAX_SEQNO), (&between, 0)).count(), 0);
+        // And a few that reach over all of them.
+        for n in 0..3u32 {
+            spans.add(Fence::over(b"", &[0xFF], n.into(), "t", Verdict::Missing), n);
+        }
+        spans.sort(&order);
+        assert_eq!(spans.reaching(&order, (&key, 5), (&key, 5)).count(), 4);
+        assert_eq!(spans.around(&order, &key, 5).collect::<Vec<_>>(), [&3_000]);
+        assert_eq!(spans.reaching(&order, (&between, MAX_SEQNO), (&between, 0)).count(), 3);
     }
 }
