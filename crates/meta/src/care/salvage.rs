@@ -19,7 +19,7 @@ use std::sync::Arc;
 use waxseal_lsm::batch::{Batch, SystemPass};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{Db, Family, Parts};
-use waxseal_lsm::env::{File, Open};
+use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
@@ -28,13 +28,14 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::{Check, Companions};
-use waxseal_lsm::sst::{Cache, Expected, Found, Known, Table, rebuild};
+use waxseal_lsm::seam::Check;
+use waxseal_lsm::sst::Found;
 use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
 use waxseal_lsm::version::{self, State, TableMeta};
 
 mod hole;
 mod log;
+mod tables;
 mod unread;
 
 use hole::Hole;
@@ -290,27 +291,6 @@ impl Salvage<'_> {
         Some(self.values.hold_unfinished(number, uid, None))
     }
 
-    /// The tables to be read: those that the manifest names, else all there are.
-    fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
-        match &self.state {
-            Some(state) => {
-                let of = |family: &Arc<version::Family>| {
-                    let id = family.id;
-                    family
-                        .tables
-                        .values()
-                        .map(move |(_, meta)| (Name::Table(meta.number).to_string(), Some((id, meta.clone()))))
-                        .collect::<Vec<_>>()
-                };
-                state.families.values().flat_map(of).collect()
-            }
-            None => {
-                let is_table = |name: &&String| matches!(Name::parse(name), Some(Name::Table(_)));
-                names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
-            }
-        }
-    }
-
     /// What cannot be known without a manifest is said.
     fn without_manifest(&mut self, error: &Error) {
         let may_have_replaced = |old: &Seen, new: &Seen| {
@@ -508,61 +488,6 @@ impl Salvage<'_> {
             into.fences.sort(&order);
         }
         Ok(())
-    }
-
-    /// Opens a table, or what is left of it.
-    fn open(&self, name: &str, known: Option<&Named>) -> Result<Arc<Table>> {
-        let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).during(|| format!("opening {name}"))?;
-        let (keeper, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));
-        let comparator = match (known, &self.state) {
-            (Some((id, _)), Some(state)) => state.families.get(id).map(|family| family.comparator.clone()),
-            _ => None,
-        };
-        let orders: Vec<Order> = match comparator {
-            Some(name) => self.order_named(&name).into_iter().collect(),
-            None => self.parts.orders.iter().cloned().chain([Order::bytewise()]).collect(),
-        };
-        let mut failed = Error::invalid(format!("the order of {name} was not given"));
-        for order in &orders {
-            match self.open_in(name, &file, known, order, &cache, &keeper) {
-                Ok(table) => return Ok(table),
-                Err(error) => failed = error,
-            }
-        }
-        let known = match known {
-            None => Known::default(),
-            Some((id, meta)) => Known {
-                uid: Some(meta.uid),
-                family: *id,
-                keys: Some((meta.smallest.clone(), meta.largest.clone())),
-                seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
-                ledger: Some(meta.ledger),
-            },
-        };
-        for order in &orders {
-            if let Ok(rebuilt) = rebuild(name, file.clone(), &known, order, cache.clone(), keeper.clone())
-                && rebuilt.table.properties().comparator == order.name()
-            {
-                return Ok(rebuilt.table);
-            }
-        }
-        Err(failed)
-    }
-
-    fn open_in(
-        &self,
-        name: &str,
-        file: &Arc<dyn File>,
-        known: Option<&Named>,
-        order: &Order,
-        cache: &Arc<Cache>,
-        keeper: &Arc<dyn Companions>,
-    ) -> Result<Arc<Table>> {
-        let expected = match known {
-            Some((_, meta)) => Expected { uid: meta.uid, size: meta.size, digest: meta.digest },
-            None => Table::identify(name, &**file)?,
-        };
-        Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())
     }
 
     /// Everything of a family up to this seqno was in tables. Where no manifest says so nobody knows it of one that receives rows: a flush

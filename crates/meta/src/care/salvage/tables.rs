@@ -1,0 +1,91 @@
+//! The tables of a store that is salvaged: which are to be read, and each as it is or by what is left of it.
+
+use std::sync::Arc;
+
+use waxseal_lsm::env::{File, Open};
+use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::names::Name;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::seam::Companions;
+use waxseal_lsm::sst::{Cache, Expected, Known, Table, rebuild};
+use waxseal_lsm::version;
+
+use super::{Named, Salvage};
+
+impl Salvage<'_> {
+    /// The tables to be read: those that the manifest names, else all there are.
+    pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
+        match &self.state {
+            Some(state) => {
+                let of = |family: &Arc<version::Family>| {
+                    let id = family.id;
+                    family
+                        .tables
+                        .values()
+                        .map(move |(_, meta)| (Name::Table(meta.number).to_string(), Some((id, meta.clone()))))
+                        .collect::<Vec<_>>()
+                };
+                state.families.values().flat_map(of).collect()
+            }
+            None => {
+                let is_table = |name: &&String| matches!(Name::parse(name), Some(Name::Table(_)));
+                names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
+            }
+        }
+    }
+
+    /// Opens a table, or what is left of it.
+    pub(super) fn open(&self, name: &str, known: Option<&Named>) -> Result<Arc<Table>> {
+        let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).during(|| format!("opening {name}"))?;
+        let (keeper, cache) = (self.parts.companions.clone(), Arc::new(Cache::new(0)));
+        let comparator = match (known, &self.state) {
+            (Some((id, _)), Some(state)) => state.families.get(id).map(|family| family.comparator.clone()),
+            _ => None,
+        };
+        let orders: Vec<Order> = match comparator {
+            Some(name) => self.order_named(&name).into_iter().collect(),
+            None => self.parts.orders.iter().cloned().chain([Order::bytewise()]).collect(),
+        };
+        let mut failed = Error::invalid(format!("the order of {name} was not given"));
+        for order in &orders {
+            match self.open_in(name, &file, known, order, &cache, &keeper) {
+                Ok(table) => return Ok(table),
+                Err(error) => failed = error,
+            }
+        }
+        let known = match known {
+            None => Known::default(),
+            Some((id, meta)) => Known {
+                uid: Some(meta.uid),
+                family: *id,
+                keys: Some((meta.smallest.clone(), meta.largest.clone())),
+                seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
+                ledger: Some(meta.ledger),
+            },
+        };
+        for order in &orders {
+            if let Ok(rebuilt) = rebuild(name, file.clone(), &known, order, cache.clone(), keeper.clone())
+                && rebuilt.table.properties().comparator == order.name()
+            {
+                return Ok(rebuilt.table);
+            }
+        }
+        Err(failed)
+    }
+
+    fn open_in(
+        &self,
+        name: &str,
+        file: &Arc<dyn File>,
+        known: Option<&Named>,
+        order: &Order,
+        cache: &Arc<Cache>,
+        keeper: &Arc<dyn Companions>,
+    ) -> Result<Arc<Table>> {
+        let expected = match known {
+            Some((_, meta)) => Expected { uid: meta.uid, size: meta.size, digest: meta.digest },
+            None => Table::identify(name, &**file)?,
+        };
+        Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())
+    }
+}
