@@ -282,7 +282,45 @@ fn what_a_device_does_not_give_at_first_is_taken_when_it_does() {
     assert!(read_again > 0);
 }
 
-/// One that does not say of which family it is, is read as of the first: that says nothing of what of the first is in the log alone.
+/// Of a table, whose data ends there, nothing is left but that and the footer.
+fn hide_the_family(sim: &SimFs, table: &Path, data_end: u64) {
+    let length = sim.read_all(table).unwrap().len() as u64;
+    (data_end + 8..length - FOOTER_BYTES).for_each(|at| sim.flip(table, at * 8 + at % 7).unwrap());
+}
+
+/// One that does not say of which family it is stands in no other's place: what is newer in it is no answer of the first family, and what
+/// that has goes on.
+#[test]
+fn a_table_of_nobody_answers_for_no_family_but_its_own() {
+    let sim = SimFs::new(3);
+    let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+    let [first, other] = ["default", "other"].map(|name| db.family(name).unwrap());
+    for (family, key, value) in [(&first, "k", "its own"), (&other, "k", "another's"), (&other, "l", "another's")] {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, key.as_bytes(), value.as_bytes(), db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    }
+    db.flush().unwrap();
+    let table = db.tables(&other).unwrap().remove(0);
+    let end = table.table().unwrap().approximate_offset(b"z");
+    let name = table.name();
+    sim.crash_at(sim.steps());
+    drop((table, db));
+    sim.reboot(Crash::Process);
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    hide_the_family(&sim, &Path::new(DIR).join(&name), end);
+    let fenced = Saved::of(&sim.fork(), false);
+    assert!(fenced.read("k").unwrap_err().is_corruption(), "{}", fenced.report);
+    let saved = Saved::of(&sim, true);
+    assert_eq!(saved.read("k").unwrap().as_deref(), Some("its own"), "{}", saved.report);
+    assert_eq!(saved.read("l").unwrap(), None, "{}", saved.report);
+    let stray = saved.db.family(&format!("family of {name}")).expect("a family of its own");
+    for key in ["k", "l"] {
+        assert_eq!(saved.read_in(&stray, key).unwrap().as_deref(), Some("another's"), "{key}: {}", saved.report);
+    }
+}
+
+/// Nor does it say anything of what of the first family is in the log alone.
 #[test]
 fn a_table_of_nobody_leaves_nothing_of_the_log_out() {
     let sim = SimFs::new(3);
@@ -306,8 +344,7 @@ fn a_table_of_nobody_leaves_nothing_of_the_log_out() {
     for name in [gone.name(), "CURRENT".to_owned()] {
         sim.delete(Path::new(DIR).join(name)).unwrap();
     }
-    let length = sim.read_all(&path).unwrap().len() as u64;
-    (end + 8..length - FOOTER_BYTES).for_each(|at| sim.flip(&path, at * 8 + at % 7).unwrap());
+    hide_the_family(&sim, &path, end);
     let saved = Saved::of(&sim, true);
     let message = "nothing is left that says of which family";
     assert!(saved.report.damage.iter().any(|finding| finding.message.contains(message)), "{}", saved.report);

@@ -98,6 +98,7 @@ pub fn salvage(
         newest: HashMap::new(),
         in_tables: 0,
         seen: Vec::new(),
+        strays: Vec::new(),
         batch: Batch::new(),
         last: 0,
         again: false,
@@ -180,6 +181,8 @@ struct Salvage<'a> {
     in_tables: Seqno,
     /// Tables that say themselves what they are.
     seen: Vec<Seen>,
+    /// Tables that do not.
+    strays: Vec<String>,
     batch: Batch,
     /// The seqno of the last commit into the new store.
     last: Seqno,
@@ -332,7 +335,7 @@ impl Salvage<'_> {
         let (name, options) = match stored {
             Some(stored) => (stored.name.clone(), version::family::decode(&stored.options, order.clone()).ok()),
             None if id == 0 => ("default".to_owned(), None),
-            None => (format!("family {id}"), None),
+            None => (self.name_of_stray(id).unwrap_or_else(|| format!("family {id}")), None),
         };
         let is_system = |family: &Family| system_number(id).is_some() && family.id() == id;
         let family = match self.db.family(&name).or_else(|| self.db.families().into_iter().find(is_system)) {
@@ -390,7 +393,10 @@ impl Salvage<'_> {
         let properties = table.properties();
         // A table that was opened by its data alone does not say what else stood in it, nor whose it is.
         let is_described = known.is_some() || !properties.largest.is_empty() || !properties.creator.is_empty();
-        let id = known.map_or(properties.family, |(id, _)| *id);
+        let id = match is_described {
+            true => known.map_or(properties.family, |(id, _)| *id),
+            false => self.family_of_stray(name),
+        };
         let order = self.order_named(&properties.comparator).ok_or_else(|| {
             Error::invalid(format!("{name} is ordered by {:?}, which was not given", properties.comparator))
         })?;
@@ -426,7 +432,7 @@ impl Salvage<'_> {
                 into.greatest = into.greatest.max(greatest);
             }
         } else {
-            // What it holds says nothing of how far the tables of this family reach: it may be of another.
+            // What it holds says nothing of how far the tables of any family reach.
             let message = "nothing is left that says of which family the table is, and between which keys";
             self.lost_anywhere(&Error::structural(message).in_file(name, 0), MAX_SEQNO);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::env::{File, Open};
 use waxseal_lsm::error::{Error, IoContext, Result};
-use waxseal_lsm::names::Name;
+use waxseal_lsm::names::{Name, system_id};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::Companions;
 use waxseal_lsm::sst::{Cache, Expected, Known, Table, rebuild};
@@ -13,6 +13,18 @@ use waxseal_lsm::version;
 use super::{Named, Salvage};
 
 impl Salvage<'_> {
+    /// The family of a table of which nobody knows whose it is: one of its own, so that it answers for no other.
+    pub(super) fn family_of_stray(&mut self, name: &str) -> u32 {
+        self.strays.push(name.to_owned());
+        system_id(0) - self.strays.len() as u32
+    }
+
+    /// The name of such a family.
+    pub(super) fn name_of_stray(&self, id: u32) -> Option<String> {
+        let at = system_id(0).checked_sub(id)?.checked_sub(1)?;
+        self.strays.get(at as usize).map(|table| format!("family of {table}"))
+    }
+
     /// The tables to be read: those that the manifest names, else all there are.
     pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
