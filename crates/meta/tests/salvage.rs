@@ -524,3 +524,42 @@ fn with_two_reads_failing(sim: &SimFs, steps: &Range<u64>, see: &mut dyn FnMut(S
         }
     }
 }
+
+/// A segment of the log whose first page was hit cannot be read: that is told, and missed where no other segment is there.
+#[test]
+fn a_segment_that_does_not_say_which_it_is_is_told_of() {
+    let sim = SimFs::new(3);
+    let db = Db::open(Path::new(DIR), small_log(), parts(&sim)).unwrap();
+    let family = db.family("default").unwrap();
+    for (key, value) in [("k", &b"in the log alone"[..])].into_iter().chain([("l", &[7; 400][..]); 400]) {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, key.as_bytes(), value, db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    }
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Process);
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    let segments = || sim.files(DIR).into_iter().filter(|name| name.ends_with(".log"));
+    let has_it = |path: &Path| sim.read_all(path).unwrap().windows(16).any(|part| part == b"in the log alone");
+    let live = segments().find(|name| has_it(&Path::new(DIR).join(name))).unwrap();
+    assert_eq!(Saved::of(&sim.fork(), false).read("k").unwrap().as_deref(), Some("in the log alone"));
+    sim.flip(Path::new(DIR).join(&live), 75 * 8 + 3).unwrap();
+    for with_another in [true, false] {
+        let sim = sim.fork();
+        let others = sim.files(DIR).into_iter().filter(|name| name.ends_with(".log") && *name != live);
+        if with_another {
+            assert!(others.count() > 0, "a log of several");
+        } else {
+            others.for_each(|name| sim.delete(Path::new(DIR).join(name)).unwrap());
+        }
+        let saved = Saved::of(&sim, false);
+        let of_it: Vec<&Finding> = saved.report.damage.iter().filter(|finding| finding.file == live).collect();
+        let outcome = if with_another { Outcome::Reported } else { Outcome::Fenced };
+        assert_eq!(of_it.iter().map(|finding| finding.outcome).collect::<Vec<_>>(), [outcome], "{}", saved.report);
+        match saved.read("k") {
+            Ok(found) => assert!(found.is_none() && with_another, "{}", saved.report),
+            Err(error) => assert!(error.is_corruption() && !with_another, "{error}"),
+        }
+    }
+}

@@ -14,19 +14,33 @@ use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::names::Name;
 
-/// Every segment whose first page is whole, by the offset at which it begins; each with the newest ring. And an error for each whose
-/// first page the device does not give: nobody can tell whether there was anything in it.
-pub fn find(env: &Env, dir: &Path) -> Result<(Vec<LogStart>, Vec<Error>)> {
+/// What there is of a log.
+#[derive(Debug, Default)]
+pub struct Segments {
+    /// Every segment whose first page is whole, by the offset at which it begins; each with the newest ring.
+    pub starts: Vec<LogStart>,
+    /// One for each whose first page the device does not give: nobody can tell whether there was anything in it.
+    pub unread: Vec<Error>,
+    /// One for each whose first page has something in it and is not whole: it was hit, or a crash has cut off the making of the segment.
+    pub damaged: Vec<Error>,
+}
+
+/// Looks at the first page of every segment.
+pub fn find(env: &Env, dir: &Path) -> Result<Segments> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let page = |name: Name| -> io::Result<Vec<u8>> {
         read_exact(&*env.fs.open(&dir.join(name.to_string()), Open::Read)?, 0, PAGE_BYTES)
     };
-    let (mut starts, mut unread, mut ring) = (Vec::new(), Vec::new(), (0, 0));
+    let (mut starts, mut unread, mut damaged, mut ring) = (Vec::new(), Vec::new(), Vec::new(), (0, 0));
     for name in names.iter().filter_map(|name| Name::parse(name)) {
         match name {
             Name::Segment(number) => {
                 let header = match page(name) {
-                    Ok(page) => SegmentHeader::decode(&page).ok(),
+                    Ok(page) if page.iter().all(|byte| *byte == 0) => None, // it is being made
+                    Ok(page) => {
+                        let header = SegmentHeader::decode(&page);
+                        header.map_err(|error| damaged.push(of_segment(error, name))).ok()
+                    }
                     Err(error) => {
                         if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) {
                             unread.push(Error::io(format!("reading the header of {name}"), error));
@@ -50,7 +64,13 @@ pub fn find(env: &Env, dir: &Path) -> Result<(Vec<LogStart>, Vec<Error>)> {
     }
     starts.sort_by_key(|start| start.place.offset);
     let starts = starts.into_iter().map(|start| LogStart { ring: ring.0, ring_nonce: ring.1, ..start }).collect();
-    Ok((starts, unread))
+    Ok(Segments { starts, unread, damaged })
+}
+
+fn of_segment(error: Error, name: Name) -> Error {
+    // A bit of the version may have been hit: then it seems to be too new.
+    let error = if error.is_corruption() { error } else { Error::structural(&error.to_string()) };
+    error.in_file(&name.to_string(), 0)
 }
 
 /// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.

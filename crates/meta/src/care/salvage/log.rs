@@ -57,11 +57,12 @@ impl Salvage<'_> {
         }
         let is_later = |start: &wal::LogStart| named.is_none_or(|named| start.place.offset > named.place.offset);
         let mut starts: Vec<wal::LogStart> = named.into_iter().collect();
-        let (found, unread) = wal::find(env, self.from)?;
-        starts.extend(found.into_iter().filter(is_later));
+        let found = wal::find(env, self.from)?;
+        starts.extend(found.starts.into_iter().filter(is_later));
         // Where a manifest says where the log begins, its segments say of each other.
         if named.is_none() && !self.again {
-            unread.iter().for_each(|error| self.lost_anywhere(error, MAX_SEQNO));
+            found.unread.iter().for_each(|error| self.lost_anywhere(error, MAX_SEQNO));
+            found.damaged.iter().for_each(|error| self.hidden(error, starts.is_empty()));
         }
         let (mut read, mut before) = (Vec::new(), None::<Stretch>);
         for start in starts {
@@ -98,6 +99,18 @@ impl Salvage<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A segment does not say any more which it is: it may not have been used yet, but not if it is the `only` one.
+    fn hidden(&mut self, error: &Error, only: bool) {
+        if only {
+            return self.lost_anywhere(error, MAX_SEQNO);
+        }
+        self.report.structural += 1;
+        let finding = Finding::of(error, None);
+        let message = format!("{}; what it had is not missed, if it had anything", finding.message);
+        let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
+        self.report.damage.push(Finding { message, outcome, ..finding });
     }
 
     /// No frame of a segment has a lower seqno, as far as tables say without a manifest: what a table holds was ordered before the file
