@@ -14,7 +14,7 @@ use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::Found;
 
@@ -35,6 +35,8 @@ pub(super) struct Hole {
     /// Least and greatest of the table's seqnos.
     seqnos: (Seqno, Seqno),
     candidates: Candidates,
+    /// So many of the records that it lacks had more beside them than a seal, as far as it counts them.
+    beside: u64,
     /// The table had no gap when it was read again.
     is_whole_now: bool,
     /// Where what fills it was found.
@@ -52,23 +54,32 @@ impl Hole {
     }
 }
 
-/// Kind and term of what can have stood in a hole, no more than twice as many as can be told from each other.
+/// A record that can have stood in a hole.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    kind: Kind,
+    term: u64,
+    /// It has nothing beside it but its seal.
+    is_bare: bool,
+}
+
+/// What can have stood in a hole, no more than twice as many as can be told from each other.
 #[derive(Debug, Default)]
 struct Candidates {
-    kept: BTreeMap<Place, (Kind, u64)>,
+    kept: BTreeMap<Place, Candidate>,
     /// There were too many: nothing is kept any more.
     is_hopeless: bool,
 }
 
 impl Candidates {
     /// Adds one. Where there come to be too many, those that do not decide any more go first.
-    fn add(&mut self, one: (Place, (Kind, u64)), most: usize, decides: impl Fn(&Place, u64) -> bool) {
+    fn add(&mut self, one: (Place, Candidate), most: usize, decides: impl Fn(&Place, u64) -> bool) {
         if self.is_hopeless {
             return;
         }
         self.kept.insert(one.0, one.1);
         if self.kept.len() / 2 > most {
-            self.kept.retain(|place, (_, term)| decides(place, *term));
+            self.kept.retain(|place, candidate| decides(place, candidate.term));
             if self.kept.len() > most {
                 (self.kept, self.is_hopeless) = (BTreeMap::new(), true);
             }
@@ -78,7 +89,8 @@ impl Candidates {
 
 impl Salvage<'_> {
     /// Holds what was found of a table against what it counts. If something is lost it is lost in the gaps; where there are none,
-    /// anywhere in it (`all`, and its least seqno). If nothing is, so many records may have lost what stood beside them.
+    /// anywhere in it (`all`, and its least seqno). If nothing is, so many records may have lost what stood beside them; else those
+    /// that are lost had it.
     pub(super) fn closes(
         &mut self,
         id: u32,
@@ -115,6 +127,7 @@ impl Salvage<'_> {
                 deficit,
                 seqnos,
                 candidates,
+                beside: lost_beside,
                 is_whole_now: false,
                 filled: None,
             });
@@ -193,12 +206,13 @@ impl Salvage<'_> {
         }
         let term = term(&*self.parts.companions, record, check);
         let place = (record.key.to_vec(), record.seqno);
+        let one = Candidate { kind: record.kind, term, is_bare: companion::is_bare(record.companion) };
         for at in holes {
             let mut candidates = std::mem::take(&mut self.holes[*at].candidates);
             let hole = &self.holes[*at];
             let decides = |place: &Place, term| self.decides(hole, place, term);
             if term != 0 && plan::may_be_lost(&hole.deficit, record.kind, term) && decides(&place, term) {
-                candidates.add((place.clone(), (record.kind, term)), plan::most_candidates(&hole.deficit), decides);
+                candidates.add((place.clone(), one), plan::most_candidates(&hole.deficit), decides);
             }
             self.holes[*at].candidates = candidates;
         }
@@ -216,9 +230,9 @@ impl Salvage<'_> {
 
     /// The places of the records that fill a hole.
     fn filling(&self, hole: &Hole) -> Option<Vec<Place>> {
-        let deciding = hole.candidates.kept.iter().filter(|(place, (_, term))| self.decides(hole, place, *term));
+        let deciding = hole.candidates.kept.iter().filter(|(place, one)| self.decides(hole, place, one.term));
         let (places, candidates): (Vec<&Place>, Vec<(Kind, u64)>) =
-            deciding.map(|(place, candidate)| (place, *candidate)).unzip();
+            deciding.map(|(place, one)| (place, (one.kind, one.term))).unzip();
         let chosen = plan::fill(&hole.deficit, &candidates)?;
         Some(chosen.into_iter().map(|at| places[at].clone()).collect())
     }
@@ -246,6 +260,9 @@ impl Salvage<'_> {
                 hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
                 continue;
             };
+            if rung != Rung::ReadAgain {
+                self.tell_beside(&into, hole, &filling);
+            }
             chosen.extend(filling.into_iter().map(|place| (hole.family, place)));
             for gap in &hole.gaps {
                 let steps = vec![Step { rung, helped: true }];
@@ -255,6 +272,22 @@ impl Salvage<'_> {
             self.report.repaired += hole.deficit.count();
         }
         self.judge_stand_ins(&holes, &chosen);
+    }
+
+    /// What fills a hole may be an older record of the same content: what stands beside it is not in the seal by which it was known.
+    fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[Place]) {
+        let with_more = filling.iter().filter(|place| hole.candidates.kept.get(*place).is_some_and(|one| !one.is_bare));
+        let records = hole.beside.max(with_more.count() as u64);
+        let (Some(first), Some(last)) = (hole.gaps.first(), hole.gaps.last()) else { return };
+        if records > 0 {
+            let keys = (first.from.0.clone(), last.to.0.clone());
+            let message = format!(
+                "what stood beside {records} of the table's records may be gone or older, the records are right"
+            );
+            let finding = Finding::beside_some(into.name(), keys, records, self.accepts);
+            self.report.damage.push(Finding { file: hole.file.clone(), message, ..finding });
+            self.report.lost_beside += records;
+        }
     }
 
     /// What the log gave for a hole that others filled was not lost there: a table may have dropped it, and why nobody knows.
@@ -279,16 +312,17 @@ mod tests {
     #[test]
     fn candidates_that_decide_no_more_make_room_and_too_many_are_hopeless() {
         let place = |key: u64, seqno| (key.to_le_bytes().to_vec(), seqno);
+        let one = Candidate { kind: Kind::Put, term: 7, is_bare: true };
         // Versions of one key, of which the newest decides.
         let mut candidates = Candidates::default();
         for seqno in 1..1000 {
-            candidates.add((place(1, seqno), (Kind::Put, 7)), 10, |(_, of), _| *of == seqno);
+            candidates.add((place(1, seqno), one), 10, |(_, of), _| *of == seqno);
             assert!(candidates.kept.len() < 22 && candidates.kept.contains_key(&place(1, seqno)));
         }
         assert!(!candidates.is_hopeless);
         // As many keys.
         for key in 2..1000 {
-            candidates.add((place(key, 1), (Kind::Put, 7)), 10, |(key, _), _| *key != 1u64.to_le_bytes());
+            candidates.add((place(key, 1), one), 10, |(key, _), _| *key != 1u64.to_le_bytes());
             assert!(candidates.kept.len() < 22);
         }
         assert!(candidates.is_hopeless && candidates.kept.is_empty());
