@@ -31,15 +31,14 @@ pub(super) struct Hole {
     /// The table.
     file: String,
     gaps: Vec<Fence>,
+    counted: Ledger,
     deficit: Ledger,
     /// Least and greatest of the table's seqnos.
     seqnos: (Seqno, Seqno),
     candidates: Candidates,
     /// So many of the records that it lacks had more beside them than a seal, as far as it counts them.
     beside: u64,
-    /// The table had no gap when it was read again.
-    is_whole_now: bool,
-    /// Where what fills it was found.
+    /// Where what fills it was found. If that was the table itself, read again, it was all of it.
     filled: Option<Rung>,
 }
 
@@ -124,11 +123,11 @@ impl Salvage<'_> {
                 family: id,
                 file,
                 gaps,
+                counted: *counted,
                 deficit,
                 seqnos,
                 candidates,
                 beside: lost_beside,
-                is_whole_now: false,
                 filled: None,
             });
             return;
@@ -150,24 +149,26 @@ impl Salvage<'_> {
             return Ok(());
         }
         let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
-        let mut has_gaps = false;
-        table.examine(&*self.parts.companions.clone(), true, &mut |found| {
+        let keeper = self.parts.companions.clone();
+        let (mut ledger, mut serves) = (Ledger::default(), true);
+        table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
+                    ledger.add(record.kind, term(&*keeper, record, check));
+                    serves &= check.serves();
                     let holes = self.holes_about(id, family.order(), record, check);
                     if !holes.is_empty() && !self.is_newest(id, record.key, record.seqno) {
                         self.take(id, &family, record, check, false)?;
                     }
                     self.may_fill(&holes, record, check);
                 }
-                Found::Gap(_) => has_gaps = true,
-                Found::Healed { .. } => {}
+                Found::Gap(_) | Found::Healed { .. } => {}
             }
             Ok(())
         })?;
-        for hole in self.holes.iter_mut().filter(|hole| hole.file == name) {
-            hole.is_whole_now = !has_gaps;
-        }
+        // All that it counts was taken, the first time or now; nobody need ask which of it decides.
+        let of_it = self.holes.iter_mut().filter(|hole| serves && hole.file == name && hole.counted == ledger);
+        of_it.for_each(|hole| hole.filled = Some(Rung::ReadAgain));
         Ok(())
     }
 
@@ -222,14 +223,16 @@ impl Salvage<'_> {
     pub(super) fn fill_holes(&mut self, rung: Rung) {
         let mut holes = std::mem::take(&mut self.holes);
         for hole in holes.iter_mut().filter(|hole| hole.is_open()) {
-            let rung = if hole.is_whole_now { Rung::ReadAgain } else { rung };
             hole.filled = self.filling(hole).map(|_| rung);
         }
         self.holes = holes;
     }
 
-    /// The places of the records that fill a hole.
+    /// The places of the records of others that fill a hole.
     fn filling(&self, hole: &Hole) -> Option<Vec<Place>> {
+        if hole.filled == Some(Rung::ReadAgain) {
+            return Some(Vec::new());
+        }
         let deciding = hole.candidates.kept.iter().filter(|(place, one)| self.decides(hole, place, one.term));
         let (places, candidates): (Vec<&Place>, Vec<(Kind, u64)>) =
             deciding.map(|(place, one)| (place, (one.kind, one.term))).unzip();
