@@ -231,17 +231,26 @@ impl Db {
     /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family, but those whose values
     /// are gone or damaged. Errors: `Corruption` where the log is damaged.
     pub fn read_log(&self, wanted: &mut dyn FnMut(u32, &Record<'_>) -> bool) -> Result<Vec<(u32, OwnedRecord)>> {
+        self.read_log_into(&mut |(), family, record| wanted(family, record)).map(|((), found)| found)
+    }
+
+    /// The same; with what `wanted` has noted of all records. It begins anew with the log, since what was read of one that goes on under the
+    /// reader is void.
+    pub fn read_log_into<S: Default>(
+        &self,
+        wanted: &mut dyn FnMut(&mut S, u32, &Record<'_>) -> bool,
+    ) -> Result<(S, Vec<(u32, OwnedRecord)>)> {
         let inner = self.open_inner()?;
         let (env, dir) = (&inner.env, &inner.dir);
         for _ in 0..ATTEMPTS {
             let first = self.state()?;
-            let Some(log) = &first.log else { return Ok(Vec::new()) };
+            let Some(log) = &first.log else { return Ok(Default::default()) };
             let marks = wal::read_marks(env, dir, log)?;
             let state = self.state()?;
             if state.log != first.log {
                 continue;
             }
-            let mut found = Vec::new();
+            let (mut noted, mut found) = (S::default(), Vec::new());
             let mut binding = Binding::default();
             let families = inner.families();
             let machine = env.fs.machine(dir).during(|| "asking for the device of the store")?;
@@ -252,7 +261,7 @@ impl Db {
                     let family = families.by_id.get(&operation.family);
                     let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.companions)?;
-                    if wanted(operation.family, &record) {
+                    if wanted(&mut noted, operation.family, &record) {
                         match values.whole(&record, operation.value) {
                             Ok(whole) => found.push((operation.family, OwnedRecord::of(&whole))),
                             // Collected since, or damaged: that says nothing of the others.
@@ -265,7 +274,7 @@ impl Db {
             };
             let until = if inner.log.is_some() { Until::Own(marks) } else { Until::Theirs(Some(marks)) };
             if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
-                return Ok(found);
+                return Ok((noted, found));
             }
         }
         let busy = io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing");

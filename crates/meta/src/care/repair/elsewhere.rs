@@ -13,7 +13,7 @@ use waxseal_lsm::db::{Family, OwnedRecord};
 use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
 use waxseal_lsm::fence::Fence;
-use waxseal_lsm::record::{MAX_SEQNO, Record};
+use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
 
@@ -22,6 +22,15 @@ use super::super::plan;
 use super::super::report::is_unread;
 use super::Mending;
 use crate::keeper::Sealer;
+
+/// What a reading of the log came by.
+#[derive(Default)]
+struct Seen {
+    oldest: Option<Seqno>,
+    /// Records of a family that there is not.
+    has_unknown: bool,
+    wanted: usize,
+}
 
 impl Mending<'_, '_> {
     /// What was read, unless it is damaged, gone, no file, or could not be read: that is kept.
@@ -65,15 +74,15 @@ impl Mending<'_, '_> {
         let (id, gaps) = (self.table.family().id(), self.gaps());
         let known: Vec<u32> = self.db.families().iter().map(Family::id).collect();
         let read = || {
-            let (mut oldest, mut wanted, mut is_known) = (MAX_SEQNO, 0, true);
-            let found = self.db.read_log(&mut |family, record| {
-                oldest = oldest.min(record.seqno);
-                is_known &= known.contains(&family);
+            let (seen, found) = self.db.read_log_into(&mut |seen: &mut Seen, family, record| {
+                seen.oldest = Some(seen.oldest.map_or(record.seqno, |oldest| oldest.min(record.seqno)));
+                seen.has_unknown |= !known.contains(&family);
                 let is_wanted = family == id && self.is_wanted(&gaps, record);
-                wanted += usize::from(is_wanted);
+                seen.wanted += usize::from(is_wanted);
                 is_wanted
             })?;
-            let is_all = is_known && oldest <= self.table.meta().least_seqno && wanted == found.len();
+            let goes_back = seen.oldest.is_some_and(|oldest| oldest <= self.table.meta().least_seqno);
+            let is_all = !seen.has_unknown && goes_back && seen.wanted == found.len();
             Ok((found.into_iter().map(|(_, record)| record).collect(), is_all))
         };
         // A page of it that cannot be read is damage, and may be read the next time.
