@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Bounds, Db, Family, ListCursor, OwnedRecord, Parts, Silent};
 use waxseal_lsm::env::sim::{Fault, SimFs};
-use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Open};
+use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Mapped, Open};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
@@ -680,16 +680,51 @@ fn a_fault_of_the_device_gives_nothing_up() {
     }
 }
 
-/// A disk of which some files cannot be opened for reading.
+/// A disk of which some files cannot be opened for reading, and a byte of one not be read.
 #[derive(Clone, Debug)]
 struct Withholding {
     sim: SimFs,
     withheld: Arc<Mutex<BTreeSet<PathBuf>>>,
+    /// Where the byte stands, and which of the reads to come do not get it, the next one in the lowest bit.
+    unread: Arc<Mutex<Option<(PathBuf, u64, u128)>>>,
+}
+
+/// A file of such a disk.
+#[derive(Debug)]
+struct Withheld {
+    disk: Withholding,
+    path: PathBuf,
+    file: Arc<dyn File>,
+}
+
+impl File for Withheld {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.pass(&self.path, offset..offset + buf.len() as u64)?;
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.file.allocate(length)
+    }
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        self.file.map(length)
+    }
 }
 
 impl Withholding {
     fn new(sim: &SimFs) -> Withholding {
-        Withholding { sim: sim.clone(), withheld: Arc::default() }
+        Withholding { sim: sim.clone(), withheld: Arc::default(), unread: Arc::default() }
     }
 
     /// From now on these, and no others.
@@ -699,6 +734,23 @@ impl Withholding {
 
     fn release(&self) {
         self.withheld.lock().unwrap().clear();
+        self.unread.lock().unwrap().take();
+    }
+
+    /// From now on these reads of a byte fail.
+    fn fail_reads(&self, file: &Path, at: u64, reads: u128) {
+        *self.unread.lock().unwrap() = Some((file.to_owned(), at, reads));
+    }
+
+    fn pass(&self, file: &Path, span: Range<u64>) -> io::Result<()> {
+        match &mut *self.unread.lock().unwrap() {
+            Some((unread, at, reads)) if unread == file && span.contains(at) => {
+                let fails = *reads & 1 == 1;
+                *reads >>= 1;
+                if fails { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A store on it.
@@ -713,7 +765,7 @@ impl Fs for Withholding {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         match how {
             Open::Read if self.withheld.lock().unwrap().contains(path) => Err(ErrorKind::PermissionDenied.into()),
-            _ => self.sim.open(path, how),
+            _ => Ok(Arc::new(Withheld { disk: self.clone(), path: path.to_owned(), file: self.sim.open(path, how)? })),
         }
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -836,6 +888,12 @@ fn a_log_that_cannot_be_read_keeps_nobody_else_from_being_asked() {
     assert_waits_or_is_accepted(of, false, 50);
 }
 
+/// Where bytes stand in a file.
+fn place_of(sim: &SimFs, file: &Path, bytes: &[u8]) -> u64 {
+    let all = sim.read_all(file).unwrap();
+    all.windows(bytes.len()).position(|window| window == bytes).expect("they stand in the file") as u64
+}
+
 fn assert_no_fence(world: &World, report: &Report) {
     assert!(world.db.fences(&world.family).is_empty(), "{report}");
     assert!(world.db.barred_tables(&world.family).is_empty(), "{report}");
@@ -866,6 +924,29 @@ fn a_fault_while_the_log_is_read_gives_nothing_up_of_a_table_without_sums() {
         }
         assert_no_fence(&world, &first.unwrap_or_default());
         assert_eq!((world.content(), world.refused()), (world.model.clone(), 0), "{step}");
+    }
+}
+
+/// A block of the trash that no walk gets, though each look between them does.
+#[test]
+fn a_trash_that_answers_now_and_then_is_waited_for() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let [trash, second] = copied_to_trash(&sim, &table);
+    sim.delete(second).unwrap();
+    burst(&sim, &table, &model[&key(50)]);
+    let place = place_of(&sim, &trash, &model[&key(50)]);
+    for from in 0..8 {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.fail_reads(&trash, place, 0b1_1110_1111 << from);
+        let options = || RepairOptions { trash: Some(TRASH.into()), ..Default::default() };
+        let first = repair(&world.db, options()).unwrap();
+        assert_no_fence(&world, &first);
+        disk.release();
+        let report = repair(&world.db, options()).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{from}: {first}\n{report}");
+        world.assert_clean();
     }
 }
 

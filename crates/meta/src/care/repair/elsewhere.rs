@@ -118,7 +118,7 @@ impl Mending<'_, '_> {
             order.compare_internal((&a.from.0, a.from.1), (&b.to.0, b.to.1)).is_le()
                 && order.compare_internal((&b.from.0, b.from.1), (&a.to.0, a.to.1)).is_le()
         };
-        for _ in 0..2 {
+        for is_last in [false, true] {
             let mut lacks_some = false;
             trash.examine(self.keeper, true, &mut |piece| {
                 match piece {
@@ -134,9 +134,14 @@ impl Mending<'_, '_> {
                 break;
             }
             // To a walk a block that the device does not give is one that is lost. It may give it the next time.
-            let look = |block| trash.check_block(block, self.keeper).err().filter(is_unread);
-            if let Some(error) = (0..trash.blocks()).find_map(look) {
+            let looks: Vec<_> = (0..trash.blocks()).filter_map(|n| trash.check_block(n, self.keeper).err()).collect();
+            let is_right = looks.is_empty();
+            if let Some(error) = looks.into_iter().find(is_unread) {
                 return Err(error);
+            }
+            if is_last && is_right {
+                let flickers = io::Error::other("now it answers, now it does not");
+                return Err(Error::io(format!("reading {}", trash.name()), flickers));
             }
         }
         Ok(())
