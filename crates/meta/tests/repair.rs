@@ -12,7 +12,7 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Bounds, Db, Family, ListCursor, OwnedRecord, Parts, Silent};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Mapped, Open};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
@@ -897,6 +897,82 @@ fn place_of(sim: &SimFs, file: &Path, bytes: &[u8]) -> u64 {
 fn assert_no_fence(world: &World, report: &Report) {
     assert!(world.db.fences(&world.family).is_empty(), "{report}");
     assert!(world.db.barred_tables(&world.family).is_empty(), "{report}");
+}
+
+/// A replica that is away while so many questions are asked.
+struct Away {
+    replica: Replica,
+    questions: Mutex<u64>,
+}
+
+impl Away {
+    fn of(model: &Model, questions: u64) -> Away {
+        Away { replica: Replica::of(model), questions: Mutex::new(questions) }
+    }
+
+    fn answers(&self) -> Result<&Replica> {
+        let mut questions = self.questions.lock().unwrap();
+        match questions.checked_sub(1) {
+            Some(left) => {
+                *questions = left;
+                Err(Error::io("asking the replica", ErrorKind::NotFound.into()))
+            }
+            None => Ok(&self.replica),
+        }
+    }
+}
+
+impl RepairSource for Away {
+    fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>> {
+        self.answers()?.by_seal(family, key, seal)
+    }
+    fn by_range(&self, family: &str, low: &[u8], high: &[u8], visit: &mut dyn FnMut(Candidate)) -> Result<()> {
+        self.answers()?.by_range(family, low, high, visit)
+    }
+}
+
+fn from(source: &dyn RepairSource) -> RepairOptions<'_> {
+    RepairOptions { source: Some(source), ..Default::default() }
+}
+
+#[test]
+fn a_source_that_is_away_is_waited_for() {
+    let options = options(Compression::None, false);
+    let (sim, mut model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)]);
+    let world = reopened(&sim.fork(), &options, &model);
+    for _ in 0..2 {
+        let report = repair(&world.db, from(&Away::of(&model, u64::MAX))).unwrap();
+        assert_eq!((report.unread, report.lost, report.repaired), (1, 1, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Unread), "{report}");
+        assert_no_fence(&world, &report);
+    }
+    let report = repair(&world.db, from(&Away::of(&model, 2))).unwrap(); // it is asked three times
+    assert!(report.is_clean(), "{report}");
+    world.assert_clean();
+    // Who accepts the loss asks once more, both for the seal and the gap.
+    let world = reopened(&sim.fork(), &options, &model);
+    let away = Away::of(&model, 6);
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..from(&away) }).unwrap();
+    assert!(report.is_clean(), "{report}");
+    world.assert_clean();
+    // A handler decides.
+    let world = reopened(&sim.fork(), &options, &model);
+    let (away, human) = (Away::of(&model, u64::MAX), Human::default());
+    let report = repair(&world.db, RepairOptions { handler: Some(&human), ..from(&away) }).unwrap();
+    assert_eq!((report.unread, human.calls.lock().unwrap().len()), (1, 1), "{report}");
+    assert_fenced(&world, &report, 50);
+    // And one that never comes back is not waited for with a loss that is accepted.
+    let world = reopened(&sim, &options, &model);
+    let away = Away::of(&model, u64::MAX);
+    let report = repair(&world.db, RepairOptions { accept_loss: true, ..from(&away) }).unwrap();
+    assert_eq!((report.unread, report.lost), (1, 1), "{report}");
+    for outcome in [Outcome::Unread, Outcome::Accepted] {
+        assert!(report.damage.iter().any(|finding| finding.outcome == outcome), "{report}");
+    }
+    assert_no_fence(&world, &report);
+    model.remove(&key(50));
+    assert_eq!(world.content(), model);
 }
 
 /// A plain node's table counts its records without sums: a log that has all is believed, also one that is read twice for a fault.

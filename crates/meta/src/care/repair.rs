@@ -133,6 +133,8 @@ struct Mending<'a, 'o> {
     steps: Vec<Step>,
     /// The first of what could not be read on the way up, though it may have had what was lost.
     unread: Option<Error>,
+    /// Why the source did not answer, though it may have what was lost.
+    unanswered: Option<Error>,
     ledger: Ledger,
     /// Entries and stamps that are left out.
     lost_beside: u64,
@@ -187,6 +189,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             findings,
             steps,
             unread: None,
+            unanswered: None,
             ledger,
             lost_beside: 0,
             with_more: 0,
@@ -316,9 +319,9 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.steps =
             vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
         let is_whole = self.climb_once()?;
-        if !is_whole && self.unread.is_some() && self.options.accept_loss {
-            // Nothing is given up for one moment in which the device did not answer.
-            self.unread = None;
+        if !is_whole && (self.unread.is_some() || self.unanswered.is_some()) && self.options.accept_loss {
+            // Nothing is given up for one moment in which the device, or the source, did not answer.
+            (self.unread, self.unanswered) = (None, None);
             self.climb_once()?;
         }
         Ok(())
@@ -348,7 +351,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
             if whole {
-                self.unread = None; // nobody misses it
+                (self.unread, self.unanswered) = (None, None); // nobody misses it
                 return Ok(true);
             }
         }
@@ -398,17 +401,27 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Replaces the table; true if repair is to end.
+    /// Climbs, and replaces the table if nothing that may have what it lost is to be waited for; tells of what was not read. True if
+    /// repair is to end.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.climb()?;
-        if let Some(error) = self.unread.take() {
-            if !self.options.accept_loss {
-                return Ok(self.put_off(&error, report));
-            }
-            // A device that never answers keeps nobody from giving up what only it may have had.
-            report.unread += 1;
-            report.damage.push(Finding::of(&error, Some(self.table.family().name())));
-        }
+        // A device that never answers keeps nobody from giving up what only it may have had; and a handler decides for a source.
+        let is_awaited = self.unread.is_some() || self.unanswered.is_some() && self.options.handler.is_none();
+        let others = [self.unread.take(), self.unanswered.take()];
+        let family = self.table.family().name();
+        let unread: Vec<Finding> =
+            others.into_iter().flatten().map(|error| Finding::of(&error, Some(family))).collect();
+        let ends = match is_awaited && !self.options.accept_loss {
+            true => self.put_off(report),
+            false => self.replace(held, report)?,
+        };
+        report.unread += unread.len() as u64;
+        report.damage.extend(unread);
+        Ok(ends)
+    }
+
+    /// Replaces the table; true if repair is to end.
+    fn replace(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.count_beside();
         let family = self.table.family().clone();
         let gaps = self.gaps();
@@ -525,13 +538,11 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// Leaves the table as it is for another run: who may have what it lost could not be asked now.
-    fn put_off(mut self, error: &Error, report: &mut Report) -> bool {
+    fn put_off(mut self, report: &mut Report) -> bool {
         let family = self.table.family();
         let gaps = self.gaps();
         self.findings.extend(gaps.iter().map(|gap| finding_of(family, gap)));
         self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Reported);
-        self.findings.push(Finding::of(error, Some(family.name())));
-        report.unread += 1;
         report.lost += self.deficit().map_or(0, |deficit| deficit.count());
         report.damage.append(&mut self.findings);
         false

@@ -1,8 +1,8 @@
 //! The rungs that look elsewhere: memory, log, trash, source.
 //!
 //! In:     a table that is mended, and the gaps in it. Out: records that may have stood there; which of them did, `fill` decides.
-//! Holds:  what is damaged itself has nothing to say; what the device does not give is kept in `unread`, since it may have had what was
-//!         lost, and the others are asked all the same.
+//! Holds:  what is damaged itself has nothing to say; what the device does not give is kept in `unread`, and that the source does not answer
+//!         in `unanswered`, since it may have had what was lost, and the others are asked all the same.
 
 use std::io;
 use std::path::Path;
@@ -149,9 +149,9 @@ impl Mending<'_, '_> {
 
     /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the
     /// seqno and seal of the suspect that it fits.
-    pub(super) fn at_source(&self) -> Vec<OwnedRecord> {
-        let Some(source) = self.options.source else { return Vec::new() };
-        let family = self.table.family().name();
+    pub(super) fn at_source(&mut self) -> Vec<OwnedRecord> {
+        let (table, Some(source)) = (self.table, self.options.source) else { return Vec::new() };
+        let family = table.family().name();
         let suspects = self.suspects();
         let mut offered: Vec<Candidate> = Vec::new();
         for suspect in &suspects {
@@ -186,8 +186,19 @@ impl Mending<'_, '_> {
         found
     }
 
-    /// Asks as often as the caller allows.
-    fn patiently<T>(&self, ask: impl Fn() -> Result<T>) -> Option<T> {
-        (0..self.options.retries()).find_map(|_| ask().ok())
+    /// Asks as often as the caller allows. Why it did not answer is kept, unless what it has is damaged itself.
+    fn patiently<T>(&mut self, ask: impl Fn() -> Result<T>) -> Option<T> {
+        let mut why = None;
+        for _ in 0..self.options.retries() {
+            match ask() {
+                Ok(answer) => return Some(answer),
+                Err(error) => why = Some(error),
+            }
+        }
+        if let Some(error) = why.filter(|error| !error.is_corruption()) {
+            let error = if is_unread(&error) { error } else { Error::io("asking the source", io::Error::other(error)) };
+            self.unanswered.get_or_insert(error);
+        }
+        None
     }
 }
