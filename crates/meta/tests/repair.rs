@@ -689,6 +689,9 @@ struct Withholding {
     unread: Arc<Mutex<Option<(PathBuf, u64, u128)>>>,
 }
 
+/// No read gets it.
+const ALWAYS: u128 = u128::MAX;
+
 /// A file of such a disk.
 #[derive(Debug)]
 struct Withheld {
@@ -746,7 +749,9 @@ impl Withholding {
         match &mut *self.unread.lock().unwrap() {
             Some((unread, at, reads)) if unread == file && span.contains(at) => {
                 let fails = *reads & 1 == 1;
-                *reads >>= 1;
+                if *reads != ALWAYS {
+                    *reads >>= 1;
+                }
                 if fails { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
             }
             _ => Ok(()),
@@ -894,6 +899,10 @@ fn place_of(sim: &SimFs, file: &Path, bytes: &[u8]) -> u64 {
     all.windows(bytes.len()).position(|window| window == bytes).expect("they stand in the file") as u64
 }
 
+fn accepting(accept_loss: bool) -> RepairOptions<'static> {
+    RepairOptions { accept_loss, ..Default::default() }
+}
+
 fn assert_no_fence(world: &World, report: &Report) {
     assert!(world.db.fences(&world.family).is_empty(), "{report}");
     assert!(world.db.barred_tables(&world.family).is_empty(), "{report}");
@@ -1000,6 +1009,46 @@ fn a_fault_while_the_log_is_read_gives_nothing_up_of_a_table_without_sums() {
         }
         assert_no_fence(&world, &first.unwrap_or_default());
         assert_eq!((world.content(), world.refused()), (world.model.clone(), 0), "{step}");
+    }
+}
+
+/// One value, or the end of its file, that cannot be read: what else is damaged is mended all the same, and the value is there afterwards.
+#[test]
+fn a_value_that_cannot_be_read_keeps_nothing_else_from_being_mended() {
+    let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
+    for (at_end, accept_loss) in [(false, false), (false, true), (true, false), (true, true)] {
+        let disk = Withholding::new(&SimFs::new(7));
+        let mut world = disk.world(&options, &Model::new());
+        world.keep_log();
+        world.fill(0, 30);
+        world.apply(Kind::Put, &key(30), &[b'a'; 300]);
+        world.apply(Kind::Put, &key(31), &[b'b'; 300]);
+        world.compact();
+        let values = world.value_files().remove(0);
+        burst(&world.sim, &world.tables()[0], &world.model[&key(20)]);
+        let place = match at_end {
+            false => place_of(&world.sim, &values, &[b'a'; 300]),
+            true => world.sim.read_all(&values).unwrap().len() as u64 - 1,
+        };
+        disk.fail_reads(&values, place, ALWAYS);
+        let report = repair(&world.db, accepting(accept_loss)).unwrap();
+        assert_eq!((report.unread, report.lost), (1, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Log)), "{report}");
+        assert_no_fence(&world, &report);
+        // Nothing is to be done for it alone.
+        let tables = world.tables();
+        let report = repair(&world.db, accepting(accept_loss)).unwrap();
+        assert_eq!((report.unread, report.damage.len(), report.repaired), (1, 1, 0), "{report}");
+        assert_eq!(world.tables(), tables);
+        // What stands beside it cannot leave its file, and nobody says that it did.
+        let hit = place_of(&world.sim, &values, &[b'b'; 300]);
+        world.sim.flip(&values, hit * 8 + 77).unwrap();
+        let report = repair(&world.db, accepting(accept_loss)).unwrap();
+        assert_eq!((report.unread, report.repaired, report.lost), (1, 0, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Reported), "{report}");
+        disk.release();
+        assert!(repair(&world.db, RepairOptions::default()).unwrap().is_clean());
+        world.assert_clean();
     }
 }
 

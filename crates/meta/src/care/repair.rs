@@ -22,20 +22,19 @@ use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
-use waxseal_lsm::pointer::Pointer;
-use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Check, Companions, Protection};
-use waxseal_lsm::sst::{Found, Table};
+use waxseal_lsm::record::Seqno;
+use waxseal_lsm::seam::{Companions, Protection};
+use waxseal_lsm::sst::Table;
 use waxseal_lsm::values::{Room, ValueFile};
 
 mod elsewhere;
 mod fill;
+mod walk;
 
 use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
-use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, ladder_up_to, rung_of};
+use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread};
 use super::verify::look_at;
-use crate::mend::mended;
 
 /// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
 /// means that the store itself failed (`Io`, `Halted`, `ReadOnly`, `Closed`).
@@ -87,7 +86,8 @@ pub(super) fn repair_table(
 ) -> Result<bool> {
     let (found, lost, unread) = (report.damage.len(), report.lost, report.unread);
     look_at(db, table, report, &mut |_| Ok(()))?;
-    if report.unread > unread {
+    let is_unread_alone = report.damage[found..].iter().all(|finding| finding.outcome == Outcome::Unread);
+    if report.unread > unread && is_unread_alone && !options.accept_loss {
         return Ok(false); // what the device does not give is neither right nor damaged
     }
     let family = table.family();
@@ -102,9 +102,17 @@ pub(super) fn repair_table(
     // No compaction works on it from now on; one that did has mended it, or not.
     let Some(held) = db.hold_tables(family, &[number])? else { return Ok(false) };
     // What the look found is told by the repair, place by place.
-    let told = report.damage.split_off(found);
-    report.lost = lost;
-    Mending::begin(db, table, options, told).and_then(|mending| mending.finish(held, report))
+    let mut told = report.damage.split_off(found);
+    told.retain(|finding| finding.outcome != Outcome::Unread);
+    (report.lost, report.unread) = (lost, unread);
+    match Mending::begin(db, table, options, told) {
+        Err(error) if is_unread(&error) => {
+            report.unread += 1;
+            report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(family.name())) });
+            Ok(false)
+        }
+        mending => mending?.finish(held, report),
+    }
 }
 
 /// A fence over all that a table holds: something is lost of it, and nobody knows where.
@@ -125,7 +133,8 @@ struct Mending<'a, 'o> {
     db: &'a Db,
     keeper: &'a dyn Companions,
     table: &'a TableRef,
-    open: Arc<Table>,
+    /// The table by what is left of it; none: it was not walked yet.
+    open: Option<Arc<Table>>,
     options: &'a RepairOptions<'o>,
     pieces: Vec<Piece<OwnedRecord>>,
     findings: Vec<Finding>,
@@ -135,6 +144,8 @@ struct Mending<'a, 'o> {
     unread: Option<Error>,
     /// Why the source did not answer, though it may have what was lost.
     unanswered: Option<Error>,
+    /// Value files of which something cannot be read, each with the first that was.
+    unread_values: Vec<(Uid, Error)>,
     ledger: Ledger,
     /// Entries and stamps that are left out.
     lost_beside: u64,
@@ -157,40 +168,19 @@ impl<'a, 'o> Mending<'a, 'o> {
         options: &'a RepairOptions<'o>,
         told: Vec<Finding>,
     ) -> Result<Mending<'a, 'o>> {
-        let family = table.family().name();
-        let keeper = db.companions();
-        let mut findings = Vec::new();
-        let open = match db.open_anew(table) {
-            Ok(open) => open,
-            Err(error) if error.is_corruption() => match db.rebuild_table(table) {
-                Ok(rebuilt) => {
-                    let mut finding = Finding::of(&error, Some(family));
-                    if !rebuilt.damaged.is_empty() {
-                        finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
-                    }
-                    finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
-                    finding.outcome = Outcome::Repaired(Rung::Rebuild);
-                    findings.push(finding);
-                    rebuilt.table
-                }
-                // The picture in memory may be whole still.
-                Err(_) => table.table()?,
-            },
-            Err(error) => return Err(error),
-        };
-        let (ledger, steps, pieces) = (Ledger::default(), Vec::new(), Vec::new());
         let mut mending = Mending {
             db,
-            keeper,
+            keeper: db.companions(),
             table,
-            open: open.clone(),
+            open: None,
             options,
-            pieces,
-            findings,
-            steps,
+            pieces: Vec::new(),
+            findings: Vec::new(),
+            steps: Vec::new(),
             unread: None,
             unanswered: None,
-            ledger,
+            unread_values: Vec::new(),
+            ledger: Ledger::default(),
             lost_beside: 0,
             with_more: 0,
             pointers: Vec::new(),
@@ -198,86 +188,18 @@ impl<'a, 'o> Mending<'a, 'o> {
             pointed: BTreeMap::new(),
             room: Room::default(),
         };
-        let hit = table.values().iter().filter(|file| file.check_ends().is_err());
-        mending.collects.extend(hit.filter_map(|file| file.meta().map(|meta| meta.uid)));
-        open.examine(keeper, true, &mut |found| {
-            match found {
-                Found::Record(record, check, source) => mending.take(record, check, source.offset),
-                Found::Gap(fence) => mending.pieces.push(Piece::Gap(fence.clone())),
-                Found::Healed { offset, by } => {
-                    let rung = rung_of(by);
-                    let at = told.iter().find(|finding| finding.offset == offset);
-                    let message =
-                        at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
-                    mending.findings.push(Finding {
-                        file: mending.table.name(),
-                        offset,
-                        family: Some(family.to_owned()),
-                        verdict: at.map(|told| told.verdict).unwrap_or(Verdict::Checksum),
-                        message,
-                        steps: ladder_up_to(rung),
-                        outcome: Outcome::Repaired(rung),
-                        ..Finding::default()
-                    });
-                }
-            }
-            Ok(())
-        })?;
+        mending.walk(&told)?;
         // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
         let mut met: Vec<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
         met.extend(mending.findings.iter().map(|finding| finding.offset));
-        mending.findings.extend(told.into_iter().filter(|finding| !met.contains(&finding.offset)).map(
-            |mut finding| {
+        for mut finding in told.into_iter().filter(|finding| !met.contains(&finding.offset)) {
+            if !mending.stays(&finding) {
                 finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
-                Finding { outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
-            },
-        ));
-        Ok(mending)
-    }
-
-    /// A record that may be given out; a seal that was hit is mended, and what else was hit beside it is left out.
-    fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
-        let mut owned = OwnedRecord::of(record);
-        if record.kind == Kind::BlobPointer && !self.has_value(record) {
-            self.pointers.push(owned);
-            return;
-        }
-        self.with_more += u64::from(!companion::is_bare(record.companion));
-        if check == Check::CompanionDamaged
-            && let Some(mended) = mended(self.keeper, record)
-        {
-            owned.companion = mended.companions;
-            let family = self.table.family().name();
-            let finding = Finding::beside(family, record, &mended.left_out, self.options.accept_loss);
-            self.findings.push(Finding { file: self.table.name(), offset, ..finding });
-            self.lost_beside += mended.left_out.len() as u64;
-        }
-        self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
-        self.pieces.push(Piece::Record(owned));
-    }
-
-    /// False for a record whose value cannot be had: a gap takes its place.
-    fn has_value(&mut self, record: &Record<'_>) -> bool {
-        let family = self.table.family();
-        let Ok(pointer) = Pointer::decode(record.value) else { return true }; // for its own block to answer
-        match self.db.look_at_value(family, record, &mut self.room) {
-            Ok(None) => {}
-            Ok(Some(_)) => drop(self.collects.insert(pointer.uid)),
-            Err(error) => {
-                let Some(damage) = error.damage() else { return true }; // not read: neither right nor damaged
-                let place = (record.key.to_vec(), record.seqno);
-                self.pieces.push(Piece::Gap(Fence {
-                    from: place.clone(),
-                    to: place,
-                    bound: record.seqno,
-                    file: damage.file.clone(),
-                    offset: damage.offset,
-                    verdict: damage.verdict,
-                }));
-                return false;
+                finding.outcome = Outcome::Repaired(Rung::Rebuild);
             }
+            mending.findings.push(finding);
         }
-        true
+        Ok(mending)
     }
 
     /// Whether the sums of the table speak of its companions.
@@ -383,7 +305,9 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     fn suspects_at(&self, offset: u64) -> Vec<OwnedRecord> {
         let mut suspects = Vec::new();
-        self.open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
+        if let Some(open) = &self.open {
+            open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
+        }
         suspects.retain(|suspect| !self.has_piece(suspect));
         suspects
     }
@@ -391,7 +315,8 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// Where every record is there, what stood beside them may not be: no ledger has it.
     fn count_beside(&mut self) {
         let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
-        let lost = plan::lost_beside(self.open.properties().beside, self.with_more);
+        let counted = self.open.as_ref().and_then(|open| open.properties().beside);
+        let lost = plan::lost_beside(counted, self.with_more);
         if is_whole && lost > 0 {
             let meta = self.table.meta();
             let (family, keys) = (self.table.family().name(), (meta.smallest.clone(), meta.largest.clone()));
@@ -401,23 +326,35 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Climbs, and replaces the table if nothing that may have what it lost is to be waited for; tells of what was not read. True if
-    /// repair is to end.
+    /// Climbs, and replaces the table, if there is a reason to and nothing that may have what it lost is to be waited for; tells of what
+    /// was not read. True if repair is to end.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.climb()?;
+        self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
         // A device that never answers keeps nobody from giving up what only it may have had; and a handler decides for a source.
         let is_awaited = self.unread.is_some() || self.unanswered.is_some() && self.options.handler.is_none();
+        let values = std::mem::take(&mut self.unread_values).into_iter().map(|(_, error)| error);
         let others = [self.unread.take(), self.unanswered.take()];
         let family = self.table.family().name();
         let unread: Vec<Finding> =
-            others.into_iter().flatten().map(|error| Finding::of(&error, Some(family))).collect();
+            values.chain(others.into_iter().flatten()).map(|error| Finding::of(&error, Some(family))).collect();
         let ends = match is_awaited && !self.options.accept_loss {
             true => self.put_off(report),
+            false if self.is_as_it_was() => {
+                report.damage.append(&mut self.findings);
+                false
+            }
             false => self.replace(held, report)?,
         };
         report.unread += unread.len() as u64;
         report.damage.extend(unread);
         Ok(ends)
+    }
+
+    /// True if nothing is to be mended: what was told could not be read, or stays.
+    fn is_as_it_was(&self) -> bool {
+        let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
+        is_whole && self.gaps().is_empty() && self.findings.iter().all(|told| told.outcome == Outcome::Reported)
     }
 
     /// Replaces the table; true if repair is to end.
@@ -464,7 +401,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             })
             .collect();
         let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
-        let protection = self.open.protection();
+        let protection = self.open.as_ref().map_or(Protection::None, |open| open.protection());
         let mut cursor = ListCursor::new(family.order().clone(), records, protection);
         let replacement = Replacement {
             expected: self.ledger,

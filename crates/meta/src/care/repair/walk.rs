@@ -1,0 +1,147 @@
+//! Walk: what can be read of a damaged table, and what of it the device does not give.
+//!
+//! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
+//! Holds:  a value that cannot be read keeps its record.
+
+use std::sync::Arc;
+
+use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::db::{Db, OwnedRecord, TableRef};
+use waxseal_lsm::error::{Error, Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::pointer::Pointer;
+use waxseal_lsm::record::{Kind, Record, companion};
+use waxseal_lsm::seam::Check;
+use waxseal_lsm::sst::{Found, Table};
+
+use super::super::plan::Piece;
+use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
+use super::Mending;
+use crate::mend::mended;
+
+/// A table that is damaged, opened anew by what is left of it, and what that told.
+fn opened(db: &Db, table: &TableRef) -> Result<(Arc<Table>, Option<Finding>)> {
+    match db.open_anew(table) {
+        Ok(open) => Ok((open, None)),
+        Err(error) if error.is_corruption() => match db.rebuild_table(table) {
+            Ok(rebuilt) => {
+                let mut finding = Finding::of(&error, Some(table.family().name()));
+                if !rebuilt.damaged.is_empty() {
+                    finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
+                }
+                finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
+                finding.outcome = Outcome::Repaired(Rung::Rebuild);
+                Ok((rebuilt.table, Some(finding)))
+            }
+            Err(error) if is_unread(&error) => Err(error),
+            // The picture in memory may be whole still.
+            Err(_) => Ok((table.table()?, None)),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+impl Mending<'_, '_> {
+    /// Reads what can be read of the table.
+    pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
+        let (open, finding) = opened(self.db, self.table)?;
+        self.findings.extend(finding);
+        self.open = Some(open.clone());
+        for file in self.table.values() {
+            if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
+                self.leave_values(meta.uid, error);
+            }
+        }
+        let (table, keeper) = (self.table, self.keeper);
+        open.examine(keeper, true, &mut |found| {
+            match found {
+                Found::Record(record, check, source) => self.take(record, check, source.offset),
+                Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
+                Found::Healed { offset, by } => {
+                    let rung = rung_of(by);
+                    let at = told.iter().find(|finding| finding.offset == offset);
+                    let message =
+                        at.map_or_else(|| "a block did not fit its sum".to_owned(), |told| told.message.clone());
+                    self.findings.push(Finding {
+                        file: table.name(),
+                        offset,
+                        family: Some(table.family().name().to_owned()),
+                        verdict: at.map(|told| told.verdict).unwrap_or(Verdict::Checksum),
+                        message,
+                        steps: ladder_up_to(rung),
+                        outcome: Outcome::Repaired(rung),
+                        ..Finding::default()
+                    });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A value file in which something was hit is left behind; one that cannot be read now is not: nobody could read what is to leave it.
+    fn leave_values(&mut self, uid: Uid, error: Error) {
+        if !is_unread(&error) {
+            self.collects.insert(uid);
+        } else if self.unread_values.iter().all(|(known, _)| *known != uid) {
+            self.unread_values.push((uid, error));
+        }
+    }
+
+    /// A record that may be given out; a seal that was hit is mended, and what else was hit beside it is left out.
+    fn take(&mut self, record: &Record<'_>, check: Check, offset: u64) {
+        let mut owned = OwnedRecord::of(record);
+        if record.kind == Kind::BlobPointer && !self.has_value(record) {
+            self.pointers.push(owned);
+            return;
+        }
+        self.with_more += u64::from(!companion::is_bare(record.companion));
+        if check == Check::CompanionDamaged
+            && let Some(mended) = mended(self.keeper, record)
+        {
+            owned.companion = mended.companions;
+            let family = self.table.family().name();
+            let finding = Finding::beside(family, record, &mended.left_out, self.options.accept_loss);
+            self.findings.push(Finding { file: self.table.name(), offset, ..finding });
+            self.lost_beside += mended.left_out.len() as u64;
+        }
+        self.ledger.add(owned.kind, self.keeper.term(&owned.borrow()));
+        self.pieces.push(Piece::Record(owned));
+    }
+
+    /// False for a record whose value cannot be had: a gap takes its place.
+    fn has_value(&mut self, record: &Record<'_>) -> bool {
+        let family = self.table.family();
+        let Ok(pointer) = Pointer::decode(record.value) else { return true }; // for its own block to answer
+        match self.db.look_at_value(family, record, &mut self.room) {
+            Ok(None) => {}
+            Ok(Some(hit)) => self.leave_values(pointer.uid, hit),
+            Err(error) => {
+                let Some(damage) = error.damage() else {
+                    self.leave_values(pointer.uid, error);
+                    return true; // not read: neither right nor damaged
+                };
+                let place = (record.key.to_vec(), record.seqno);
+                self.pieces.push(Piece::Gap(Fence {
+                    from: place.clone(),
+                    to: place,
+                    bound: record.seqno,
+                    file: damage.file.clone(),
+                    offset: damage.offset,
+                    verdict: damage.verdict,
+                }));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// True if what a finding tells of stays as it is: it stands in a value file of which something cannot be read.
+    pub(super) fn stays(&self, finding: &Finding) -> bool {
+        let is_of = |uid: &Uid| {
+            let mut files = self.table.values().iter();
+            let file = files.find(|file| file.meta().is_some_and(|meta| meta.uid == *uid));
+            file.is_some_and(|file| file.name().to_string() == finding.file)
+        };
+        self.unread_values.iter().any(|(uid, _)| is_of(uid))
+    }
+}
