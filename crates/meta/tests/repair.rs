@@ -908,6 +908,71 @@ fn assert_no_fence(world: &World, report: &Report) {
     assert!(world.db.barred_tables(&world.family).is_empty(), "{report}");
 }
 
+/// Nobody else has the block, and the device gives it the next time, or the time after that.
+#[test]
+fn a_block_that_cannot_be_read_now_is_not_lost() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let place = place_of(&sim, &table, &model[&key(50)]);
+    let of = |reads| {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.fail_reads(&table, place, reads);
+        (disk, world)
+    };
+    let for_a_while = (1..=16).map(|reads| (1 << reads) - 1);
+    let now_and_then = (0..32).flat_map(|from| [0b1111, 0b1_1110_1111].map(|reads: u128| reads << from));
+    for (reads, accept_loss) in for_a_while.chain(now_and_then).flat_map(|reads| [(reads, false), (reads, true)]) {
+        let (disk, world) = of(reads);
+        let first = repair(&world.db, accepting(accept_loss)).unwrap();
+        assert_no_fence(&world, &first);
+        disk.release();
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{reads:b} {accept_loss}: {first}\n{report}");
+        world.assert_clean();
+    }
+    // While it never does the table waits for it.
+    let (disk, world) = of(ALWAYS);
+    for _ in 0..2 {
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert_eq!((report.unread, report.repaired), (1, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Unread), "{report}");
+        assert_no_fence(&world, &report);
+    }
+    disk.release();
+    assert!(repair(&world.db, RepairOptions::default()).unwrap().is_clean());
+    world.assert_clean();
+    // Or it is given up, and told why.
+    let (disk, mut world) = of(ALWAYS);
+    let report = repair(&world.db, accepting(true)).unwrap();
+    assert!(report.unread == 1 && report.lost > 0, "{report}");
+    for outcome in [Outcome::Unread, Outcome::Accepted] {
+        assert!(report.damage.iter().any(|finding| finding.outcome == outcome), "{report}");
+    }
+    assert_no_fence(&world, &report);
+    disk.release();
+    world.model = world.content();
+    assert_eq!(world.model.len() as u64, 100 - report.lost, "{report}");
+    world.assert_clean();
+}
+
+#[test]
+fn verify_tells_a_block_that_cannot_be_read_from_one_that_is_damaged() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let disk = Withholding::new(&sim);
+    let world = disk.world(&options, &model);
+    let place = place_of(&sim, &table, &model[&key(50)]);
+    for reads in [0b111, ALWAYS] {
+        disk.fail_reads(&table, place, reads);
+        let report = verify(&world.db, VerifyOptions::default()).unwrap();
+        assert_eq!((report.unread, report.structural), (1, 0), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Unread), "{report}");
+    }
+    disk.release();
+    world.assert_clean();
+}
+
 /// A replica that is away while so many questions are asked.
 struct Away {
     replica: Replica,

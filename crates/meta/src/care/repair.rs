@@ -140,6 +140,8 @@ struct Mending<'a, 'o> {
     findings: Vec<Finding>,
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
+    /// A block of the table itself that could not be read, though it may have what seems lost.
+    unseen: Option<Error>,
     /// The first of what could not be read on the way up, though it may have had what was lost.
     unread: Option<Error>,
     /// Why the source did not answer, though it may have what was lost.
@@ -177,6 +179,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             pieces: Vec::new(),
             findings: Vec::new(),
             steps: Vec::new(),
+            unseen: None,
             unread: None,
             unanswered: None,
             unread_values: Vec::new(),
@@ -233,6 +236,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let lost = self.gaps();
         if self.is_whole() {
             self.healed(&lost, Rung::Correction); // what seemed lost was never there
+            self.unseen = None;
             return Ok(());
         }
         if lost.is_empty() {
@@ -273,7 +277,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
             if whole {
-                (self.unread, self.unanswered) = (None, None); // nobody misses it
+                (self.unseen, self.unread, self.unanswered) = (None, None, None); // nobody misses it
                 return Ok(true);
             }
         }
@@ -332,9 +336,11 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.climb()?;
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
         // A device that never answers keeps nobody from giving up what only it may have had; and a handler decides for a source.
-        let is_awaited = self.unread.is_some() || self.unanswered.is_some() && self.options.handler.is_none();
+        let is_awaited = self.unseen.is_some()
+            || self.unread.is_some()
+            || self.unanswered.is_some() && self.options.handler.is_none();
         let values = std::mem::take(&mut self.unread_values).into_iter().map(|(_, error)| error);
-        let others = [self.unread.take(), self.unanswered.take()];
+        let others = [self.unseen.take(), self.unread.take(), self.unanswered.take()];
         let family = self.table.family().name();
         let unread: Vec<Finding> =
             values.chain(others.into_iter().flatten()).map(|error| Finding::of(&error, Some(family))).collect();

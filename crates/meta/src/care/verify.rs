@@ -207,17 +207,23 @@ fn look_into(
     for block in 0..open.blocks() {
         let Err(error) = open.check_block(block, keeper) else { continue };
         let finding = Finding::of(&bearable(error)?, Some(family));
-        if !report.damage[before..].iter().any(|told| told.offset == finding.offset) {
-            report.structural += 1;
-            report.damage.push(finding);
+        let is_told = |told: &Finding| told.offset == finding.offset && told.outcome == finding.outcome;
+        if !report.damage[before..].iter().any(is_told) {
+            tell(table, finding, report);
         }
     }
     if report.damage.len() == before {
-        // Every record is there: what is wrong is the filter, the properties, or the order of things.
-        report.structural += 1;
-        report.damage.push(Finding::of(&error, Some(family)));
+        // Every record is there: what is wrong is the filter, the properties, or the order of things. Or it can be read now.
+        tell(table, Finding::of(&error, Some(family)), report);
     }
     look_at_values(db, table, &open, report, progress)
+}
+
+/// Tells of what is not right beside the records of a table, or was not read.
+fn tell(table: &TableRef, finding: Finding, report: &mut Report) {
+    let is_unread = finding.outcome == Outcome::Unread;
+    *if is_unread { &mut report.unread } else { &mut report.structural } += 1;
+    report.damage.push(if is_unread { Finding { file: table.name(), ..finding } } else { finding });
 }
 
 /// What was hit beside a record that is right.

@@ -1,7 +1,8 @@
 //! Walk: what can be read of a damaged table, and what of it the device does not give.
 //!
 //! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
-//! Holds:  a value that cannot be read keeps its record.
+//! Holds:  to a walk a block that the device does not give is a gap like any other, so a gap is believed once two walks have found the
+//!         same, and none while a block cannot be read: that is kept in `unseen`. A value that cannot be read keeps its record.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{Db, OwnedRecord, TableRef};
 use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::fence::Fence;
+use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::Check;
@@ -18,6 +20,9 @@ use super::super::plan::Piece;
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
 use super::Mending;
 use crate::mend::mended;
+
+/// A table is walked so often, until two walks in turn agree.
+const WALKS: usize = 4;
 
 /// A table that is damaged, opened anew by what is left of it, and what that told.
 fn opened(db: &Db, table: &TableRef) -> Result<(Arc<Table>, Option<Finding>)> {
@@ -44,6 +49,39 @@ fn opened(db: &Db, table: &TableRef) -> Result<(Arc<Table>, Option<Finding>)> {
 impl Mending<'_, '_> {
     /// Reads what can be read of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
+        let (mut before, mut met) = (None, None);
+        for _ in 0..WALKS {
+            self.walk_once(told)?;
+            let mut gaps = self.gaps();
+            gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
+            if gaps.is_empty() {
+                return Ok(());
+            }
+            let unread = self.unread_block();
+            let found = (gaps, unread.is_some());
+            met = unread.or(met);
+            if before.as_ref() == Some(&found) {
+                self.unseen = met.filter(|_| found.1);
+                return Ok(());
+            }
+            before = Some(found);
+        }
+        self.unseen = met; // now it answers, now it does not
+        Ok(())
+    }
+
+    /// What the device says of a block that it does not give.
+    fn unread_block(&self) -> Option<Error> {
+        let open = self.open.as_ref()?;
+        let look = |block| open.check_block(block, self.keeper).err().filter(is_unread);
+        (0..open.blocks()).find_map(look)
+    }
+
+    fn walk_once(&mut self, told: &[Finding]) -> Result<()> {
+        (self.ledger, self.lost_beside, self.with_more) = (Ledger::default(), 0, 0);
+        (self.pieces, self.findings, self.pointers) = Default::default();
+        self.collects.clear();
+        self.unread_values.clear();
         let (open, finding) = opened(self.db, self.table)?;
         self.findings.extend(finding);
         self.open = Some(open.clone());
