@@ -1117,6 +1117,38 @@ fn a_value_that_cannot_be_read_keeps_nothing_else_from_being_mended() {
     }
 }
 
+/// A table of which nothing is left is a gap from its first key to its last.
+#[test]
+fn a_table_that_is_gone_or_empty_is_mended_or_fenced() {
+    let options = options(Compression::None, false);
+    for is_gone in [false, true] {
+        let hit = |sim: &SimFs, table: &Path| {
+            sim.delete(table).unwrap();
+            if !is_gone {
+                sim.open(table, Open::Create).unwrap();
+            }
+        };
+        let (sim, model, table, _) = one_table(options.clone(), 100);
+        copied_to_trash(&sim, &table);
+        hit(&sim, &table);
+        let world = reopened(&sim.fork(), &options, &model);
+        let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Trash)), "{report}");
+        assert_no_fence(&world, &report);
+        world.assert_clean();
+        let world = reopened(&sim, &options, &model);
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert_eq!((report.lost, world.refused()), (100, 100), "{report}");
+        assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Fenced), "{report}");
+        assert!(world.read(&key(100)).unwrap().is_none() && world.tables().is_empty());
+        let report = repair(&world.db, accepting(true)).unwrap();
+        assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
+        assert!(world.content().is_empty());
+        assert_no_fence(&world, &report);
+    }
+}
+
 /// A block of the trash that no walk gets, though each look between them does.
 #[test]
 fn a_trash_that_answers_now_and_then_is_waited_for() {

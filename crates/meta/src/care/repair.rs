@@ -14,11 +14,12 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{Db, Family, HeldTables, ListCursor, OwnedRecord, Replacement, TableRef};
-use waxseal_lsm::error::{Error, Result, Verdict};
+use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::planted::{Bug, active};
@@ -133,7 +134,7 @@ struct Mending<'a, 'o> {
     db: &'a Db,
     keeper: &'a dyn Companions,
     table: &'a TableRef,
-    /// The table by what is left of it; none: it was not walked yet.
+    /// The table by what is left of it; none: nothing is.
     open: Option<Arc<Table>>,
     options: &'a RepairOptions<'o>,
     pieces: Vec<Piece<OwnedRecord>>,
@@ -397,7 +398,10 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
         let lost = self.deficit().map_or(0, |deficit| deficit.count());
         if !gaps.is_empty() || lost > 0 || self.lost_beside > 0 {
-            self.db.keep_damaged(self.table)?;
+            match self.db.keep_damaged(self.table) {
+                Err(error) if *error.kind() == ErrorKind::Io(io::ErrorKind::NotFound) => {} // it is gone
+                kept => drop(kept?),
+            }
         }
         let records: Vec<OwnedRecord> = std::mem::take(&mut self.pieces)
             .into_iter()
@@ -407,7 +411,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             })
             .collect();
         let base_seqno: Seqno = records.iter().map(|record| record.seqno).filter(|seqno| *seqno > 0).min().unwrap_or(0);
-        let protection = self.open.as_ref().map_or(Protection::None, |open| open.protection());
+        let found = if self.keeper.protection() == Protection::None { Protection::None } else { Protection::Partial };
+        let protection = self.open.as_ref().map_or(found, |open| open.protection());
         let mut cursor = ListCursor::new(family.order().clone(), records, protection);
         let replacement = Replacement {
             expected: self.ledger,

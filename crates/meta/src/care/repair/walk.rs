@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{Db, OwnedRecord, TableRef};
-use waxseal_lsm::error::{Error, Result, Verdict};
+use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::pointer::Pointer;
@@ -24,10 +24,11 @@ use crate::mend::mended;
 /// A table is walked so often, until two walks in turn agree.
 const WALKS: usize = 4;
 
-/// A table that is damaged, opened anew by what is left of it, and what that told.
-fn opened(db: &Db, table: &TableRef) -> Result<(Arc<Table>, Option<Finding>)> {
+/// A table that is damaged, opened anew by what is left of it, and what that told. None: nothing of it is left.
+fn opened(db: &Db, table: &TableRef) -> Result<(Option<Arc<Table>>, Option<Finding>)> {
+    let unless_unread = |error: Error| if is_unread(&error) { Err(error) } else { Ok(()) };
     match db.open_anew(table) {
-        Ok(open) => Ok((open, None)),
+        Ok(open) => return Ok((Some(open), None)),
         Err(error) if error.is_corruption() => match db.rebuild_table(table) {
             Ok(rebuilt) => {
                 let mut finding = Finding::of(&error, Some(table.family().name()));
@@ -36,13 +37,17 @@ fn opened(db: &Db, table: &TableRef) -> Result<(Arc<Table>, Option<Finding>)> {
                 }
                 finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
                 finding.outcome = Outcome::Repaired(Rung::Rebuild);
-                Ok((rebuilt.table, Some(finding)))
+                return Ok((Some(rebuilt.table), Some(finding)));
             }
-            Err(error) if is_unread(&error) => Err(error),
-            // The picture in memory may be whole still.
-            Err(_) => Ok((table.table()?, None)),
+            Err(error) => unless_unread(error)?,
         },
-        Err(error) => Err(error),
+        Err(error) if *error.kind() == ErrorKind::Io(std::io::ErrorKind::NotFound) => {}
+        Err(error) => return Err(error),
+    }
+    // The picture in memory may be whole still.
+    match table.table() {
+        Ok(open) => Ok((Some(open), None)),
+        Err(error) => unless_unread(error).map(|()| (None, None)),
     }
 }
 
@@ -84,13 +89,19 @@ impl Mending<'_, '_> {
         self.unread_values.clear();
         let (open, finding) = opened(self.db, self.table)?;
         self.findings.extend(finding);
-        self.open = Some(open.clone());
+        self.open = open.clone();
         for file in self.table.values() {
             if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
                 self.leave_values(meta.uid, error);
             }
         }
         let (table, keeper) = (self.table, self.keeper);
+        let Some(open) = open else {
+            let meta = table.meta();
+            let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
+            self.pieces.push(Piece::Gap(all));
+            return Ok(());
+        };
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => self.take(record, check, source.offset),
