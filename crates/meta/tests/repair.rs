@@ -1049,6 +1049,21 @@ fn a_source_that_is_away_is_waited_for() {
     assert_eq!(world.content(), model);
 }
 
+/// A fence stays when a source comes that has what was lost: the new table counts what it holds.
+#[test]
+fn a_fence_ends_for_a_newer_write_or_an_accepted_loss() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)]);
+    let mut world = reopened(&sim, &options, &model);
+    repair(&world.db, RepairOptions::default()).unwrap();
+    let replica = Replica::of(&model);
+    repair(&world.db, RepairOptions { source: Some(&replica), ..Default::default() }).unwrap();
+    assert_eq!((*replica.asked.lock().unwrap(), world.refused()), (0, 1));
+    world.apply(Kind::Put, &key(50), b"newer");
+    assert_eq!((world.refused(), world.db.fences(&world.family).len()), (0, 1));
+}
+
 /// A plain node's table counts its records without sums: a log that has all is believed, also one that is read twice for a fault.
 #[test]
 fn a_fault_while_the_log_is_read_gives_nothing_up_of_a_table_without_sums() {
