@@ -62,9 +62,8 @@ impl Salvage<'_> {
         // Where a manifest says where the log begins, its segments say of each other.
         if named.is_none() && !self.again {
             found.unread.iter().for_each(|error| self.lost_anywhere(error, MAX_SEQNO));
-            found.damaged.iter().for_each(|error| self.hidden(error, starts.is_empty()));
         }
-        let (mut read, mut before) = (Vec::new(), None::<Stretch>);
+        let (mut read, mut before, mut begins) = (Vec::new(), None::<Stretch>, None);
         for start in starts {
             if read.contains(&start.place.segment) {
                 continue;
@@ -77,6 +76,7 @@ impl Salvage<'_> {
             let seqno = seqno.unwrap_or_else(|| facts.seqno.max(self.least_seqno_of(start.place.segment)));
             let facts = Facts { seqno, ..facts.clone() };
             let stretch = self.stretch(&start, &facts, &mut read)?;
+            begins = begins.or(stretch.first);
             let gap = match (&before, stretch.first) {
                 (_, None) if before.is_some() && stretch.fault.is_none() => continue, // a segment that was not used yet
                 (Some(before), Some(first)) => last_missing(before.next, first),
@@ -87,6 +87,9 @@ impl Salvage<'_> {
             }
             let next = stretch.next.or(before.as_ref().and_then(|before| before.next));
             before = Some(Stretch { next, ..stretch });
+        }
+        if named.is_none() && !self.again {
+            found.damaged.iter().for_each(|error| self.hidden(error, begins));
         }
         match before {
             Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
@@ -101,10 +104,13 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// A segment does not say any more which it is: it may not have been used yet, but not if it is the `only` one.
-    fn hidden(&mut self, error: &Error, only: bool) {
-        if only {
-            return self.lost_anywhere(error, MAX_SEQNO);
+    /// A segment does not say any more which it is. It may not have been used yet, but not if no other has a frame, or if what the log
+    /// `begins` with does not follow upon what tables hold.
+    fn hidden(&mut self, error: &Error, begins: Option<Seqno>) {
+        match begins {
+            None => return self.lost_anywhere(error, MAX_SEQNO),
+            Some(first) if first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
+            Some(_) => {}
         }
         self.report.structural += 1;
         let finding = Finding::of(error, None);
