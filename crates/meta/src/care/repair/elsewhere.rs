@@ -153,6 +153,9 @@ impl Mending<'_, '_> {
         let (table, Some(source)) = (self.table, self.options.source) else { return Vec::new() };
         let family = table.family().name();
         let suspects = self.suspects();
+        if suspects.is_empty() {
+            return Vec::new(); // nothing speaks for what it may have
+        }
         let mut offered: Vec<Candidate> = Vec::new();
         for suspect in &suspects {
             let Ok(Some(seal)) = Sealer::seal_of(&suspect.borrow()) else { continue };

@@ -70,10 +70,10 @@ impl Mending<'_, '_> {
         let mut filled = self.ledger;
         chosen.iter().map(|at| terms[*at]).for_each(|(kind, term)| filled.add(kind, term));
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
-            let mut chosen = chosen.into_iter().peekable();
+            let (mut chosen, mut from) = (chosen.into_iter().peekable(), 0);
             for (_, had) in found.into_iter().enumerate().filter(|(at, _)| chosen.next_if_eq(at).is_some()) {
                 self.collects.extend(had.leaves);
-                self.insert(had.record);
+                from = self.insert(from, had.record);
             }
         }
     }
@@ -114,20 +114,23 @@ impl Mending<'_, '_> {
         (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
     }
 
-    /// Puts a record where it belongs: its gap becomes the gaps around it.
-    fn insert(&mut self, record: OwnedRecord) {
+    /// Puts a record where it belongs: its gap becomes the gaps around it. Looks behind a place first, and answers the place, behind which
+    /// the next one in order belongs.
+    fn insert(&mut self, from: usize, record: OwnedRecord) -> usize {
         let order = self.table.family().order().clone();
         let holds = |piece: &Piece<OwnedRecord>| match piece {
             Piece::Gap(gap) => plan::stands_in(&order, gap, &record.key, record.seqno),
             Piece::Record(_) => false,
         };
-        let Some(at) = self.pieces.iter().position(holds) else { return };
-        let Piece::Gap(gap) = self.pieces[at].clone() else { return };
+        let behind = self.pieces[from..].iter().position(holds).map(|at| from + at);
+        let Some(at) = behind.or_else(|| self.pieces.iter().position(holds)) else { return from };
+        let Piece::Gap(gap) = self.pieces[at].clone() else { return from };
         let place: Place = (record.key.clone(), record.seqno);
         self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
         self.with_more += u64::from(!companion::is_bare(&record.companion));
         let left = plan::between(&order, None, Some(&place), &gap).map(Piece::Gap);
         let right = plan::between(&order, Some(&place), None, &gap).map(Piece::Gap);
         self.pieces.splice(at..=at, left.into_iter().chain([Piece::Record(record)]).chain(right));
+        at
     }
 }
