@@ -17,7 +17,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::companion;
 
 use crate::seal::{Attribute, AttributesHash};
-use crate::stamp::SHORT_BYTES;
+use crate::stamp::{self, SHORT_BYTES};
 
 /// Bytes of a seal as a companion: its kind and its word.
 pub use waxseal_lsm::record::companion::WORD8_BYTES as SEAL_BYTES;
@@ -164,6 +164,7 @@ impl<'a> Beside<'a> {
     pub(crate) fn is_whole(&self, companions: &[u8], key_hash: u64) -> bool {
         parts(companions).all(|part| part.is_whole(companions))
             && self.entries().all(|entry| entry.is_ok_and(|entry| entry.is_whole(key_hash)))
+            && self.stamp.is_none_or(|content| stamp::is_whole(content, key_hash))
     }
 
     /// The stamp's content, and where it begins among the companions.

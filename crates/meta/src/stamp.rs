@@ -322,6 +322,11 @@ pub(crate) mod tests {
                 companions[at] ^= 0x40;
             }
         }
+        let mut stamped = sealed(&bytes(&Stamp::new(Verb::Update, 7, 7), key_hash));
+        let is_whole = |companions: &[u8]| Beside::read(companions).unwrap().is_whole(companions, key_hash);
+        assert!(is_whole(&stamped));
+        *stamped.last_mut().unwrap() ^= 1;
+        assert!(!is_whole(&stamped), "what it had swallowed is not there either");
     }
 
     proptest! {
