@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{self as engine, At, Parts};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Companions;
@@ -84,7 +84,7 @@ pub(crate) fn attach(
 }
 
 /// `Invalid` for a store with registrations, which must not be opened plain. `parts` are those of an ordinary open. False if nobody can see
-/// whether there are any, since the log is damaged. A store that cannot be read for another reason is left to the open itself, which meets it too.
+/// whether there are any, since the store cannot be read. One that is not there yet, and whatever else the open itself refuses, is left to that.
 pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Result<bool> {
     let parts = Parts { listener: Parts::real().listener, ..parts };
     match engine::Db::open_read_only(path, settings, parts) {
@@ -92,7 +92,7 @@ pub(crate) fn may_be_plain(path: &Path, settings: Settings, parts: Parts) -> Res
             let outcome = nothing_registered(&engine);
             engine.close().and(outcome).map(|()| true)
         }
-        Err(error) => Ok(!error.is_corruption()),
+        Err(error) => Ok(*error.kind() == ErrorKind::Invalid),
     }
 }
 
@@ -106,6 +106,6 @@ fn nothing_registered(engine: &engine::Db) -> Result<()> {
 const WITHOUT: &str = "the store was opened without its registry: there are no sessions, and nothing is logged";
 const UNWATCHED: &str = "something is registered in this store: opened plain or without its registry, what is done would not be logged; open it as \
                          it was, and unregister everything first";
-const UNSEEN: &str = "the log of this store is damaged, so that nobody can see whether something is registered, and a plain open would leave the seals of \
+const UNSEEN: &str = "the log of this store is damaged or cannot be read, so that nobody can see whether something is registered, and a plain open would leave the seals of \
                       what is in it behind; open it as it was, and accept the loss there";
 const WAITING: &str = "events of this store wait in its memory and would be lost if it were opened plain; open it as it was, and flush it first";
