@@ -921,7 +921,8 @@ fn a_block_that_cannot_be_read_now_is_not_lost() {
         (disk, world)
     };
     let for_a_while = (1..=16).map(|reads| (1 << reads) - 1);
-    let now_and_then = (0..32).flat_map(|from| [0b1111, 0b1_1110_1111].map(|reads: u128| reads << from));
+    let patterns = [0b1111, 0b1_1110_1111, 0b11_1101_1110_1111];
+    let now_and_then = (0..32).flat_map(|from| patterns.map(|reads: u128| reads << from));
     for (reads, accept_loss) in for_a_while.chain(now_and_then).flat_map(|reads| [(reads, false), (reads, true)]) {
         let (disk, world) = of(reads);
         let first = repair(&world.db, accepting(accept_loss)).unwrap();
@@ -953,6 +954,74 @@ fn a_block_that_cannot_be_read_now_is_not_lost() {
     disk.release();
     world.model = world.content();
     assert_eq!(world.model.len() as u64, 100 - report.lost, "{report}");
+    world.assert_clean();
+}
+
+/// Two walks do not get the block, and each time they end it is right.
+#[test]
+fn a_block_that_answers_between_the_walks_is_not_lost() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    // One of another block is damaged, so that there is something to mend.
+    burst(&sim, &table, &model[&key(5)]);
+    let place = place_of(&sim, &table, &model[&key(95)]);
+    let mut told = 0;
+    let patterns = (5..8).map(|period| (0..8).map(|walk| 0b1111u128 << (period * walk)).sum::<u128>());
+    for reads in patterns.flat_map(|pattern| (0..12).map(move |from| pattern << from)) {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.fail_reads(&table, place, reads);
+        let first = repair(&world.db, RepairOptions::default()).unwrap();
+        disk.release();
+        told += first.unread;
+        assert!(first.lost <= 1 || first.unread == 1, "{reads:b}: {first}");
+        repair(&world.db, RepairOptions::default()).unwrap();
+        assert_eq!(world.read(&key(95)).unwrap().as_ref(), model.get(&key(95)), "{reads:b}: {first}");
+    }
+    assert!(told > 0);
+}
+
+/// The index is damaged, and of the only block the device gives nothing: nothing is left of the table, for now.
+#[test]
+fn a_table_of_which_nothing_can_be_read_now_is_not_lost() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 3);
+    let length = sim.read_all(&table).unwrap().len() as u64;
+    let place = place_of(&sim, &table, &model[&key(2)]);
+    (place + 200..length - 136).for_each(|at| sim.flip(&table, at * 8 + at % 7).unwrap());
+    for (reads, accept_loss) in [(ALWAYS, false), (ALWAYS, true), ((1 << 8) - 1, true), ((1 << 12) - 1, false)] {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.fail_reads(&table, place, reads);
+        let first = repair(&world.db, accepting(accept_loss)).unwrap();
+        assert_no_fence(&world, &first);
+        let gives_up = accept_loss && reads == ALWAYS;
+        assert_eq!(first.unread > 0, reads == ALWAYS, "{reads:b}: {first}");
+        disk.release();
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert!(report.is_clean() && report.lost == 0, "{reads:b}: {first}\n{report}");
+        assert_eq!(world.content().is_empty(), gives_up, "{reads:b}: {first}\n{report}");
+    }
+}
+
+/// The footer is in a page that the device does not give: the table waits for it, or is made anew by its data.
+#[test]
+fn a_footer_that_is_never_read_is_given_up_and_made_anew() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let footer = sim.read_all(&table).unwrap().len() as u64 - 1;
+    let disk = Withholding::new(&sim.fork());
+    let world = disk.world(&options, &model);
+    disk.fail_reads(&table, footer, ALWAYS);
+    for _ in 0..2 {
+        let report = repair(&world.db, RepairOptions::default()).unwrap();
+        assert_eq!((report.unread, report.repaired), (1, 0), "{report}");
+        assert_no_fence(&world, &report);
+    }
+    let report = repair(&world.db, accepting(true)).unwrap();
+    assert_eq!((report.unread, report.lost), (0, 0), "{report}");
+    assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Rebuild)), "{report}");
+    assert_no_fence(&world, &report);
     world.assert_clean();
 }
 

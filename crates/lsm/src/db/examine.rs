@@ -13,9 +13,10 @@ use super::{Db, TableHandle};
 use crate::batch::{Binding, Operations};
 use crate::cursor::Cursor;
 use crate::env::work::lock;
-use crate::env::{Clock, Env, File, Open};
+use crate::env::{Clock, Env, File, Open, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
+use crate::options::KIB;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Companions};
 use crate::sst::{Expected, Known, Rebuilt, Table, rebuild};
@@ -25,6 +26,9 @@ use crate::wal::{self, Beside, Replayed, Stop, Until};
 
 /// How often the log is read anew when it goes on under the reader.
 const ATTEMPTS: usize = 16;
+
+/// A file is read in pieces of so many bytes.
+const PIECE_BYTES: usize = 256 * KIB;
 
 /// One table of a family. Its file is not removed while this lives.
 #[derive(Clone)]
@@ -197,6 +201,18 @@ impl Db {
             }
             opened => opened.during(|| format!("opening {name}")),
         }
+    }
+
+    /// Reads the whole file of a table, whatever stands in it. Errors: `Io` for what the device does not give.
+    pub fn read_file(&self, table: &TableRef) -> Result<()> {
+        let file = self.file_of(table)?;
+        let reading = || format!("reading {}", table.name());
+        let (size, mut piece) = (file.len().during(reading)?, vec![0; PIECE_BYTES]);
+        for at in (0..size).step_by(PIECE_BYTES) {
+            let length = PIECE_BYTES.min(usize::try_from(size - at).unwrap_or(PIECE_BYTES));
+            read_into(&*file, at, &mut piece[..length]).during(reading)?;
+        }
+        Ok(())
     }
 
     /// True if the manifest names a table. What this store has not written itself may have changed since it looked.

@@ -216,6 +216,12 @@ impl Table {
         self.read_part(&cut.top.spans()[at]).map(|part| Passing::Own(Box::new(part)))
     }
 
+    /// Reads every part of a cut index that is not in memory yet, and keeps it there: what comes after that needs nothing of the file but its
+    /// blocks. Errors: `Io` if the device does not give one.
+    pub fn read_guide(&self) -> Result<()> {
+        self.guide.spans().iter().try_for_each(|span| self.part_of(span.range.first).map(drop))
+    }
+
     /// The handle of a data block.
     pub(super) fn handle(&self, block: usize) -> Result<Handle> {
         self.part_of(block)?.index.handle(block).copied().ok_or_else(unnamed)

@@ -2,7 +2,8 @@
 //!
 //! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
 //! Holds:  to a walk a block that the device does not give is a gap like any other, so a gap is believed once two walks have found the
-//!         same, and none while a block cannot be read: that is kept in `unseen`. A value that cannot be read keeps its record.
+//!         same, and none while a block cannot be read, or while its own block is right: that is kept in `unseen`. A value that cannot be
+//!         read keeps its record.
 
 use std::sync::Arc;
 
@@ -24,12 +25,14 @@ use crate::mend::mended;
 /// A table is walked so often, until two walks in turn agree.
 const WALKS: usize = 4;
 
-/// A table that is damaged, opened anew by what is left of it, and what that told. None: nothing of it is left.
-fn opened(db: &Db, table: &TableRef) -> Result<(Option<Arc<Table>>, Option<Finding>)> {
-    let unless_unread = |error: Error| if is_unread(&error) { Err(error) } else { Ok(()) };
-    match db.open_anew(table) {
+/// A table that is damaged, opened anew by what is left of it, and what that told. None: nothing of it is left. `accepts`: what the
+/// device does not give of its ends is given up.
+fn opened(db: &Db, table: &TableRef, accepts: bool) -> Result<(Option<Arc<Table>>, Option<Finding>)> {
+    let gives_up = |error: &Error| error.is_corruption() || accepts && is_unread(error);
+    let open = db.open_anew(table).and_then(|open| open.read_guide().map(|()| open));
+    match open {
         Ok(open) => return Ok((Some(open), None)),
-        Err(error) if error.is_corruption() => match db.rebuild_table(table) {
+        Err(error) if gives_up(&error) => match db.rebuild_table(table) {
             Ok(rebuilt) => {
                 let mut finding = Finding::of(&error, Some(table.family().name()));
                 if !rebuilt.damaged.is_empty() {
@@ -39,15 +42,16 @@ fn opened(db: &Db, table: &TableRef) -> Result<(Option<Arc<Table>>, Option<Findi
                 finding.outcome = Outcome::Repaired(Rung::Rebuild);
                 return Ok((Some(rebuilt.table), Some(finding)));
             }
-            Err(error) => unless_unread(error)?,
+            Err(error) if is_unread(&error) && !accepts => return Err(error),
+            Err(_) => {}
         },
         Err(error) if *error.kind() == ErrorKind::Io(std::io::ErrorKind::NotFound) => {}
         Err(error) => return Err(error),
     }
     // The picture in memory may be whole still.
     match table.table() {
-        Ok(open) => Ok((Some(open), None)),
-        Err(error) => unless_unread(error).map(|()| (None, None)),
+        Err(error) if is_unread(&error) && !accepts => Err(error),
+        open => Ok((open.ok(), None)),
     }
 }
 
@@ -62,9 +66,16 @@ impl Mending<'_, '_> {
             if gaps.is_empty() {
                 return Ok(());
             }
-            let unread = self.unread_block();
-            let found = (gaps, unread.is_some());
+            let unread = self.unread_now();
+            let is_unread = unread.is_some();
             met = unread.or(met);
+            if !is_unread && self.has_right_block(&gaps) {
+                let flickers = std::io::Error::other("now it answers, now it does not");
+                met.get_or_insert_with(|| Error::io(format!("reading {}", self.table.name()), flickers));
+                before = None;
+                continue;
+            }
+            let found = (gaps, is_unread);
             if before.as_ref() == Some(&found) {
                 self.unseen = met.filter(|_| found.1);
                 return Ok(());
@@ -75,11 +86,19 @@ impl Mending<'_, '_> {
         Ok(())
     }
 
-    /// What the device says of a block that it does not give.
-    fn unread_block(&self) -> Option<Error> {
-        let open = self.open.as_ref()?;
+    /// What the device says of a block that it does not give, or of the file, if nothing is left that names its blocks.
+    fn unread_now(&self) -> Option<Error> {
+        let Some(open) = &self.open else { return self.db.read_file(self.table).err().filter(is_unread) };
         let look = |block| open.check_block(block, self.keeper).err().filter(is_unread);
         (0..open.blocks()).find_map(look)
+    }
+
+    /// True if a block in which the walk has met a gap is right by now.
+    fn has_right_block(&self, gaps: &[Fence]) -> bool {
+        let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
+        offsets.dedup();
+        let open = self.open.as_ref();
+        open.is_some_and(|open| offsets.into_iter().any(|offset| open.is_right_at(offset, self.keeper)))
     }
 
     fn walk_once(&mut self, told: &[Finding]) -> Result<()> {
@@ -87,7 +106,7 @@ impl Mending<'_, '_> {
         (self.pieces, self.findings, self.pointers) = Default::default();
         self.collects.clear();
         self.unread_values.clear();
-        let (open, finding) = opened(self.db, self.table)?;
+        let (open, finding) = opened(self.db, self.table, self.options.accept_loss)?;
         self.findings.extend(finding);
         self.open = open.clone();
         for file in self.table.values() {
