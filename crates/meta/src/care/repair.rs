@@ -13,7 +13,7 @@
 //! memory, log, trash, source, handler
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ mod walk;
 use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
 use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread};
+use super::spans::Spans;
 use super::verify::look_at;
 
 /// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
@@ -127,6 +128,12 @@ fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
     let own = fence_over(table);
     let fences = db.fences(table.family());
     fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
+}
+
+/// The gaps of before that are not there any more.
+fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
+    let left: HashSet<(&Place, &Place)> = left.iter().map(|gap| (&gap.from, &gap.to)).collect();
+    before.into_iter().filter(|gap| !left.contains(&(&gap.from, &gap.to))).collect()
 }
 
 /// A damaged table on its way to another.
@@ -223,6 +230,14 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.pieces.iter().filter_map(gap).collect()
     }
 
+    /// The same, to be asked by place.
+    fn spans(&self) -> Spans<()> {
+        let mut spans = Spans::default();
+        self.gaps().into_iter().for_each(|gap| spans.add(gap, ()));
+        spans.sort(self.table.family().order());
+        spans
+    }
+
     /// True once the table's own count closes: then nothing is lost, whatever seemed to be.
     fn is_whole(&mut self) -> bool {
         let whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
@@ -272,8 +287,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             let before = self.gaps();
             self.fill(found, is_counted);
             let whole = self.is_whole();
-            let left = self.gaps();
-            let healed: Vec<Fence> = before.iter().filter(|gap| !left.contains(gap)).cloned().collect();
+            let healed = healed(before, &self.gaps());
             let helped = whole || !healed.is_empty();
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
@@ -293,27 +307,41 @@ impl<'a, 'o> Mending<'a, 'o> {
         }
     }
 
-    /// Entries of the damaged blocks that can be read, though nothing speaks for them.
+    /// Entries of the damaged blocks that can be read, though nothing speaks for them; and pointers whose values cannot be had.
     fn suspects(&self) -> Vec<OwnedRecord> {
-        let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
-        offsets.dedup();
-        let mut suspects: Vec<OwnedRecord> = offsets.into_iter().flat_map(|offset| self.suspects_at(offset)).collect();
-        let is_lost = |pointer: &&OwnedRecord| !self.has_piece(pointer);
-        suspects.extend(self.pointers.iter().filter(is_lost).cloned());
+        let mut suspects = self.suspects_in_blocks();
+        suspects.extend(self.lost_pointers().cloned());
         suspects
     }
 
-    fn has_piece(&self, suspect: &OwnedRecord) -> bool {
-        let same = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(record) if (&record.key, record.seqno) == (&suspect.key, suspect.seqno));
-        self.pieces.iter().any(same)
+    fn suspects_in_blocks(&self) -> Vec<OwnedRecord> {
+        let mut offsets: Vec<u64> = self.gaps().iter().map(|gap| gap.offset).collect();
+        offsets.dedup();
+        let found = self.found();
+        offsets.into_iter().flat_map(|offset| self.suspects_at(offset, &found)).collect()
     }
 
-    fn suspects_at(&self, offset: u64) -> Vec<OwnedRecord> {
+    /// Pointers whose values nobody has had so far.
+    fn lost_pointers(&self) -> impl Iterator<Item = &OwnedRecord> {
+        let found = if self.pointers.is_empty() { HashSet::new() } else { self.found() };
+        self.pointers.iter().filter(move |pointer| !found.contains(&(&pointer.key[..], pointer.seqno)))
+    }
+
+    /// The places of all records that were found.
+    fn found(&self) -> HashSet<(&[u8], Seqno)> {
+        let records = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Record(record) => Some(record),
+            Piece::Gap(_) => None,
+        });
+        records.map(|record| (&record.key[..], record.seqno)).collect()
+    }
+
+    fn suspects_at(&self, offset: u64, found: &HashSet<(&[u8], Seqno)>) -> Vec<OwnedRecord> {
         let mut suspects = Vec::new();
         if let Some(open) = &self.open {
             open.suspects(offset, &mut |record| suspects.push(OwnedRecord::of(record)));
         }
-        suspects.retain(|suspect| !self.has_piece(suspect));
+        suspects.retain(|suspect| !found.contains(&(&suspect.key[..], suspect.seqno)));
         suspects
     }
 
@@ -379,20 +407,21 @@ impl<'a, 'o> Mending<'a, 'o> {
             }
             self.findings.push(Finding { outcome: Outcome::Accepted, ..finding });
         }
-        let mut decision = Decision::Quarantine;
+        let (mut decision, mut told, found) = (Decision::Quarantine, Vec::new(), self.found());
         for gap in &gaps {
             let mut finding = finding_of(&family, gap);
             finding.steps = self.steps.clone();
             if let (Some(handler), false) = (self.options.handler, self.options.accept_loss) {
-                for event in self.events(gap) {
+                for event in self.events(gap, &found) {
                     let decided = handler.on_corruption(&event);
                     finding.steps.push(Step { rung: Rung::Handler, helped: decided == Decision::Quarantine });
                     decision = decision.max(decided);
                 }
             }
             finding.outcome = if self.options.accept_loss { Outcome::Accepted } else { Outcome::Fenced };
-            self.findings.push(finding);
+            told.push(finding);
         }
+        self.findings.append(&mut told);
         if decision != Decision::Quarantine {
             return self.leave(held, report, decision);
         }
@@ -466,7 +495,7 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// What the handler is asked about a gap: each record of it that can be read, else the gap.
-    fn events(&self, gap: &Fence) -> Vec<Corrupted> {
+    fn events(&self, gap: &Fence, found: &HashSet<(&[u8], Seqno)>) -> Vec<Corrupted> {
         let order = self.table.family().order();
         let event = |span: (Place, Place)| Corrupted {
             file: gap.file.clone(),
@@ -475,7 +504,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             span,
             verdict: gap.verdict,
         };
-        let suspects = self.suspects_at(gap.offset).into_iter();
+        let suspects = self.suspects_at(gap.offset, found).into_iter();
         let mut places: Vec<Place> = suspects.map(|suspect| (suspect.key, suspect.seqno)).collect();
         places.retain(|(key, seqno)| plan::stands_in(order, gap, key, *seqno));
         places.dedup();

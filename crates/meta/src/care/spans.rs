@@ -87,6 +87,14 @@ impl<T: Ord> Spans<T> {
         self.reaching(order, (key, MAX_SEQNO), (key, seqno)).any(|(fence, _)| fence.covers(order, key, seqno))
     }
 
+    /// True if one has a place in common with a fence.
+    pub(super) fn meet(&self, order: &Order, fence: &Fence) -> bool {
+        self.reaching(order, place(&fence.from), place(&fence.to)).any(|(span, _)| {
+            order.compare_internal(place(&span.from), place(&fence.to)).is_le()
+                && order.compare_internal(place(&fence.from), place(&span.to)).is_le()
+        })
+    }
+
     /// Those that begin at `last` or before and end at `first` or behind, and such as came since they were sorted.
     fn reaching<'a>(
         &'a self,

@@ -4,6 +4,7 @@
 //! Holds:  what is damaged itself has nothing to say; what the device does not give is kept in `unread`, and that the source does not answer
 //!         in `unanswered`, since it may have had what was lost, and the others are asked all the same.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +13,13 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Family, OwnedRecord};
 use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Cache, Found, Table};
 
 use super::super::options::Candidate;
-use super::super::plan;
 use super::super::report::is_unread;
+use super::super::spans::Spans;
 use super::Mending;
 use crate::keeper::Sealer;
 
@@ -60,18 +60,18 @@ impl Mending<'_, '_> {
     }
 
     /// Whether a record may be one of those that were lost here.
-    fn is_wanted(&self, gaps: &[Fence], record: &Record<'_>) -> bool {
+    fn is_wanted(&self, gaps: &Spans<()>, record: &Record<'_>) -> bool {
         let meta = self.table.meta();
         let order = self.table.family().order();
         (meta.least_seqno..=meta.greatest_seqno).contains(&record.seqno)
-            && gaps.iter().any(|gap| plan::stands_in(order, gap, record.key, record.seqno))
+            && gaps.around(order, record.key, record.seqno).next().is_some()
             && self.keeper.verify(record, hash_key(record.key), Protection::Partial).serves()
     }
 
     /// What the log has; and whether that is all that can have stood in the gaps. It is if the log goes back to the oldest record of the
     /// table, and tells of no records that came in beside it: those are of a family that there is not.
     pub(super) fn in_log(&mut self) -> (Vec<OwnedRecord>, bool) {
-        let (id, gaps) = (self.table.family().id(), self.gaps());
+        let (id, gaps) = (self.table.family().id(), self.spans());
         let known: Vec<u32> = self.db.families().iter().map(Family::id).collect();
         let read = || {
             let (seen, found) = self.db.read_log_into(&mut |seen: &mut Seen, family, record| {
@@ -92,7 +92,7 @@ impl Mending<'_, '_> {
 
     /// Tables that compaction had replaced, as far as each can be read and is of this family. Errors: there is no such directory.
     pub(super) fn in_trash(&mut self, dir: &Path) -> Result<Vec<OwnedRecord>> {
-        let (gaps, mut found) = (self.gaps(), Vec::new());
+        let (gaps, mut found) = (self.spans(), Vec::new());
         let names = match self.db.env().fs.list(dir).during(|| "listing the trash") {
             Err(error) if !is_unread(&error) => return Err(error),
             listed => self.as_read(listed).unwrap_or_default(),
@@ -105,7 +105,7 @@ impl Mending<'_, '_> {
     }
 
     /// What one of them has.
-    fn in_trashed(&self, path: &Path, name: String, gaps: &[Fence], found: &mut Vec<OwnedRecord>) -> Result<()> {
+    fn in_trashed(&self, path: &Path, name: String, gaps: &Spans<()>, found: &mut Vec<OwnedRecord>) -> Result<()> {
         let family = self.table.family();
         let file = self.db.env().fs.open(path, Open::Read).during(|| format!("opening {name}"))?;
         let (expected, cache) = (Table::identify(&name, &*file)?, Arc::new(Cache::new(0)));
@@ -113,11 +113,6 @@ impl Mending<'_, '_> {
         if trash.properties().family != family.id() {
             return Ok(());
         }
-        let meets = |a: &Fence, b: &Fence| {
-            let order = family.order();
-            order.compare_internal((&a.from.0, a.from.1), (&b.to.0, b.to.1)).is_le()
-                && order.compare_internal((&b.from.0, b.from.1), (&a.to.0, a.to.1)).is_le()
-        };
         for is_last in [false, true] {
             let mut lacks_some = false;
             trash.examine(self.keeper, true, &mut |piece| {
@@ -125,7 +120,7 @@ impl Mending<'_, '_> {
                     Found::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
                         found.push(OwnedRecord::of(record));
                     }
-                    Found::Gap(lost) => lacks_some |= gaps.iter().any(|gap| meets(gap, lost)),
+                    Found::Gap(lost) => lacks_some |= gaps.meet(family.order(), lost),
                     _ => {}
                 }
                 Ok(())
@@ -152,12 +147,13 @@ impl Mending<'_, '_> {
     pub(super) fn at_source(&mut self) -> Vec<OwnedRecord> {
         let (table, Some(source)) = (self.table, self.options.source) else { return Vec::new() };
         let family = table.family().name();
-        let suspects = self.suspects();
-        if suspects.is_empty() {
+        let suspects = self.suspects_in_blocks();
+        let pointers: Vec<OwnedRecord> = self.lost_pointers().cloned().collect();
+        if suspects.is_empty() && pointers.is_empty() {
             return Vec::new(); // nothing speaks for what it may have
         }
         let mut offered: Vec<Candidate> = Vec::new();
-        for suspect in &suspects {
+        for suspect in suspects.iter().chain(&pointers) {
             let Ok(Some(seal)) = Sealer::seal_of(&suspect.borrow()) else { continue };
             if let Some(answer) = self.patiently(|| source.by_seal(family, &suspect.key, seal)) {
                 offered.extend(answer);
@@ -171,9 +167,15 @@ impl Mending<'_, '_> {
             });
             offered.extend(answer.unwrap_or_default());
         }
+        // The key of a pointer is right; of what stands in a damaged block it may be what was hit.
+        let mut of_key: HashMap<&[u8], Vec<&OwnedRecord>> = HashMap::new();
+        for pointer in &pointers {
+            of_key.entry(&pointer.key).or_default().push(pointer);
+        }
         let mut found = Vec::new();
         for candidate in &offered {
-            for suspect in &suspects {
+            let pointers = of_key.get(&candidate.key[..]).into_iter().flatten().copied();
+            for suspect in suspects.iter().chain(pointers) {
                 let claimed = Record {
                     key: &candidate.key,
                     seqno: suspect.seqno,

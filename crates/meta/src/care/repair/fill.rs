@@ -5,10 +5,12 @@
 //!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
 //!         speaks only where nothing else was found, or all that there was.
 
+use std::collections::HashMap;
+
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::pointer::{Pointer, value_hash};
-use waxseal_lsm::record::{Kind, Record, companion};
+use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::Room;
 
@@ -39,9 +41,8 @@ impl Mending<'_, '_> {
     /// `is_counted`: where there are no sums, as many as are missing are those.
     pub(super) fn fill(&mut self, found: Vec<OwnedRecord>, is_counted: bool) {
         let order = self.table.family().order().clone();
-        let (gaps, mut room) = (self.gaps(), Room::default());
-        let in_gaps =
-            |record: &OwnedRecord| gaps.iter().any(|gap| plan::stands_in(&order, gap, &record.key, record.seqno));
+        let (gaps, mut room) = (self.spans(), Room::default());
+        let in_gaps = |record: &OwnedRecord| gaps.around(&order, &record.key, record.seqno).next().is_some();
         let found = found.into_iter().filter(in_gaps);
         let mut found: Vec<Had> = found.filter_map(|record| self.have(record, &mut room)).collect();
         found.sort_by(|Had { record: a, leaves: from }, Had { record: b, leaves: to }| {
@@ -70,11 +71,11 @@ impl Mending<'_, '_> {
         let mut filled = self.ledger;
         chosen.iter().map(|at| terms[*at]).for_each(|(kind, term)| filled.add(kind, term));
         if plan::deficit(&self.table.meta().ledger, &filled).is_some() {
-            let (mut chosen, mut from) = (chosen.into_iter().peekable(), 0);
-            for (_, had) in found.into_iter().enumerate().filter(|(at, _)| chosen.next_if_eq(at).is_some()) {
-                self.collects.extend(had.leaves);
-                from = self.insert(from, had.record);
-            }
+            let mut chosen = chosen.into_iter().peekable();
+            let those = found.into_iter().enumerate().filter(|(at, _)| chosen.next_if_eq(at).is_some());
+            let (leaves, records): (Vec<_>, Vec<_>) = those.map(|(_, had)| (had.leaves, had.record)).unzip();
+            self.collects.extend(leaves.into_iter().flatten());
+            self.insert(records);
         }
     }
 
@@ -104,33 +105,46 @@ impl Mending<'_, '_> {
     /// Those whose own seal stands in a damaged block, at the same key and seqno.
     fn spoken_for(&self, found: &[Had]) -> Vec<usize> {
         let suspects = self.suspects();
+        let mut at_place: HashMap<(&[u8], Seqno), Vec<&OwnedRecord>> = HashMap::new();
+        for suspect in &suspects {
+            at_place.entry((&suspect.key, suspect.seqno)).or_default().push(suspect);
+        }
         let is_spoken_for = |record: &OwnedRecord| {
-            suspects.iter().any(|suspect| {
+            at_place.get(&(&record.key[..], record.seqno)).into_iter().flatten().any(|suspect| {
                 let claimed = Record { companion: &suspect.companion, ..record.borrow() };
-                (&suspect.key, suspect.seqno) == (&record.key, record.seqno)
-                    && self.keeper.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
+                self.keeper.verify(&claimed, hash_key(&record.key), Protection::Complete) == Check::Validated
             })
         };
         (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
     }
 
-    /// Puts a record where it belongs: its gap becomes the gaps around it. Looks behind a place first, and answers the place, behind which
-    /// the next one in order belongs.
-    fn insert(&mut self, from: usize, record: OwnedRecord) -> usize {
+    /// Puts records where they belong, those of one order in one pass: the gap of each becomes the gaps around it.
+    fn insert(&mut self, records: Vec<OwnedRecord>) {
         let order = self.table.family().order().clone();
-        let holds = |piece: &Piece<OwnedRecord>| match piece {
-            Piece::Gap(gap) => plan::stands_in(&order, gap, &record.key, record.seqno),
-            Piece::Record(_) => false,
-        };
-        let behind = self.pieces[from..].iter().position(holds).map(|at| from + at);
-        let Some(at) = behind.or_else(|| self.pieces.iter().position(holds)) else { return from };
-        let Piece::Gap(gap) = self.pieces[at].clone() else { return from };
-        let place: Place = (record.key.clone(), record.seqno);
-        self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
-        self.with_more += u64::from(!companion::is_bare(&record.companion));
-        let left = plan::between(&order, None, Some(&place), &gap).map(Piece::Gap);
-        let right = plan::between(&order, Some(&place), None, &gap).map(Piece::Gap);
-        self.pieces.splice(at..=at, left.into_iter().chain([Piece::Record(record)]).chain(right));
-        at
+        let mut records = records.into_iter().peekable();
+        let pieces = std::mem::take(&mut self.pieces);
+        self.pieces.reserve(pieces.len() + 2 * records.len());
+        for piece in pieces {
+            let mut rest = match piece {
+                Piece::Gap(gap) => Some(gap),
+                Piece::Record(_) => {
+                    self.pieces.push(piece);
+                    continue;
+                }
+            };
+            while let Some(gap) = rest.take() {
+                let stands_in = |record: &OwnedRecord| plan::stands_in(&order, &gap, &record.key, record.seqno);
+                let Some(record) = records.next_if(stands_in) else {
+                    self.pieces.push(Piece::Gap(gap));
+                    break;
+                };
+                let place: Place = (record.key.clone(), record.seqno);
+                self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
+                self.with_more += u64::from(!companion::is_bare(&record.companion));
+                self.pieces.extend(plan::between(&order, None, Some(&place), &gap).map(Piece::Gap));
+                self.pieces.push(Piece::Record(record));
+                rest = plan::between(&order, Some(&place), None, &gap);
+            }
+        }
     }
 }
