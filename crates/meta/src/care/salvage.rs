@@ -44,7 +44,7 @@ use unread::{Met, Unread};
 use super::carry::{carried, term};
 use super::losses::{Anywhere, Losses};
 use super::options::{Progress, SalvageOptions, cancelled, goes_on};
-use super::plan::{self, Place};
+use super::plan;
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Rung};
 use super::spans::Spans;
@@ -173,8 +173,8 @@ struct Salvage<'a> {
     holes: Vec<Hole>,
     /// Their gaps by family, each with the number of its hole.
     gaps: BTreeMap<u32, Spans<usize>>,
-    /// What was taken of the log for holes alone: family and place, and a hole.
-    stand_ins: BTreeMap<(u32, Place), usize>,
+    /// What was taken of the log for holes alone: family and key, its last version there and a hole.
+    stand_ins: BTreeMap<(u32, Vec<u8>), (Seqno, usize)>,
     /// Seqno and term of what was taken, by family and hash of the key.
     newest: HashMap<(u32, u64), (Seqno, u64)>,
     /// The greatest seqno in any table, of whatever family.

@@ -150,12 +150,13 @@ impl Salvage<'_> {
         }
         let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
         let keeper = self.parts.companions.clone();
-        let (mut ledger, mut serves) = (Ledger::default(), true);
+        let (mut ledger, mut serves, mut with_more) = (Ledger::default(), true, 0);
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
                     ledger.add(record.kind, term(&*keeper, record, check));
                     serves &= check.serves();
+                    with_more += u64::from(!companion::is_bare(record.companion));
                     let holes = self.holes_about(id, family.order(), record, check);
                     if !holes.is_empty() && !self.is_newest(id, record.key, record.seqno) {
                         self.take(id, &family, record, check, false)?;
@@ -168,7 +169,8 @@ impl Salvage<'_> {
         })?;
         // All that it counts was taken, the first time or now; nobody need ask which of it decides.
         let of_it = self.holes.iter_mut().filter(|hole| serves && hole.file == name && hole.counted == ledger);
-        of_it.for_each(|hole| hole.filled = Some(Rung::ReadAgain));
+        let beside = plan::lost_beside(table.properties().beside, with_more);
+        of_it.for_each(|hole| (hole.filled, hole.beside) = (Some(Rung::ReadAgain), beside));
         Ok(())
     }
 
@@ -263,9 +265,7 @@ impl Salvage<'_> {
                 hole.gaps.iter().for_each(|gap| self.lost_between(hole.family, &into, gap));
                 continue;
             };
-            if rung != Rung::ReadAgain {
-                self.tell_beside(&into, hole, &filling);
-            }
+            self.tell_beside(&into, hole, &filling);
             chosen.extend(filling.into_iter().map(|place| (hole.family, place)));
             for gap in &hole.gaps {
                 let steps = vec![Step { rung, helped: true }];
@@ -277,18 +277,21 @@ impl Salvage<'_> {
         self.judge_stand_ins(&holes, &chosen);
     }
 
-    /// What fills a hole may be an older record of the same content: what stands beside it is not in the seal by which it was known.
+    /// What of others fills a hole may be an older record of the same content: what stands beside it is not in the seal by which it was
+    /// known. What the table gave itself in the end may lack some by its own count.
     fn tell_beside(&mut self, into: &Family, hole: &Hole, filling: &[Place]) {
         let with_more = filling.iter().filter(|place| hole.candidates.kept.get(*place).is_some_and(|one| !one.is_bare));
         let records = hole.beside.max(with_more.count() as u64);
         let (Some(first), Some(last)) = (hole.gaps.first(), hole.gaps.last()) else { return };
         if records > 0 {
             let keys = (first.from.0.clone(), last.to.0.clone());
-            let message = format!(
-                "what stood beside {records} of the table's records may be gone or older, the records are right"
-            );
-            let finding = Finding::beside_some(into.name(), keys, records, self.accepts);
-            self.report.damage.push(Finding { file: hole.file.clone(), message, ..finding });
+            let mut finding = Finding::beside_some(into.name(), keys, records, self.accepts);
+            if !filling.is_empty() {
+                finding.message = format!(
+                    "what stood beside {records} of the table's records may be gone or older, the records are right"
+                );
+            }
+            self.report.damage.push(Finding { file: hole.file.clone(), ..finding });
             self.report.lost_beside += records;
         }
     }
@@ -296,13 +299,13 @@ impl Salvage<'_> {
     /// What the log gave for a hole that others filled was not lost there: a table may have dropped it, and why nobody knows.
     fn judge_stand_ins(&mut self, holes: &[Hole], chosen: &BTreeSet<(u32, Place)>) {
         self.sort();
-        for (stand_in, hole) in std::mem::take(&mut self.stand_ins) {
-            let (id, (key, seqno)) = &stand_in;
-            let Some(into) = self.families.get(id).map(|into| into.family.clone()) else { continue };
-            let is_fenced = || self.losses.may_have_had(*id, into.order(), key, *seqno);
-            if self.is_newest(*id, key, *seqno) && !chosen.contains(&stand_in) && !is_fenced() {
-                let fence = Fence::over(key, key, *seqno, &holes[hole].file, Verdict::Ledger);
-                self.lost_between(*id, &into, &fence);
+        for ((id, key), (seqno, hole)) in std::mem::take(&mut self.stand_ins) {
+            let Some(into) = self.families.get(&id).map(|into| into.family.clone()) else { continue };
+            let is_fenced = || self.losses.may_have_had(id, into.order(), &key, seqno);
+            let is_chosen = || chosen.contains(&(id, (key.clone(), seqno)));
+            if self.is_newest(id, &key, seqno) && !is_chosen() && !is_fenced() {
+                let fence = Fence::over(&key, &key, seqno, &holes[hole].file, Verdict::Ledger);
+                self.lost_between(id, &into, &fence);
             }
         }
     }

@@ -201,8 +201,11 @@ impl Salvage<'_> {
                     self.hold_logged(operation.value);
                 }
                 let check = keeper.verify(&record, hash_key(record.key), Protection::Partial);
-                for hole in open {
-                    self.stand_ins.insert((operation.family, (record.key.to_vec(), record.seqno)), hole);
+                // What a table gave already is no stand-in.
+                let hole = open.first().filter(|_| !self.is_newest(operation.family, record.key, record.seqno));
+                if let Some(hole) = hole {
+                    let last = self.stand_ins.entry((operation.family, record.key.to_vec())).or_default();
+                    *last = (record.seqno, *hole).max(*last);
                 }
                 if !self.again {
                     self.report.count(check);

@@ -98,6 +98,8 @@ impl Salvage<'_> {
             Some((_, meta)) => Expected { uid: meta.uid, size: meta.size, digest: meta.digest },
             None => Table::identify(name, &**file)?,
         };
-        Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())
+        let table = Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())?;
+        table.read_guide()?; // a part that the device does not give is one that is lost
+        Ok(table)
     }
 }
