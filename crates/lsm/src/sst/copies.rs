@@ -90,18 +90,12 @@ impl Table {
         Ok(true)
     }
 
-    /// True if the block that begins at an offset is right now: `check_block` finds nothing. False if none begins there.
-    pub fn is_right_at(&self, offset: u64, keeper: &dyn Companions) -> bool {
-        let number = self.at_offset(offset).ok().flatten().map(|(number, _)| number);
-        number.is_some_and(|number| self.check_block(number, keeper).is_ok())
-    }
-
     /// The block that begins at an offset, and its number.
     fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
         let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);
         let index = &self.part_of(before.checked_sub(1).map_or(0, |at| self.guide.spans()[at].range.first))?.index;
-        let at = index.handles().iter().position(|handle| handle.offset == offset);
-        Ok(at.map(|at| (index.range().first + at, index.handles()[at])))
+        let at = index.handles().binary_search_by_key(&offset, |handle| handle.offset);
+        Ok(at.ok().map(|at| (index.range().first + at, index.handles()[at])))
     }
 
     /// Shows what seem to be entries of the block at `offset`, each with its companions as they stand there, whether or not they

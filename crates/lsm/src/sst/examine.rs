@@ -4,7 +4,7 @@ use super::heal::{Recovered, TRIES};
 use super::remains::Item;
 use super::table::{Table, promised};
 use crate::checksum::hash_key;
-use crate::error::{Remedy, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::fence::Fence;
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Companions, Source};
@@ -16,6 +16,8 @@ pub enum Found<'a> {
     Record(&'a Record<'a>, Check, Source<'a>),
     /// Records may have been lost in this span.
     Gap(&'a Fence),
+    /// The device did not give a block, however often it was asked: so the gap that follows.
+    Refused(&'a Error),
     /// The block at this offset was made whole; its records follow.
     Healed {
         /// Offset of the block in the file.
@@ -59,7 +61,10 @@ impl Table {
                     })?;
                     before = Some(block.last()?);
                 }
-                Recovered::Broken(left, _) => {
+                Recovered::Broken(left, error) => {
+                    if !error.is_corruption() {
+                        visit(Found::Refused(&error))?;
+                    }
                     for item in &left.items {
                         match item {
                             Item::Whole(kept) => visit(Found::Record(&kept.record(), kept.check, source))?,

@@ -213,13 +213,19 @@ impl Table {
         }
         let Guide::Cut(cut) = &self.guide else { return Err(unnamed()) };
         let at = cut.top.range_of(block).ok_or_else(unnamed)?;
-        self.read_part(&cut.top.spans()[at]).map(|part| Passing::Own(Box::new(part)))
+        self.read_part(&cut.top.spans()[at], false).map(|part| Passing::Own(Box::new(part)))
     }
 
     /// Reads every part of a cut index that is not in memory yet, and keeps it there: what comes after that needs nothing of the file but its
-    /// blocks. Errors: `Io` if the device does not give one.
-    pub fn read_guide(&self) -> Result<()> {
-        self.guide.spans().iter().try_for_each(|span| self.part_of(span.range.first).map(drop))
+    /// blocks. `by_data`: what the device does not give of them is made anew, like what is damaged. Errors: else `Io`.
+    pub fn read_guide(&self, by_data: bool) -> Result<()> {
+        let Guide::Cut(cut) = &self.guide else { return Ok(()) };
+        for (slot, span) in cut.parts.iter().zip(cut.top.spans()) {
+            if slot.get().is_none() {
+                self.keep(slot, self.read_part(span, by_data)?);
+            }
+        }
+        Ok(())
     }
 
     /// The handle of a data block.
@@ -276,16 +282,21 @@ impl Table {
     #[inline(never)]
     fn load_part<'a>(&self, cut: &'a Cut, at: usize) -> Result<&'a Part> {
         let (Some(slot), Some(span)) = (cut.parts.get(at), cut.top.spans().get(at)) else { return Err(unnamed()) };
-        let mut part = self.read_part(span)?;
+        let mut part = self.read_part(span, false)?;
         if planted::active(Bug::FilterOfAnotherRange) {
-            part.filter = self.read_part(&cut.top.spans()[(at + 1) % cut.parts.len()])?.filter;
+            part.filter = self.read_part(&cut.top.spans()[(at + 1) % cut.parts.len()], false)?.filter;
         }
+        Ok(self.keep(slot, part))
+    }
+
+    /// Keeps a part in its place, if none has come there meanwhile.
+    fn keep<'a>(&self, slot: &'a OnceLock<Arc<Part>>, part: Part) -> &'a Part {
         let part = Arc::new(part);
         let kept = slot.get_or_init(|| part.clone());
         if Arc::ptr_eq(kept, &part) {
             self.keeps(part.memory());
         }
-        Ok(kept)
+        kept
     }
 
     /// So many bytes of index and filter have come into memory.
@@ -295,12 +306,14 @@ impl Table {
         self.watch.grew(bytes);
     }
 
-    /// Reads the part of a range, again if it does not pass, and makes it anew from the blocks of the range if that does not help.
-    fn read_part(&self, span: &Span) -> Result<Part> {
+    /// Reads the part of a range, again if it does not pass, and makes it anew from the blocks of the range if that does not help; with
+    /// `by_data` also if the device does not give it.
+    fn read_part(&self, span: &Span, by_data: bool) -> Result<Part> {
+        let is_lost = |error: &Error| by_data || error.is_corruption();
         let from = self.part_source();
         let (mut index, mut filter) = from.read(span);
         for _ in 0..TRIES {
-            let hit = |error: Option<&Error>| error.is_some_and(Error::is_corruption);
+            let hit = |error: Option<&Error>| error.is_some_and(is_lost);
             if !hit(index.as_ref().err()) && !hit(filter.as_ref().err()) {
                 break;
             }
@@ -312,14 +325,14 @@ impl Table {
             }
         }
         let filter = match filter {
-            Err(error) if error.is_corruption() => {
+            Err(error) if is_lost(&error) => {
                 self.watch.damaged(&self.in_range(error, span));
                 None // every key may be there
             }
             filter => filter?,
         };
         match index {
-            Err(error) if error.is_corruption() => {
+            Err(error) if is_lost(&error) => {
                 let index = self.index_anew(&from, span, error)?;
                 let denies = planted::active(Bug::DamagedPartDenies);
                 Ok(Part { index, filter: if denies { Some(Filter::of_nothing()) } else { filter } })
@@ -330,7 +343,8 @@ impl Table {
 
     /// The part of the index that names the blocks of a range, from these blocks.
     fn index_anew(&self, from: &PartSource<'_>, span: &Span, error: Error) -> Result<Index> {
-        let (index, is_it) = rebuilt_part(from, span, self.dictionary.as_deref())?;
+        let (index, is_it, refused) = rebuilt_part(from, span, self.dictionary.as_deref())?;
+        refused.into_iter().for_each(|refused| drop(self.refused.set(refused)));
         match is_it {
             true => self.watch.healed(&self.name, span.index.offset, Remedy::Rebuilt),
             false => self.watch.damaged(&self.in_range(error, span)),

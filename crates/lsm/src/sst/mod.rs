@@ -27,6 +27,7 @@ mod filter;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod given;
 mod glean;
 mod guide;
 mod heal;

@@ -18,6 +18,7 @@ use super::cache::Cache;
 use super::dictionary::Dictionary;
 use super::ends::read_error;
 use super::format::{FOOTER_BYTES, Footer, Handle, LEAST_BLOCK_BYTES, Stored, TRAILER_BYTES, check};
+use super::given::Given;
 use super::guide::PartSource;
 use super::index::{self, Filling, Index, Range as Place};
 use super::properties::Properties;
@@ -25,9 +26,8 @@ use super::steps::{Keys, walk};
 use super::table::{Assembly, Expected, Table};
 use super::top::{Span, Top, sum_of};
 use crate::checksum::{Role, Uid, block_seed, crc, hash_key};
-use crate::env::{File, read_exact, read_into};
+use crate::env::File;
 use crate::error::{Error, Result};
-use crate::frame::PAGE_BYTES;
 use crate::header::{CUT_INDEX, FileKind, HEADER_BYTES, Header, ZSTD_FRAMES};
 use crate::ledger::Ledger;
 use crate::options::KIB;
@@ -78,8 +78,9 @@ pub fn rebuild(
     keeper: Arc<dyn Companions>,
 ) -> Result<Rebuilt> {
     let size = file.len().map_err(|error| read_error(name, 0, error))?;
-    let mut ends = Ends::read(name, &*file, size, known, order)?;
-    let mut scan = Scan { file: &*file, uid: ends.uid, end: ends.data_end, order, dictionary: None };
+    let given = Given::new(name, &*file);
+    let mut ends = Ends::read(name, &given, size, known, order)?;
+    let mut scan = Scan { given: &given, uid: ends.uid, end: ends.data_end, order, dictionary: None };
     if ends.may_have_dictionary {
         ends.find_dictionary(&scan.within(size));
     }
@@ -130,9 +131,21 @@ pub fn rebuild(
         ..Properties::default()
     });
     let expected = Expected { uid, size, digest: 0 };
-    let (name, index, order) = (name.to_owned(), found.index, order.clone());
-    let table =
-        Table::assemble(Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary });
+    let (refused, index, order) = (given.refused(), found.index, order.clone());
+    let name = name.to_owned();
+    let table = Table::assemble(Assembly {
+        name,
+        file,
+        order,
+        index,
+        expected,
+        base,
+        properties,
+        keeper,
+        cache,
+        dictionary,
+        refused,
+    });
     Ok(Rebuilt { table, gaps: found.gaps, damaged })
 }
 
@@ -153,9 +166,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn read(name: &str, file: &dyn File, size: u64, known: &Known, order: &Order) -> Result<Ends> {
+    fn read(name: &str, given: &Given<'_>, size: u64, known: &Known, order: &Order) -> Result<Ends> {
         let mut damaged = Vec::new();
-        let header = part(file, 0, HEADER_BYTES as u64, size);
+        let header = given.part(0, HEADER_BYTES as u64, size);
         let header = header.and_then(|bytes| Header::decode(&bytes, FileKind::Table)).ok();
         if header.as_ref().is_none_or(|header| known.uid.is_some_and(|uid| uid != header.uid)) {
             damaged.push("header");
@@ -164,7 +177,7 @@ impl Ends {
             return Err(Error::structural("nothing says which file this is").in_file(name, 0));
         };
         let footer_at = size.saturating_sub(FOOTER_BYTES as u64);
-        let footer = part(file, footer_at, FOOTER_BYTES as u64, size);
+        let footer = given.part(footer_at, FOOTER_BYTES as u64, size);
         let footer = footer.and_then(|bytes| Footer::decode(&bytes, &uid)).ok();
         let may_be_cut = header.is_none_or(|header| header.incompatible & CUT_INDEX != 0);
         let Some(footer) = footer else {
@@ -186,7 +199,7 @@ impl Ends {
         let mut data_end = sides.filter(|offset| *offset > 0).min().unwrap_or(footer_at).min(footer_at);
         let side = |handle: &Handle, role: Role| -> Result<Vec<u8>> {
             handle.check_within(footer_at)?;
-            let block = part(file, handle.offset, handle.bytes() as u64, size)?;
+            let block = given.part(handle.offset, handle.bytes() as u64, size)?;
             let (stored, codec) = check(&block, &uid, role, handle)?;
             Ok(Stored::split(stored, codec)?.body(handle.raw_len, &mut Vec::new(), None)?.to_vec())
         };
@@ -197,8 +210,8 @@ impl Ends {
             let behind = (!footer.side.is_absent()).then(|| footer.side.end());
             let top = side(&footer.index, Role::Top).and_then(|body| Top::decode(&body, order, behind, footer_at));
             if let Ok(top) = top {
-                let from = PartSource { name, file, uid, order, filtered: false };
-                (index, data_end) = (joined(&from, &top), data_end.min(top.data_end()));
+                let from = PartSource { name, file: given.file, uid, order, filtered: false };
+                (index, data_end) = (given.noted(joined(&from, &top)), data_end.min(top.data_end()));
             }
         }
         if properties.is_none() {
@@ -347,16 +360,16 @@ impl Found {
     }
 }
 
-/// A cut index in one piece; none if a part of it is damaged.
-fn joined(from: &PartSource<'_>, top: &Top) -> Option<Index> {
+/// A cut index in one piece. Errors: of a part that is damaged, or that the device does not give.
+fn joined(from: &PartSource<'_>, top: &Top) -> Result<Index> {
     let mut all = Filling::new(Place::whole(), from.order, (top.blocks(), 0));
     for span in top.spans() {
-        let index = from.read(span).0.ok()?;
+        let index = from.read(span).0?;
         for (number, handle) in (span.range.first..).zip(index.handles()) {
-            all.add(&index.separator(number), *handle).ok()?;
+            all.add(&index.separator(number), *handle)?;
         }
     }
-    all.finish().ok()
+    all.finish()
 }
 
 /// The part of a cut index that names the blocks of a range, made anew from these. What lies between the blocks that are found is named as
@@ -366,8 +379,9 @@ pub(super) fn rebuilt_part(
     from: &PartSource<'_>,
     span: &Span,
     dictionary: Option<&Dictionary>,
-) -> Result<(Index, bool)> {
-    let scan = Scan { file: from.file, uid: from.uid, end: span.end, order: from.order, dictionary };
+) -> Result<(Index, bool, Option<Error>)> {
+    let given = Given::new(from.name, from.file);
+    let scan = Scan { given: &given, uid: from.uid, end: span.end, order: from.order, dictionary };
     let mut blocks = scan.blocks_from(span.range.offset, span.range.floor.as_deref());
     blocks.retain(|block| from.order.compare(&block.last_key, &span.bound).is_le());
     let mut named = between(&blocks, span);
@@ -390,7 +404,7 @@ pub(super) fn rebuilt_part(
     for Named { separator, handle, .. } in &named {
         index.add(separator, *handle)?;
     }
-    Ok((index.finish()?, is_it))
+    Ok((index.finish()?, is_it, given.refused()))
 }
 
 /// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
@@ -444,7 +458,7 @@ fn between(blocks: &[Block], span: &Span) -> Vec<Named> {
 /// The part of a file in which blocks are looked for.
 #[derive(Clone, Copy)]
 struct Scan<'a> {
-    file: &'a dyn File,
+    given: &'a Given<'a>,
     uid: Uid,
     end: u64,
     order: &'a Order,
@@ -484,7 +498,7 @@ impl Scan<'_> {
 
     /// The blocks that an index names, as far as they are whole.
     fn named(&self, index: &Index) -> Vec<Block> {
-        let framed = |handle: &Handle| read_what_can_be(self.file, handle.offset, handle.bytes());
+        let framed = |handle: &Handle| self.given.read(handle.offset, handle.bytes());
         index.handles().iter().filter_map(|handle| self.look(handle.offset, &framed(handle))).collect()
     }
 
@@ -527,7 +541,7 @@ impl Scan<'_> {
     fn positions(&self, from: u64, to: u64, visit: &mut dyn FnMut(u64, u8, u32) -> bool) -> Option<()> {
         let mut at = from;
         while at + 5 <= to {
-            let piece = read_what_can_be(self.file, at, PIECE.min(to - at) as usize);
+            let piece = self.given.read(at, PIECE.min(to - at) as usize);
             for (offset, window) in (at..).zip(piece.windows(5)) {
                 let [byte, a, b, c, d] = *window else { continue };
                 if visit(offset, byte, u32::from_le_bytes([a, b, c, d])) {
@@ -542,7 +556,7 @@ impl Scan<'_> {
     fn show(&self, from: u64, to: u64, accept: &mut dyn FnMut(u64, &[u8]) -> bool) -> bool {
         let length = to.saturating_sub(from);
         length >= TRAILER_BYTES as u64 && length <= u32::MAX.into() && {
-            let bytes = read_what_can_be(self.file, from, length as usize);
+            let bytes = self.given.read(from, length as usize);
             accept(from, &bytes)
         }
     }
@@ -576,7 +590,7 @@ impl Scan<'_> {
     /// Whether the companions of some block fit their records if seqnos begin at `base`.
     fn speaks_for(&self, blocks: &[Block], base: Seqno, keeper: &dyn Companions) -> bool {
         blocks.iter().any(|block| {
-            let bytes = read_what_can_be(self.file, block.handle.offset, block.handle.bytes());
+            let bytes = self.given.read(block.handle.offset, block.handle.bytes());
             let (stored, behind) = bytes.split_at(block.handle.stored_len as usize);
             let Ok(parts) = Stored::split(stored, behind[0]) else { return false };
             let mut scratch = Vec::new();
@@ -590,27 +604,6 @@ impl Scan<'_> {
             fits
         })
     }
-}
-
-/// Part of a file that must lie within it.
-fn part(file: &dyn File, at: u64, length: u64, size: u64) -> Result<Vec<u8>> {
-    if at.checked_add(length).is_none_or(|end| end > size) {
-        return Err(Error::structural("the file ends too early"));
-    }
-    read_exact(file, at, length as usize).map_err(|error| Error::io("reading a table", error))
-}
-
-/// Bytes of a file, with zeros where a page cannot be read. The range was checked against the file's length.
-fn read_what_can_be(file: &dyn File, at: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    if read_into(file, at, &mut bytes).is_err() {
-        for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {
-            if read_into(file, at + number * PAGE_BYTES as u64, page).is_err() {
-                page.fill(0);
-            }
-        }
-    }
-    bytes
 }
 
 /// CRC-32 of zlib, reflected: x^32 modulo the polynomial.

@@ -76,6 +76,8 @@ pub struct Table {
     /// Bytes of the parts that have come into memory since it was opened.
     pub(super) loaded_bytes: AtomicUsize,
     pub(super) wounds: Wounds,
+    /// What the device did not give while the table, or a part of its index, was made anew.
+    pub(super) refused: OnceLock<Error>,
     pub(super) watch: Arc<dyn Watch>,
 }
 
@@ -91,6 +93,8 @@ pub(super) struct Assembly {
     pub(super) keeper: Arc<dyn Companions>,
     pub(super) cache: Arc<Cache>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
+    /// What the device did not give on the way.
+    pub(super) refused: Option<Error>,
 }
 
 /// What is known of the read of a key before it begins.
@@ -204,6 +208,7 @@ impl Table {
             spare: OnceLock::new(),
             loaded_bytes: AtomicUsize::new(0),
             wounds: Wounds::default(),
+            refused: OnceLock::new(),
             watch,
         };
         table.slots.pin(table.pinned_bytes());
@@ -221,10 +226,18 @@ impl Table {
 
     /// A table of parts that somebody else has found (`rebuild`). It has no filter.
     pub(super) fn assemble(assembly: Assembly) -> Arc<Table> {
-        let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary } = assembly;
+        let Assembly { name, file, order, index, expected, base, properties, keeper, cache, dictionary, refused } =
+            assembly;
         let guide = Guide::Whole(Part { index, filter: None });
         let parts = Parts { base, properties, guide, policed: None, dictionary };
-        Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts)
+        let table = Table::assembled(name, file, (expected, order), cache, (keeper, Arc::new(Unwatched)), parts);
+        refused.into_iter().for_each(|refused| drop(table.refused.set(refused)));
+        table
+    }
+
+    /// What the device did not give while the table, or a part of its index, was made anew: what was not found then may be there.
+    pub fn refused(&self) -> Option<&Error> {
+        self.refused.get()
     }
 
     /// Who checks what is read here.

@@ -148,8 +148,12 @@ struct Mending<'a, 'o> {
     findings: Vec<Finding>,
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
-    /// A block of the table itself that could not be read, though it may have what seems lost.
+    /// What of the table itself was not read, in the walk that goes on.
+    refused: Option<Error>,
+    /// What of it was not read in the end, though it may have what seems lost.
     unseen: Option<Error>,
+    /// By now the device gives all of the file: whoever asks again may have it.
+    is_given_now: bool,
     /// The first of what could not be read on the way up, though it may have had what was lost.
     unread: Option<Error>,
     /// Why the source did not answer, though it may have what was lost.
@@ -187,7 +191,9 @@ impl<'a, 'o> Mending<'a, 'o> {
             pieces: Vec::new(),
             findings: Vec::new(),
             steps: Vec::new(),
+            refused: None,
             unseen: None,
+            is_given_now: false,
             unread: None,
             unanswered: None,
             unread_values: Vec::new(),
@@ -201,7 +207,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         };
         mending.walk(&told)?;
         // What else was told is right once it is written anew: a filter, a sum that does not fit although its block is whole, properties.
-        let mut met: Vec<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
+        let mut met: HashSet<u64> = mending.gaps().iter().map(|gap| gap.offset).collect();
         met.extend(mending.findings.iter().map(|finding| finding.offset));
         for mut finding in told.into_iter().filter(|finding| !met.contains(&finding.offset)) {
             if !mending.stays(&finding) {
@@ -252,7 +258,9 @@ impl<'a, 'o> Mending<'a, 'o> {
         let lost = self.gaps();
         if self.is_whole() {
             self.healed(&lost, Rung::Correction); // what seemed lost was never there
-            self.unseen = None;
+            if self.counted_beside() != Some(u64::MAX) {
+                self.unseen = None;
+            }
             return Ok(());
         }
         if lost.is_empty() {
@@ -345,11 +353,15 @@ impl<'a, 'o> Mending<'a, 'o> {
         suspects
     }
 
+    /// How many records have more than a word beside them, as the table says.
+    fn counted_beside(&self) -> Option<u64> {
+        self.open.as_ref().and_then(|open| open.properties().beside)
+    }
+
     /// Where every record is there, what stood beside them may not be: no ledger has it.
     fn count_beside(&mut self) {
         let is_whole = self.deficit().is_some_and(|deficit| plan::is_whole(&deficit, self.summed()));
-        let counted = self.open.as_ref().and_then(|open| open.properties().beside);
-        let lost = plan::lost_beside(counted, self.with_more);
+        let lost = plan::lost_beside(self.counted_beside(), self.with_more);
         if is_whole && lost > 0 {
             let meta = self.table.meta();
             let (family, keys) = (self.table.family().name(), (meta.smallest.clone(), meta.largest.clone()));
@@ -364,7 +376,9 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.climb()?;
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
-        // A device that never answers keeps nobody from giving up what only it may have had; and a handler decides for a source.
+        // A device that never answers keeps nobody from giving up what only it may have had, one that answers by now does; and a handler
+        // decides for a source.
+        let is_given_now = self.unseen.is_some() && self.is_given_now;
         let is_awaited = self.unseen.is_some()
             || self.unread.is_some()
             || self.unanswered.is_some() && self.options.handler.is_none();
@@ -373,7 +387,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let family = self.table.family().name();
         let unread: Vec<Finding> =
             values.chain(others.into_iter().flatten()).map(|error| Finding::of(&error, Some(family))).collect();
-        let ends = match is_awaited && !self.options.accept_loss {
+        let ends = match is_awaited && (is_given_now || !self.options.accept_loss) {
             true => self.put_off(report),
             false if self.is_as_it_was() => {
                 report.damage.append(&mut self.findings);

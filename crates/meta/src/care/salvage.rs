@@ -414,6 +414,7 @@ impl Salvage<'_> {
                     self.take(id, &family, record, check, false)?;
                 }
                 Found::Gap(fence) => gaps.push(fence.clone()),
+                Found::Refused(_) => {} // the device may give it when the table is looked into again
                 Found::Healed { .. } => self.report.repaired += 1,
             }
             Ok(())

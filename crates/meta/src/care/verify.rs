@@ -5,6 +5,7 @@
 //!         sums, order, seals, index and filter and properties against the data. Then what is in memory, the log and the manifest.
 //! Holds:  nothing is written; damage is reported, not an error. A file that cannot be read is told apart from one that is damaged.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -110,7 +111,7 @@ fn look_into(
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let keeper = db.companions();
-    let opened = match db.open_anew(table) {
+    let opened = match db.open_anew(table).and_then(|open| open.read_guide(false).map(|()| open)) {
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(table.family().name())) });
@@ -185,6 +186,7 @@ fn look_into(
                 } += 1;
                 report.damage.push(finding_of(table.family(), fence));
             }
+            Found::Refused(_) => {} // told below
             Found::Healed { offset, by } => {
                 report.structural += 1;
                 report.damage.push(Finding {
@@ -204,11 +206,12 @@ fn look_into(
     })?;
     report.lost += table.meta().ledger.count().saturating_sub(readable);
     // What is wrong with a block beside its records (its sum, the filter that denies its keys) the walk does not show.
+    let place = |finding: &Finding| (finding.offset, finding.outcome == Outcome::Unread);
+    let mut told: HashSet<(u64, bool)> = report.damage[before..].iter().map(place).collect();
     for block in 0..open.blocks() {
         let Err(error) = open.check_block(block, keeper) else { continue };
         let finding = Finding::of(&bearable(error)?, Some(family));
-        let is_told = |told: &Finding| told.offset == finding.offset && told.outcome == finding.outcome;
-        if !report.damage[before..].iter().any(is_told) {
+        if told.insert(place(&finding)) {
             tell(table, finding, report);
         }
     }

@@ -21,7 +21,9 @@ use super::super::options::Candidate;
 use super::super::report::is_unread;
 use super::super::spans::Spans;
 use super::Mending;
+use crate::beside::Beside;
 use crate::keeper::Sealer;
+use crate::seal::Seal;
 
 /// What a reading of the log came by.
 #[derive(Default)]
@@ -30,6 +32,13 @@ struct Seen {
     /// Records of a family that there is not.
     has_unknown: bool,
     wanted: usize,
+}
+
+/// The seal beside a suspect, if it is one of its operation alone.
+fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
+    let beside = Beside::read(&suspect.companion).ok()?;
+    let has_attributes = !matches!(beside.attributes(), Ok(None));
+    if has_attributes { None } else { Sealer::seal_of(&suspect.borrow()).ok().flatten() }
 }
 
 impl Mending<'_, '_> {
@@ -167,15 +176,19 @@ impl Mending<'_, '_> {
             });
             offered.extend(answer.unwrap_or_default());
         }
-        // The key of a pointer is right; of what stands in a damaged block it may be what was hit.
-        let mut of_key: HashMap<&[u8], Vec<&OwnedRecord>> = HashMap::new();
-        for pointer in &pointers {
-            of_key.entry(&pointer.key).or_default().push(pointer);
+        let mut by_seal: HashMap<Seal, Vec<&OwnedRecord>> = HashMap::new();
+        for suspect in suspects.iter().chain(&pointers) {
+            if let Some(seal) = plain_seal_of(suspect) {
+                by_seal.entry(seal).or_default().push(suspect);
+            }
         }
+        // A seal with attributes is one of key and value and these.
+        let with_attributes: Vec<&OwnedRecord> =
+            suspects.iter().chain(&pointers).filter(|suspect| plain_seal_of(suspect).is_none()).collect();
         let mut found = Vec::new();
         for candidate in &offered {
-            let pointers = of_key.get(&candidate.key[..]).into_iter().flatten().copied();
-            for suspect in suspects.iter().chain(pointers) {
+            let seal = Seal::of_operation(candidate.kind, &candidate.key, &candidate.value);
+            for suspect in by_seal.get(&seal).into_iter().flatten().chain(&with_attributes) {
                 let claimed = Record {
                     key: &candidate.key,
                     seqno: suspect.seqno,

@@ -5,10 +5,13 @@
 //!         for it; never one of two. A count without sums does not tell a record from an older one that the table had lost before: it
 //!         speaks only where nothing else was found, or all that there was.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::iter::Peekable;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::OwnedRecord;
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
@@ -118,33 +121,55 @@ impl Mending<'_, '_> {
         (0..found.len()).filter(|at| is_spoken_for(&found[*at].record)).collect()
     }
 
-    /// Puts records where they belong, those of one order in one pass: the gap of each becomes the gaps around it.
+    /// Puts records where they belong, those of one order in one pass: the gap of each becomes the gaps around it. None comes behind a
+    /// record that stands behind its gap, as newer versions of a key may that two damaged blocks share.
     fn insert(&mut self, records: Vec<OwnedRecord>) {
         let order = self.table.family().order().clone();
         let mut records = records.into_iter().peekable();
-        let pieces = std::mem::take(&mut self.pieces);
+        let mut pieces: VecDeque<_> = std::mem::take(&mut self.pieces).into();
         self.pieces.reserve(pieces.len() + 2 * records.len());
-        for piece in pieces {
-            let mut rest = match piece {
-                Piece::Gap(gap) => Some(gap),
-                Piece::Record(_) => {
-                    self.pieces.push(piece);
-                    continue;
-                }
-            };
-            while let Some(gap) = rest.take() {
-                let stands_in = |record: &OwnedRecord| plan::stands_in(&order, &gap, &record.key, record.seqno);
-                let Some(record) = records.next_if(stands_in) else {
-                    self.pieces.push(Piece::Gap(gap));
-                    break;
-                };
-                let place: Place = (record.key.clone(), record.seqno);
-                self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
-                self.with_more += u64::from(!companion::is_bare(&record.companion));
-                self.pieces.extend(plan::between(&order, None, Some(&place), &gap).map(Piece::Gap));
-                self.pieces.push(Piece::Record(record));
-                rest = plan::between(&order, Some(&place), None, &gap);
+        while !pieces.is_empty() {
+            let is_record = |piece: &Piece<OwnedRecord>| matches!(piece, Piece::Record(_));
+            let gaps = pieces.iter().position(is_record).unwrap_or(pieces.len());
+            let behind: Vec<_> = pieces.drain(..gaps).collect();
+            let next = pieces.pop_front();
+            for piece in behind {
+                let Piece::Gap(gap) = piece else { continue };
+                self.fill_gap(&order, gap, &mut records, next.as_ref());
             }
+            self.pieces.extend(next);
+        }
+    }
+
+    /// Puts those of the records that come next into a gap, up to a piece that follows.
+    fn fill_gap(
+        &mut self,
+        order: &Order,
+        gap: Fence,
+        records: &mut Peekable<impl Iterator<Item = OwnedRecord>>,
+        next: Option<&Piece<OwnedRecord>>,
+    ) {
+        let is_before_next = |record: &OwnedRecord| match next {
+            Some(Piece::Record(next)) => {
+                order.compare_internal((&record.key, record.seqno), (&next.key, next.seqno)).is_lt()
+            }
+            _ => true,
+        };
+        let mut rest = Some(gap);
+        while let Some(gap) = rest.take() {
+            let stands_in = |record: &OwnedRecord| {
+                plan::stands_in(order, &gap, &record.key, record.seqno) && is_before_next(record)
+            };
+            let Some(record) = records.next_if(stands_in) else {
+                self.pieces.push(Piece::Gap(gap));
+                break;
+            };
+            let place: Place = (record.key.clone(), record.seqno);
+            self.ledger.add(record.kind, self.keeper.term(&record.borrow()));
+            self.with_more += u64::from(!companion::is_bare(&record.companion));
+            self.pieces.extend(plan::between(order, None, Some(&place), &gap).map(Piece::Gap));
+            self.pieces.push(Piece::Record(record));
+            rest = plan::between(order, Some(&place), None, &gap);
         }
     }
 }

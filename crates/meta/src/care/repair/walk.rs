@@ -1,9 +1,9 @@
 //! Walk: what can be read of a damaged table, and what of it the device does not give.
 //!
 //! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
-//! Holds:  to a walk a block that the device does not give is a gap like any other, so a gap is believed once two walks have found the
-//!         same, and none while a block cannot be read, or while its own block is right: that is kept in `unseen`. A value that cannot be
-//!         read keeps its record.
+//! Holds:  to a walk what the device does not give is a gap like any other, so a walk that was refused something says nothing of gaps: they
+//!         are believed once two that were not have found the same. If none has, that is kept in `unseen`. A value that cannot be read
+//!         keeps its record.
 
 use std::sync::Arc;
 
@@ -22,37 +22,54 @@ use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to
 use super::Mending;
 use crate::mend::mended;
 
-/// A table is walked so often, until two walks in turn agree.
+/// A table is walked so often, until two walks agree.
 const WALKS: usize = 4;
 
 /// A table that is damaged, opened anew by what is left of it, and what that told. None: nothing of it is left. `accepts`: what the
-/// device does not give of its ends is given up.
+/// device never gives of its ends is given up.
 fn opened(db: &Db, table: &TableRef, accepts: bool) -> Result<(Option<Arc<Table>>, Option<Finding>)> {
-    let gives_up = |error: &Error| error.is_corruption() || accepts && is_unread(error);
-    let open = db.open_anew(table).and_then(|open| open.read_guide().map(|()| open));
-    match open {
+    let rebuilt = |error: &Error, damaged: &[&str]| {
+        let mut finding = Finding::of(error, Some(table.family().name()));
+        if !damaged.is_empty() {
+            finding.message.push_str(&format!("; damaged: {}", damaged.join(", ")));
+        }
+        finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
+        Finding { file: table.name(), outcome: Outcome::Repaired(Rung::Rebuild), ..finding }
+    };
+    let error = match open_whole(db, table, false) {
         Ok(open) => return Ok((Some(open), None)),
-        Err(error) if gives_up(&error) => match db.rebuild_table(table) {
-            Ok(rebuilt) => {
-                let mut finding = Finding::of(&error, Some(table.family().name()));
-                if !rebuilt.damaged.is_empty() {
-                    finding.message.push_str(&format!("; damaged: {}", rebuilt.damaged.join(", ")));
+        Err(error) if accepts && is_unread(&error) => {
+            for _ in 1..WALKS {
+                if let Ok(open) = open_whole(db, table, true) {
+                    return Ok((Some(open), Some(rebuilt(&error, &[]))));
                 }
-                finding.steps.push(Step { rung: Rung::Rebuild, helped: true });
-                finding.outcome = Outcome::Repaired(Rung::Rebuild);
-                return Ok((Some(rebuilt.table), Some(finding)));
             }
-            Err(error) if is_unread(&error) && !accepts => return Err(error),
+            error
+        }
+        Err(error) => error,
+    };
+    let is_gone = *error.kind() == ErrorKind::Io(std::io::ErrorKind::NotFound);
+    if error.is_corruption() || accepts && is_unread(&error) {
+        match db.rebuild_table(table) {
+            Ok(of_data) => return Ok((Some(of_data.table), Some(rebuilt(&error, &of_data.damaged)))),
+            Err(error) if is_unread(&error) => return Err(error), // it cannot be opened
             Err(_) => {}
-        },
-        Err(error) if *error.kind() == ErrorKind::Io(std::io::ErrorKind::NotFound) => {}
-        Err(error) => return Err(error),
+        }
+    } else if !is_gone {
+        return Err(error);
     }
     // The picture in memory may be whole still.
     match table.table() {
-        Err(error) if is_unread(&error) && !accepts => Err(error),
+        Err(error) if is_unread(&error) => Err(error),
         open => Ok((open.ok(), None)),
     }
+}
+
+/// The table with all that leads to its blocks; by its data where that is not read.
+fn open_whole(db: &Db, table: &TableRef, by_data: bool) -> Result<Arc<Table>> {
+    let open = db.open_anew(table)?;
+    open.read_guide(by_data)?;
+    Ok(open)
 }
 
 impl Mending<'_, '_> {
@@ -60,45 +77,26 @@ impl Mending<'_, '_> {
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
         let (mut before, mut met) = (None, None);
         for _ in 0..WALKS {
+            self.refused = None;
             self.walk_once(told)?;
-            let mut gaps = self.gaps();
-            gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
-            if gaps.is_empty() {
-                return Ok(());
-            }
-            let unread = self.unread_now();
-            let is_unread = unread.is_some();
-            met = unread.or(met);
-            if !is_unread && self.has_right_block(&gaps) {
-                let flickers = std::io::Error::other("now it answers, now it does not");
-                met.get_or_insert_with(|| Error::io(format!("reading {}", self.table.name()), flickers));
-                before = None;
+            if self.refused.is_some() {
+                met = self.refused.take();
                 continue;
             }
-            let found = (gaps, is_unread);
-            if before.as_ref() == Some(&found) {
-                self.unseen = met.filter(|_| found.1);
+            let mut gaps = self.gaps();
+            gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
+            if gaps.is_empty() || before.as_ref() == Some(&gaps) {
                 return Ok(());
             }
-            before = Some(found);
+            before = Some(gaps);
         }
-        self.unseen = met; // now it answers, now it does not
+        let differs = || {
+            let source = std::io::Error::other("it does not read the same twice");
+            Error::io(format!("reading {}", self.table.name()), source)
+        };
+        self.unseen = Some(met.unwrap_or_else(differs));
+        self.is_given_now = self.db.read_file(self.table).is_ok();
         Ok(())
-    }
-
-    /// What the device says of a block that it does not give, or of the file, if nothing is left that names its blocks.
-    fn unread_now(&self) -> Option<Error> {
-        let Some(open) = &self.open else { return self.db.read_file(self.table).err().filter(is_unread) };
-        let look = |block| open.check_block(block, self.keeper).err().filter(is_unread);
-        (0..open.blocks()).find_map(look)
-    }
-
-    /// True if a block in which the walk has met a gap is right by now.
-    fn has_right_block(&self, gaps: &[Fence]) -> bool {
-        let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
-        offsets.dedup();
-        let open = self.open.as_ref();
-        open.is_some_and(|open| offsets.into_iter().any(|offset| open.is_right_at(offset, self.keeper)))
     }
 
     fn walk_once(&mut self, told: &[Finding]) -> Result<()> {
@@ -109,6 +107,7 @@ impl Mending<'_, '_> {
         let (open, finding) = opened(self.db, self.table, self.options.accept_loss)?;
         self.findings.extend(finding);
         self.open = open.clone();
+        self.refused = open.as_ref().and_then(|open| open.refused()).cloned();
         for file in self.table.values() {
             if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
                 self.leave_values(meta.uid, error);
@@ -119,12 +118,14 @@ impl Mending<'_, '_> {
             let meta = table.meta();
             let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
             self.pieces.push(Piece::Gap(all));
+            self.refused = self.db.read_file(table).err().filter(is_unread);
             return Ok(());
         };
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => self.take(record, check, source.offset),
                 Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
+                Found::Refused(error) => self.refused = Some(error.clone()),
                 Found::Healed { offset, by } => {
                     let rung = rung_of(by);
                     let at = told.iter().find(|finding| finding.offset == offset);

@@ -150,27 +150,30 @@ impl Salvage<'_> {
         }
         let Some(family) = self.families.get(&id).map(|into| into.family.clone()) else { return Ok(()) };
         let keeper = self.parts.companions.clone();
-        let (mut ledger, mut serves, mut with_more) = (Ledger::default(), true, 0);
+        let (mut ledger, mut serves, mut taken_with_more) = (Ledger::default(), true, 0);
         table.examine(&*keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, _) => {
                     ledger.add(record.kind, term(&*keeper, record, check));
                     serves &= check.serves();
-                    with_more += u64::from(!companion::is_bare(record.companion));
                     let holes = self.holes_about(id, family.order(), record, check);
+                    let is_of_it = holes.iter().any(|at| self.holes[*at].file == name);
                     if !holes.is_empty() && !self.is_newest(id, record.key, record.seqno) {
+                        taken_with_more += u64::from(is_of_it && !companion::is_bare(record.companion));
                         self.take(id, &family, record, check, false)?;
                     }
                     self.may_fill(&holes, record, check);
                 }
-                Found::Gap(_) | Found::Healed { .. } => {}
+                Found::Gap(_) | Found::Refused(_) | Found::Healed { .. } => {}
             }
             Ok(())
         })?;
         // All that it counts was taken, the first time or now; nobody need ask which of it decides.
         let of_it = self.holes.iter_mut().filter(|hole| serves && hole.file == name && hole.counted == ledger);
-        let beside = plan::lost_beside(table.properties().beside, with_more);
-        of_it.for_each(|hole| (hole.filled, hole.beside) = (Some(Rung::ReadAgain), beside));
+        of_it.for_each(|hole| {
+            hole.filled = Some(Rung::ReadAgain);
+            hole.beside = hole.beside.saturating_sub(taken_with_more);
+        });
         Ok(())
     }
 

@@ -99,7 +99,7 @@ impl Salvage<'_> {
             None => Table::identify(name, &**file)?,
         };
         let table = Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), keeper.clone())?;
-        table.read_guide()?; // a part that the device does not give is one that is lost
+        table.read_guide(true)?;
         Ok(table)
     }
 }

@@ -1,0 +1,66 @@
+//! Given: a file as far as its device gives it, and what it did not give.
+//!
+//! In:     a file. Out: its bytes, zeros in the place of pages that cannot be read; the first error of the device.
+//! Holds:  what is damaged is none of it: a file that ends too early has said all there is.
+
+use std::cell::RefCell;
+
+use super::ends::read_error;
+use crate::env::{File, read_exact, read_into};
+use crate::error::{Error, Result};
+use crate::frame::PAGE_BYTES;
+
+/// A file, as far as the device gives it.
+pub(super) struct Given<'a> {
+    name: &'a str,
+    pub(super) file: &'a dyn File,
+    /// The first that it did not give.
+    refused: RefCell<Option<Error>>,
+}
+
+impl<'a> Given<'a> {
+    pub(super) fn new(name: &'a str, file: &'a dyn File) -> Given<'a> {
+        Given { name, file, refused: RefCell::new(None) }
+    }
+
+    /// What is right; what was refused is noted.
+    pub(super) fn noted<T>(&self, read: Result<T>) -> Option<T> {
+        let error = match read {
+            Ok(read) => return Some(read),
+            Err(error) => error,
+        };
+        if !error.is_corruption() {
+            self.refused.borrow_mut().get_or_insert(error);
+        }
+        None
+    }
+
+    /// Part of the file that must lie within it.
+    pub(super) fn part(&self, at: u64, length: u64, size: u64) -> Result<Vec<u8>> {
+        if at.checked_add(length).is_none_or(|end| end > size) {
+            return Err(Error::structural("the file ends too early"));
+        }
+        let read = read_exact(self.file, at, length as usize).map_err(|error| read_error(self.name, at, error));
+        self.noted(read).ok_or_else(|| Error::structural("a part of the file is not read"))
+    }
+
+    /// Bytes of the file, with zeros where a page cannot be read. The range was checked against the file's length.
+    pub(super) fn read(&self, at: u64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        if read_into(self.file, at, &mut bytes).is_err() {
+            for (number, page) in (0..).zip(bytes.chunks_mut(PAGE_BYTES)) {
+                let at = at + number * PAGE_BYTES as u64;
+                let read = read_into(self.file, at, page).map_err(|error| read_error(self.name, at, error));
+                if self.noted(read).is_none() {
+                    page.fill(0);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// The first that it did not give.
+    pub(super) fn refused(self) -> Option<Error> {
+        self.refused.into_inner()
+    }
+}
