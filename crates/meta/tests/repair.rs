@@ -685,8 +685,8 @@ fn a_fault_of_the_device_gives_nothing_up() {
 struct Withholding {
     sim: SimFs,
     withheld: Arc<Mutex<BTreeSet<PathBuf>>>,
-    /// Where the byte stands, and which of the reads to come do not get it, the next one in the lowest bit.
-    unread: Arc<Mutex<Option<(PathBuf, u64, u128)>>>,
+    /// Where the bytes stand, and which of the reads to come do not get each, the next one in the lowest bit.
+    unread: Arc<Mutex<Vec<(PathBuf, u64, u128)>>>,
 }
 
 /// No read gets it.
@@ -737,25 +737,25 @@ impl Withholding {
 
     fn release(&self) {
         self.withheld.lock().unwrap().clear();
-        self.unread.lock().unwrap().take();
+        self.unread.lock().unwrap().clear();
     }
 
-    /// From now on these reads of a byte fail.
+    /// From now on these reads of a byte fail too.
     fn fail_reads(&self, file: &Path, at: u64, reads: u128) {
-        *self.unread.lock().unwrap() = Some((file.to_owned(), at, reads));
+        self.unread.lock().unwrap().push((file.to_owned(), at, reads));
     }
 
     fn pass(&self, file: &Path, span: Range<u64>) -> io::Result<()> {
-        match &mut *self.unread.lock().unwrap() {
-            Some((unread, at, reads)) if unread == file && span.contains(at) => {
-                let fails = *reads & 1 == 1;
+        let mut fails = false;
+        for (unread, at, reads) in self.unread.lock().unwrap().iter_mut() {
+            if unread == file && span.contains(at) {
+                fails |= *reads & 1 == 1;
                 if *reads != ALWAYS {
                     *reads >>= 1;
                 }
-                if fails { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
             }
-            _ => Ok(()),
         }
+        if fails { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
     }
 
     /// A store on it.
@@ -986,6 +986,27 @@ fn a_block_that_answers_between_the_walks_is_not_lost() {
         }
     }
     assert!(told > 0 && told < tried, "{told} of {tried}");
+}
+
+/// A block is never read, and another one not now and then: with the loss accepted the first one alone is given up.
+#[test]
+fn a_block_that_is_never_read_takes_no_other_with_it() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    let [never, now_and_then] = [5, 95].map(|n| place_of(&sim, &table, &model[&key(n)]));
+    let mut given_up = 0;
+    for from in 0..40 {
+        let disk = Withholding::new(&sim.fork());
+        let world = disk.world(&options, &model);
+        disk.fail_reads(&table, never, ALWAYS);
+        disk.fail_reads(&table, now_and_then, 0b1111 << from);
+        let first = repair(&world.db, accepting(true)).unwrap();
+        assert!(first.unread == 1, "{from}: {first}");
+        disk.release();
+        assert_eq!(world.read(&key(95)).unwrap().as_ref(), model.get(&key(95)), "{from}: {first}");
+        given_up += u64::from(world.read(&key(5)).unwrap().is_none());
+    }
+    assert!(given_up > 20, "{given_up}");
 }
 
 /// The index is damaged, and of the only block the device gives nothing: nothing is left of the table, for now.

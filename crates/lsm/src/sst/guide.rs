@@ -324,6 +324,11 @@ impl Table {
                 self.watch.healed(&self.name, span.index.offset, Remedy::ReadAgain);
             }
         }
+        for error in [index.as_ref().err(), filter.as_ref().err()].into_iter().flatten() {
+            if by_data && !error.is_corruption() {
+                drop(self.refused.set(error.clone()));
+            }
+        }
         let filter = match filter {
             Err(error) if is_lost(&error) => {
                 self.watch.damaged(&self.in_range(error, span));

@@ -48,9 +48,13 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
         progress.total += db.tables(family)?.iter().map(|table| table.meta().size).sum::<u64>();
     }
     for family in &families {
-        let barred = db.barred_tables(family);
+        let (barred, mut kept) = (db.barred_tables(family), BTreeSet::new());
         for table in db.tables(family)? {
+            let unread = report.unread;
             let ended = repair_table(db, &table, barred.contains(&table.meta().number), &options, &mut report)?;
+            if report.unread > unread {
+                kept.extend(own_fences(db, &table)); // it may have been put off
+            }
             progress.done += table.meta().size;
             progress.found = report.damage.len() as u64;
             if ended || !goes_on(&mut options.progress, progress) {
@@ -59,14 +63,15 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
             }
         }
         if options.accept_loss {
-            lift_fences(db, family, &mut report)?;
+            lift_fences(db, family, &kept, &mut report)?;
         }
     }
     Ok(report)
 }
 
-fn lift_fences(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
-    let fences = db.fences(family);
+fn lift_fences(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut Report) -> Result<()> {
+    let mut fences = db.fences(family);
+    fences.retain(|(number, _)| !kept.contains(number));
     if fences.is_empty() {
         return Ok(());
     }
@@ -149,11 +154,11 @@ struct Mending<'a, 'o> {
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
     /// What of the table itself was not read, in the walk that goes on.
-    refused: Option<Error>,
+    refused: Vec<Error>,
     /// What of it was not read in the end, though it may have what seems lost.
     unseen: Option<Error>,
-    /// By now the device gives all of the file: whoever asks again may have it.
-    is_given_now: bool,
+    /// The device gives now this and now that, or by now all of it: whoever asks again may have it.
+    varies: bool,
     /// The first of what could not be read on the way up, though it may have had what was lost.
     unread: Option<Error>,
     /// Why the source did not answer, though it may have what was lost.
@@ -191,9 +196,9 @@ impl<'a, 'o> Mending<'a, 'o> {
             pieces: Vec::new(),
             findings: Vec::new(),
             steps: Vec::new(),
-            refused: None,
+            refused: Vec::new(),
             unseen: None,
-            is_given_now: false,
+            varies: false,
             unread: None,
             unanswered: None,
             unread_values: Vec::new(),
@@ -253,14 +258,19 @@ impl<'a, 'o> Mending<'a, 'o> {
         whole
     }
 
+    /// Where all records are there nobody misses what of the table was not read, unless it says how many had something beside them.
+    fn sees_enough(&mut self) {
+        if self.counted_beside() != Some(u64::MAX) {
+            self.unseen = None;
+        }
+    }
+
     /// Climbs the rungs that look elsewhere. One that cannot be read now ends nothing: whoever comes after it may have what was lost.
     fn climb(&mut self) -> Result<()> {
         let lost = self.gaps();
         if self.is_whole() {
             self.healed(&lost, Rung::Correction); // what seemed lost was never there
-            if self.counted_beside() != Some(u64::MAX) {
-                self.unseen = None;
-            }
+            self.sees_enough();
             return Ok(());
         }
         if lost.is_empty() {
@@ -300,7 +310,8 @@ impl<'a, 'o> Mending<'a, 'o> {
             self.healed(&healed, rung);
             self.steps.push(Step { rung, helped });
             if whole {
-                (self.unseen, self.unread, self.unanswered) = (None, None, None); // nobody misses it
+                (self.unread, self.unanswered) = (None, None); // nobody misses it
+                self.sees_enough();
                 return Ok(true);
             }
         }
@@ -376,9 +387,9 @@ impl<'a, 'o> Mending<'a, 'o> {
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
         self.climb()?;
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
-        // A device that never answers keeps nobody from giving up what only it may have had, one that answers by now does; and a handler
+        // A device that never answers keeps nobody from giving up what only it may have had, one that may answer does; and a handler
         // decides for a source.
-        let is_given_now = self.unseen.is_some() && self.is_given_now;
+        let may_be_given = self.unseen.is_some() && self.varies;
         let is_awaited = self.unseen.is_some()
             || self.unread.is_some()
             || self.unanswered.is_some() && self.options.handler.is_none();
@@ -387,7 +398,7 @@ impl<'a, 'o> Mending<'a, 'o> {
         let family = self.table.family().name();
         let unread: Vec<Finding> =
             values.chain(others.into_iter().flatten()).map(|error| Finding::of(&error, Some(family))).collect();
-        let ends = match is_awaited && (is_given_now || !self.options.accept_loss) {
+        let ends = match is_awaited && (may_be_given || !self.options.accept_loss) {
             true => self.put_off(report),
             false if self.is_as_it_was() => {
                 report.damage.append(&mut self.findings);

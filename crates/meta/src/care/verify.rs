@@ -111,7 +111,7 @@ fn look_into(
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let keeper = db.companions();
-    let opened = match db.open_anew(table).and_then(|open| open.read_guide(false).map(|()| open)) {
+    let opened = match db.open_anew(table) {
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(table.family().name())) });
@@ -147,12 +147,15 @@ fn look_into(
         report.structural += 1;
     }
     let open = match opened {
-        Ok(open) => open,
+        Ok(open) => {
+            open.read_guide(true)?; // what is not read of it is told below
+            open
+        }
         Err(_) => match db.rebuild_table(table) {
             Ok(rebuilt) => rebuilt.table,
             Err(_) => match table.table() {
-                Ok(open) => open, // as it was when it was whole
-                Err(_) => {
+                Ok(open) if open.read_guide(false).is_ok() => open, // as it was when it was whole
+                _ => {
                     report.lost += table.meta().ledger.count();
                     return Ok(());
                 }

@@ -34,11 +34,11 @@ struct Seen {
     wanted: usize,
 }
 
-/// The seal beside a suspect, if it is one of its operation alone.
+/// The seal beside a suspect, as it were without attributes.
 fn plain_seal_of(suspect: &OwnedRecord) -> Option<Seal> {
-    let beside = Beside::read(&suspect.companion).ok()?;
-    let has_attributes = !matches!(beside.attributes(), Ok(None));
-    if has_attributes { None } else { Sealer::seal_of(&suspect.borrow()).ok().flatten() }
+    let seal = Sealer::seal_of(&suspect.borrow()).ok()??;
+    let attributes = Beside::read(&suspect.companion).ok()?.attributes().ok()?;
+    Some(attributes.map_or(seal, |attributes| seal.with(attributes)))
 }
 
 impl Mending<'_, '_> {
@@ -182,13 +182,10 @@ impl Mending<'_, '_> {
                 by_seal.entry(seal).or_default().push(suspect);
             }
         }
-        // A seal with attributes is one of key and value and these.
-        let with_attributes: Vec<&OwnedRecord> =
-            suspects.iter().chain(&pointers).filter(|suspect| plain_seal_of(suspect).is_none()).collect();
         let mut found = Vec::new();
         for candidate in &offered {
             let seal = Seal::of_operation(candidate.kind, &candidate.key, &candidate.value);
-            for suspect in by_seal.get(&seal).into_iter().flatten().chain(&with_attributes) {
+            for suspect in by_seal.get(&seal).into_iter().flatten() {
                 let claimed = Record {
                     key: &candidate.key,
                     seqno: suspect.seqno,

@@ -2,8 +2,8 @@
 //!
 //! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
 //! Holds:  to a walk what the device does not give is a gap like any other, so a walk that was refused something says nothing of gaps: they
-//!         are believed once two that were not have found the same. If none has, that is kept in `unseen`. A value that cannot be read
-//!         keeps its record.
+//!         are believed once two that were not have found the same. If none have, what was refused is kept in `unseen`, and whether the
+//!         device says now this and now that. A value that cannot be read keeps its record.
 
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ fn opened(db: &Db, table: &TableRef, accepts: bool) -> Result<(Option<Arc<Table>
         Err(error) if accepts && is_unread(&error) => {
             for _ in 1..WALKS {
                 if let Ok(open) = open_whole(db, table, true) {
-                    return Ok((Some(open), Some(rebuilt(&error, &[]))));
+                    let anew = open.refused().map(|refused| rebuilt(refused, &[]));
+                    return Ok((Some(open), anew));
                 }
             }
             error
@@ -72,30 +73,37 @@ fn open_whole(db: &Db, table: &TableRef, by_data: bool) -> Result<Arc<Table>> {
     Ok(open)
 }
 
+/// What a walk came by: the gaps in the table, and what the device did not give.
+#[derive(PartialEq)]
+struct Walk {
+    gaps: Vec<Fence>,
+    refused: Vec<String>,
+}
+
 impl Mending<'_, '_> {
     /// Reads what can be read of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
-        let (mut before, mut met) = (None, None);
+        let mut walks: Vec<Walk> = Vec::new();
         for _ in 0..WALKS {
-            self.refused = None;
             self.walk_once(told)?;
-            if self.refused.is_some() {
-                met = self.refused.take();
-                continue;
-            }
             let mut gaps = self.gaps();
             gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
-            if gaps.is_empty() || before.as_ref() == Some(&gaps) {
-                return Ok(());
+            let refused = self.refused.iter().map(Error::to_string).collect();
+            let walk = Walk { gaps, refused };
+            let agrees = walks.contains(&walk);
+            match self.refused.pop() {
+                None if agrees || walk.gaps.is_empty() => return Ok(()),
+                Some(refused) if agrees => {
+                    self.unseen = Some(refused);
+                    self.varies = self.db.read_file(self.table).is_ok();
+                    return Ok(());
+                }
+                _ => walks.push(walk),
             }
-            before = Some(gaps);
         }
-        let differs = || {
-            let source = std::io::Error::other("it does not read the same twice");
-            Error::io(format!("reading {}", self.table.name()), source)
-        };
-        self.unseen = Some(met.unwrap_or_else(differs));
-        self.is_given_now = self.db.read_file(self.table).is_ok();
+        let differs = std::io::Error::other("it does not read the same twice");
+        self.unseen = Some(Error::io(format!("reading {}", self.table.name()), differs));
+        self.varies = true;
         Ok(())
     }
 
@@ -107,7 +115,7 @@ impl Mending<'_, '_> {
         let (open, finding) = opened(self.db, self.table, self.options.accept_loss)?;
         self.findings.extend(finding);
         self.open = open.clone();
-        self.refused = open.as_ref().and_then(|open| open.refused()).cloned();
+        self.refused = open.as_ref().and_then(|open| open.refused()).cloned().into_iter().collect();
         for file in self.table.values() {
             if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
                 self.leave_values(meta.uid, error);
@@ -118,14 +126,14 @@ impl Mending<'_, '_> {
             let meta = table.meta();
             let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
             self.pieces.push(Piece::Gap(all));
-            self.refused = self.db.read_file(table).err().filter(is_unread);
+            self.refused = self.db.read_file(table).err().filter(is_unread).into_iter().collect();
             return Ok(());
         };
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => self.take(record, check, source.offset),
                 Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
-                Found::Refused(error) => self.refused = Some(error.clone()),
+                Found::Refused(error) => self.refused.push(error.clone()),
                 Found::Healed { offset, by } => {
                     let rung = rung_of(by);
                     let at = told.iter().find(|finding| finding.offset == offset);
