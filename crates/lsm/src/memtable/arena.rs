@@ -38,6 +38,8 @@ pub(super) struct Arena {
     chunks: Growing<Chunk>,
     /// A chunk holds two to this power bytes.
     log2: u32,
+    /// Chunks whose places are given out.
+    numbers: AtomicUsize,
 }
 
 /// Appends to an arena; there is one for each.
@@ -77,8 +79,13 @@ impl Arena {
     /// An empty arena for about so many bytes, and its appender.
     pub(super) fn new(budget: usize) -> (Arc<Arena>, Appender) {
         let log2 = (budget / 64).max(1).ilog2().clamp(*CHUNK_LOG2.start(), *CHUNK_LOG2.end());
-        let arena = Arc::new(Arena { chunks: Growing::new(), log2 });
+        let arena = Arc::new(Arena { chunks: Growing::new(), log2, numbers: AtomicUsize::new(0) });
         (arena.clone(), Appender { arena, open: None, next: 0 })
+    }
+
+    /// Bytes over which the places reach that are given out: a long record takes those of whole chunks, up to four times its own.
+    pub(super) fn reach(&self) -> u64 {
+        (self.numbers.load(Ordering::Relaxed) as u64) << self.log2
     }
 
     /// What stands from a place on.
@@ -189,6 +196,7 @@ impl Appender {
             return None;
         }
         self.next = next;
+        self.arena.numbers.store(next, Ordering::Relaxed);
         if !is_long {
             self.open = Some((number, bytes));
         }
@@ -311,6 +319,16 @@ mod tests {
             let found = arena.record(place).unwrap();
             assert_eq!((found.kind, found.seqno, found.key), (Kind::Fence, 7, &b"key"[..]));
         }
+    }
+
+    #[test]
+    fn long_records_reach_over_more_places_than_they_fill() {
+        let (arena, mut appender) = Arena::new(4096);
+        assert_eq!(arena.reach(), 0);
+        let long = vec![7; (1 << arena.log2) / 4];
+        let bytes: usize = (0..100).map(|n| appender.append(&record(b"key", n, &long)).unwrap().1).sum();
+        assert_eq!(arena.reach(), 100 << arena.log2);
+        assert!(bytes as u64 * 3 < arena.reach());
     }
 
     #[test]

@@ -61,8 +61,12 @@ mod sync {
     }
 }
 
-/// The most that a memtable may hold before it is frozen, whatever its budget: behind it there is room in the arena for the largest batch.
+/// The most that a memtable may hold before it is frozen, whatever its budget.
 const MOST_BYTES: u64 = 8 << 30;
+
+/// And over how much the places of its arena may reach, of 32 GiB: behind it there is room for the largest batch, of 4 GiB, though its records
+/// take four times as much.
+const MOST_REACH: u64 = 12 << 30;
 
 /// Records of one family in internal order, in memory.
 #[derive(Debug)]
@@ -154,7 +158,11 @@ impl Memtable {
     /// True if it is to be frozen: it takes more than its budget, or as much as one may.
     #[inline]
     pub fn is_full(&self, budget: usize) -> bool {
-        self.bytes() as u64 > (budget as u64).min(MOST_BYTES)
+        let reach = match &self.list {
+            List::Arena(tree) => tree.reach(),
+            List::Skiplist(_) => 0,
+        };
+        self.bytes() as u64 > (budget as u64).min(MOST_BYTES) || reach > MOST_REACH
     }
 
     /// A cursor over all records. Records inserted after it was made may be met or missed: a reader holds a seqno that was

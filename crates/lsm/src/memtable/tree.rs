@@ -249,6 +249,12 @@ impl Tree {
         self.leaves.get(id)
     }
 
+    /// `Arena::reach`.
+    #[inline]
+    pub(super) fn reach(&self) -> u64 {
+        self.arena.reach()
+    }
+
     #[inline]
     pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
         self.arena.record(place)

@@ -254,6 +254,7 @@ impl UserCursor {
             }
             self.end_run();
         }
+        self.is_pointer = false; // where the step fails the cursor stands nowhere
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             Place::Inner => {
@@ -276,6 +277,7 @@ impl UserCursor {
     fn prev_of_all(&mut self) -> Result<()> {
         self.end_run();
         self.seen.clear();
+        self.is_pointer = false;
         match std::mem::replace(&mut self.place, Place::Nowhere) {
             Place::Nowhere => return Ok(()),
             // What lies before the newest visible version is above the seqno or another key.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
@@ -543,7 +543,7 @@ fn a_flush_that_finds_no_room_is_tried_again() {
     let db = open_with_values(&sim, &dir);
     write(&db, 0..30, 1);
     // The footer comes first.
-    sim.fail_at(sim.steps(), waxseal_lsm::env::sim::Fault::Error(std::io::ErrorKind::StorageFull));
+    sim.fail_at(sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
     db.flush().unwrap_err();
     sim.clear_faults();
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(30, |_| 1));
@@ -720,4 +720,37 @@ fn commits_that_fail_leave_no_values_behind() {
         let db = open_with_values(&sim, &dir);
         assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(30, |_| 1));
     }
+}
+
+/// A step that fails leaves nothing of the record before it, whose value stood in a value file.
+#[test]
+fn a_cursor_that_a_fault_has_left_nowhere_lends_no_value() {
+    let (sim, dir) = sim(1);
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..60, 1);
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let mut faults = 0;
+    for (after, forward) in (0..90).flat_map(|after| [(after, true), (after, false)]) {
+        let sim = sim.fork();
+        let db = open_with_values(&sim, &dir);
+        let mut cursor = db.cursor(&default(&db), At::Latest, ALL).unwrap();
+        if forward {
+            cursor.first().unwrap()
+        } else {
+            cursor.last().unwrap()
+        }
+        sim.fail_at(sim.steps() + after, Fault::Error(std::io::ErrorKind::PermissionDenied));
+        while cursor.valid() {
+            let stepped = if forward { cursor.next() } else { cursor.prev() };
+            if stepped.is_err() {
+                faults += 1;
+                assert!(!cursor.valid() && cursor.key().is_empty() && cursor.value().is_empty(), "{after}, {forward}");
+                assert_eq!((cursor.record().kind, cursor.record().value), (Kind::Delete, &b""[..]));
+                break;
+            }
+        }
+    }
+    assert!(faults > 50, "{faults}");
 }
