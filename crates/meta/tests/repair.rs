@@ -995,11 +995,11 @@ fn a_block_that_is_never_read_takes_no_other_with_it() {
     let (sim, model, table, _) = one_table(options.clone(), 100);
     let [never, now_and_then] = [5, 95].map(|n| place_of(&sim, &table, &model[&key(n)]));
     let mut given_up = 0;
-    for from in 0..40 {
+    for (from, reads) in (0..40).flat_map(|from| [0b1111, 0b1_1110_1111].map(|reads: u128| (from, reads << from))) {
         let disk = Withholding::new(&sim.fork());
         let world = disk.world(&options, &model);
         disk.fail_reads(&table, never, ALWAYS);
-        disk.fail_reads(&table, now_and_then, 0b1111 << from);
+        disk.fail_reads(&table, now_and_then, reads);
         let first = repair(&world.db, accepting(true)).unwrap();
         assert!(first.unread == 1, "{from}: {first}");
         disk.release();

@@ -368,6 +368,40 @@ fn a_table_of_nobody_answers_for_no_family_but_its_own() {
     }
 }
 
+/// A family that the caller names may be one of those that have lost their names: it does not answer that nothing is there.
+#[test]
+fn a_family_that_may_be_another_does_not_answer_that_nothing_is_there() {
+    let (first, lost) = (("a", 1, Some("of the first family")), ("b", 2, Some("of another")));
+    let message = "nobody knows which of these it was: family 1";
+    let sim = SimFs::new(3);
+    write_table(&sim, 10, &[first], &sealed);
+    let alone = sim.fork();
+    write_table_of(&sim, 1, 11, &[lost], &sealed);
+    for accept_loss in [false, true] {
+        let saved = Saved::of(&sim.fork(), accept_loss);
+        let [other, found] = ["other", "family 1"].map(|name| saved.db.family(name).unwrap());
+        assert_eq!(saved.read("a").unwrap().as_deref(), first.2, "{}", saved.report);
+        assert_eq!(saved.read_in(&found, "b").unwrap().as_deref(), lost.2, "{}", saved.report);
+        let told = saved.report.damage.iter().find(|finding| finding.message.contains(message));
+        let outcome = told.expect("it is told").outcome;
+        if accept_loss {
+            assert_eq!((outcome, saved.read_in(&other, "b").unwrap()), (Outcome::Accepted, None), "{}", saved.report);
+            continue;
+        }
+        assert_eq!(outcome, Outcome::Fenced, "{}", saved.report);
+        assert!(saved.read_in(&other, "b").unwrap_err().is_corruption(), "{}", saved.report);
+        // What is written there from now on decides.
+        let mut batch = Batch::new();
+        batch.push(other.id(), Kind::Put, b"b", b"newer", saved.db.companions()).unwrap();
+        saved.db.commit(&mut batch, Durability::Os).unwrap();
+        assert_eq!(saved.read_in(&other, "b").unwrap().as_deref(), Some("newer"));
+    }
+    // Where no other was found it is new.
+    let saved = Saved::of(&alone, false);
+    assert_eq!(saved.read_in(&saved.db.family("other").unwrap(), "b").unwrap(), None, "{}", saved.report);
+    assert!(saved.outcomes().is_empty(), "{}", saved.report);
+}
+
 /// Nor does it say anything of what of the first family is in the log alone.
 #[test]
 fn a_table_of_nobody_leaves_nothing_of_the_log_out() {

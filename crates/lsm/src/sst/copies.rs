@@ -90,6 +90,12 @@ impl Table {
         Ok(true)
     }
 
+    /// True if the device gives the block that begins at an offset, whatever it is like.
+    pub fn gives(&self, offset: u64) -> bool {
+        let handle = self.at_offset(offset).ok().flatten();
+        handle.is_some_and(|(_, handle)| read_framed(&self.name, &*self.file, &handle).is_ok())
+    }
+
     /// The block that begins at an offset, and its number.
     fn at_offset(&self, offset: u64) -> Result<Option<(usize, Handle)>> {
         let before = self.guide.spans().partition_point(|span| span.range.offset <= offset);

@@ -17,7 +17,12 @@ pub enum Found<'a> {
     /// Records may have been lost in this span.
     Gap(&'a Fence),
     /// The device did not give a block, however often it was asked: so the gap that follows.
-    Refused(&'a Error),
+    Refused {
+        /// Offset of the block in the file.
+        offset: u64,
+        /// What it said.
+        error: &'a Error,
+    },
     /// The block at this offset was made whole; its records follow.
     Healed {
         /// Offset of the block in the file.
@@ -63,7 +68,7 @@ impl Table {
                 }
                 Recovered::Broken(left, error) => {
                     if !error.is_corruption() {
-                        visit(Found::Refused(&error))?;
+                        visit(Found::Refused { offset: source.offset, error: &error })?;
                     }
                     for item in &left.items {
                         match item {

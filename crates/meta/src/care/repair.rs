@@ -50,14 +50,13 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
     for family in &families {
         let (barred, mut kept) = (db.barred_tables(family), BTreeSet::new());
         for table in db.tables(family)? {
-            let unread = report.unread;
             let ended = repair_table(db, &table, barred.contains(&table.meta().number), &options, &mut report)?;
-            if report.unread > unread {
-                kept.extend(own_fences(db, &table)); // it may have been put off
+            if ended == Ended::PutOff {
+                kept.extend(own_fences(db, &table));
             }
             progress.done += table.meta().size;
             progress.found = report.damage.len() as u64;
-            if ended || !goes_on(&mut options.progress, progress) {
+            if ended == Ended::All || !goes_on(&mut options.progress, progress) {
                 report.cancelled = true;
                 return Ok(report);
             }
@@ -83,19 +82,30 @@ fn lift_fences(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut Repo
     Ok(())
 }
 
-/// Looks at a table and mends it if it is damaged; true if repair is to end.
+/// How the repair of a table ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// As far as it went.
+    Done,
+    /// For another run to go on: who may have what the table lost could not be asked.
+    PutOff,
+    /// And with it that of all.
+    All,
+}
+
+/// Looks at a table and mends it if it is damaged.
 pub(super) fn repair_table(
     db: &Db,
     table: &TableRef,
     is_barred: bool,
     options: &RepairOptions<'_>,
     report: &mut Report,
-) -> Result<bool> {
+) -> Result<Ended> {
     let (found, lost, unread) = (report.damage.len(), report.lost, report.unread);
     look_at(db, table, report, &mut |_| Ok(()))?;
     let is_unread_alone = report.damage[found..].iter().all(|finding| finding.outcome == Outcome::Unread);
     if report.unread > unread && is_unread_alone && !options.accept_loss {
-        return Ok(false); // what the device does not give is neither right nor damaged
+        return Ok(Ended::Done); // what the device does not give is neither right nor damaged
     }
     let family = table.family();
     let number = table.meta().number;
@@ -104,10 +114,10 @@ pub(super) fn repair_table(
             db.lift_fences(family, &own_fences(db, table))?;
             db.free_tables(family, &[number])?;
         }
-        return Ok(false);
+        return Ok(Ended::Done);
     }
     // No compaction works on it from now on; one that did has mended it, or not.
-    let Some(held) = db.hold_tables(family, &[number])? else { return Ok(false) };
+    let Some(held) = db.hold_tables(family, &[number])? else { return Ok(Ended::Done) };
     // What the look found is told by the repair, place by place.
     let mut told = report.damage.split_off(found);
     told.retain(|finding| finding.outcome != Outcome::Unread);
@@ -116,7 +126,7 @@ pub(super) fn repair_table(
         Err(error) if is_unread(&error) => {
             report.unread += 1;
             report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(family.name())) });
-            Ok(false)
+            Ok(Ended::PutOff)
         }
         mending => mending?.finish(held, report),
     }
@@ -153,8 +163,8 @@ struct Mending<'a, 'o> {
     findings: Vec<Finding>,
     /// Steps that were tried for what is still lost.
     steps: Vec<Step>,
-    /// What of the table itself was not read, in the walk that goes on.
-    refused: Vec<Error>,
+    /// What of the table itself was not read in the last walk, each with the offset of its block.
+    refused: Vec<(u64, Error)>,
     /// What of it was not read in the end, though it may have what seems lost.
     unseen: Option<Error>,
     /// The device gives now this and now that, or by now all of it: whoever asks again may have it.
@@ -383,8 +393,8 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// Climbs, and replaces the table, if there is a reason to and nothing that may have what it lost is to be waited for; tells of what
-    /// was not read. True if repair is to end.
-    fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
+    /// was not read.
+    fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<Ended> {
         self.climb()?;
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
         // A device that never answers keeps nobody from giving up what only it may have had, one that may answer does; and a handler
@@ -402,7 +412,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             true => self.put_off(report),
             false if self.is_as_it_was() => {
                 report.damage.append(&mut self.findings);
-                false
+                Ended::Done
             }
             false => self.replace(held, report)?,
         };
@@ -417,8 +427,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         is_whole && self.gaps().is_empty() && self.findings.iter().all(|told| told.outcome == Outcome::Reported)
     }
 
-    /// Replaces the table; true if repair is to end.
-    fn replace(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<bool> {
+    /// Replaces the table.
+    fn replace(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<Ended> {
         self.count_beside();
         let family = self.table.family().clone();
         let gaps = self.gaps();
@@ -484,7 +494,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                 report.lost += lost;
                 report.lost_beside += self.lost_beside;
                 report.damage.append(&mut self.findings);
-                Ok(false)
+                Ok(Ended::Done)
             }
             // The table is as it was: it is told, barred, and the others are mended.
             Err(error) if error.is_corruption() => {
@@ -493,7 +503,7 @@ impl<'a, 'o> Mending<'a, 'o> {
                     ..Finding::of(&error.in_file(&self.table.name(), 0), Some(family.name()))
                 });
                 self.db.bar_tables(&family, &[self.table.meta().number])?;
-                Ok(false)
+                Ok(Ended::Done)
             }
             Err(error) => Err(error),
         }
@@ -540,18 +550,18 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// Leaves the table as it is for another run: who may have what it lost could not be asked now.
-    fn put_off(mut self, report: &mut Report) -> bool {
+    fn put_off(mut self, report: &mut Report) -> Ended {
         let family = self.table.family();
         let gaps = self.gaps();
         self.findings.extend(gaps.iter().map(|gap| finding_of(family, gap)));
         self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Reported);
         report.lost += self.deficit().map_or(0, |deficit| deficit.count());
         report.damage.append(&mut self.findings);
-        false
+        Ended::PutOff
     }
 
     /// Leaves the table as it is, barred and under one fence: within it only newer records decide.
-    fn fence_all(mut self, finding: Finding, report: &mut Report) -> Result<bool> {
+    fn fence_all(mut self, finding: Finding, report: &mut Report) -> Result<Ended> {
         let family = self.table.family();
         let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
         if outcome == Outcome::Fenced && own_fences(self.db, self.table).is_empty() {
@@ -561,11 +571,11 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Barred);
         self.findings.push(Finding { outcome, ..finding });
         report.damage.append(&mut self.findings);
-        Ok(false)
+        Ok(Ended::Done)
     }
 
     /// Leaves the table as it is, barred.
-    fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<bool> {
+    fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<Ended> {
         drop(held);
         self.db.bar_tables(self.table.family(), &[self.table.meta().number])?;
         for finding in &mut self.findings {
@@ -575,6 +585,6 @@ impl<'a, 'o> Mending<'a, 'o> {
         if decision == Decision::ReadOnly {
             self.db.refuse_writes();
         }
-        Ok(decision == Decision::ReadOnly)
+        Ok(if decision == Decision::ReadOnly { Ended::All } else { Ended::Done })
     }
 }

@@ -36,6 +36,7 @@ use waxseal_lsm::version::{self, State, TableMeta};
 mod hole;
 mod log;
 mod tables;
+mod unclaimed;
 mod unread;
 
 use hole::Hole;
@@ -104,6 +105,7 @@ pub fn salvage(
         again: false,
         values: ValueShelf::new(parts.env.fs.clone(), from, parts.companions.clone()),
         held: Vec::new(),
+        unclaimed: Vec::new(),
     };
     let outcome = salvage.run(&names, unread, &mut options).and_then(|()| db.flush());
     let report = salvage.report;
@@ -191,11 +193,14 @@ struct Salvage<'a> {
     /// The value files of the old store, and who holds them.
     values: Arc<ValueShelf>,
     held: Vec<Arc<ValueFile>>,
+    /// Families of the new store that the caller names and no manifest does, and the fences over them.
+    unclaimed: Vec<(Family, Vec<u64>)>,
 }
 
 impl Salvage<'_> {
     fn run(&mut self, names: &[String], unread: Option<Error>, options: &mut SalvageOptions<'_>) -> Result<()> {
         self.known_families()?;
+        self.hold_unclaimed()?;
         self.hold_values(names);
         let tables = self.tables(names);
         let mut progress = Progress { total: tables.len() as u64, ..Progress::default() };
@@ -244,7 +249,7 @@ impl Salvage<'_> {
             let fences = std::mem::take(&mut into.fences).into_fences(into.family.order());
             self.db.replace_fences(&into.family, &into.working, fences)?;
         }
-        Ok(())
+        self.judge_unclaimed()
     }
 
     /// The families that the manifest names, and the fences they have.
@@ -335,7 +340,7 @@ impl Salvage<'_> {
         let (name, options) = match stored {
             Some(stored) => (stored.name.clone(), version::family::decode(&stored.options, order.clone()).ok()),
             None if id == 0 => ("default".to_owned(), None),
-            None => (self.name_of_stray(id).unwrap_or_else(|| format!("family {id}")), None),
+            None => (self.name_of_found(id), None),
         };
         let is_system = |family: &Family| system_number(id).is_some() && family.id() == id;
         let family = match self.db.family(&name).or_else(|| self.db.families().into_iter().find(is_system)) {
@@ -345,9 +350,7 @@ impl Salvage<'_> {
                 self.db.create_family(&name, options)?
             }
         };
-        let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
-        self.db.add_fences(&family, all.into_iter().collect())?;
-        let working = self.db.fences(&family).into_iter().map(|(number, _)| number).collect();
+        let working = self.begin_fence(&family)?;
         self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, fences: Spans::default() });
         Ok(family)
     }
@@ -414,7 +417,7 @@ impl Salvage<'_> {
                     self.take(id, &family, record, check, false)?;
                 }
                 Found::Gap(fence) => gaps.push(fence.clone()),
-                Found::Refused(_) => {} // the device may give it when the table is looked into again
+                Found::Refused { .. } => {} // the device may give it when the table is looked into again
                 Found::Healed { .. } => self.report.repaired += 1,
             }
             Ok(())

@@ -189,7 +189,7 @@ fn look_into(
                 } += 1;
                 report.damage.push(finding_of(table.family(), fence));
             }
-            Found::Refused(_) => {} // told below
+            Found::Refused { .. } => {} // told below
             Found::Healed { offset, by } => {
                 report.structural += 1;
                 report.damage.push(Finding {

@@ -31,7 +31,7 @@ fn examined(table: &Table, heal: bool) -> Shown {
             }
             Found::Gap(fence) => shown.gaps.push(fence.clone()),
             Found::Healed { offset, by } => shown.healed.push((offset, by)),
-            Found::Refused(error) => panic!("{error}"),
+            Found::Refused { error, .. } => panic!("{error}"),
         }
         Ok(())
     };
@@ -172,7 +172,7 @@ fn a_list_that_is_hit_is_never_gone_in_silence() {
                     served.push(record.key.to_vec());
                 }
                 Found::Gap(gap) => gaps.push(gap.clone()),
-                Found::Refused(_) | Found::Healed { .. } => {}
+                Found::Refused { .. } | Found::Healed { .. } => {}
             }
             Ok(())
         };
@@ -288,7 +288,7 @@ fn two_corrections_that_both_pass_are_none() {
         match found {
             Found::Record(record, ..) => kept.push(Owned::of(record)),
             Found::Gap(_) => gaps += 1,
-            Found::Refused(_) | Found::Healed { .. } => panic!("nothing can be healed here"),
+            Found::Refused { .. } | Found::Healed { .. } => panic!("nothing can be healed here"),
         }
         Ok(())
     };
@@ -329,7 +329,7 @@ fn a_plain_node_loses_the_block() {
         match found {
             Found::Record(..) => kept += 1,
             Found::Gap(gap) => gaps.push(gap.clone()),
-            Found::Refused(_) | Found::Healed { .. } => panic!("nobody can heal here"),
+            Found::Refused { .. } | Found::Healed { .. } => panic!("nobody can heal here"),
         }
         Ok(())
     };

@@ -80,6 +80,12 @@ struct Walk {
     refused: Vec<String>,
 }
 
+impl Walk {
+    fn is_within(&self, other: &Walk) -> bool {
+        self.gaps.len() <= other.gaps.len() && self.refused.len() <= other.refused.len()
+    }
+}
+
 impl Mending<'_, '_> {
     /// Reads what can be read of the table.
     pub(super) fn walk(&mut self, told: &[Finding]) -> Result<()> {
@@ -88,14 +94,17 @@ impl Mending<'_, '_> {
             self.walk_once(told)?;
             let mut gaps = self.gaps();
             gaps.retain(|gap| gap.file == self.table.name()); // and not those of values
-            let refused = self.refused.iter().map(Error::to_string).collect();
+            let refused = self.refused.iter().map(|(_, error)| error.to_string()).collect();
             let walk = Walk { gaps, refused };
-            let agrees = walks.contains(&walk);
+            // None of the others has met less: that may be had.
+            let is_least = walks.iter().all(|other| walk.is_within(other));
+            let agrees = is_least && walks.contains(&walk);
             match self.refused.pop() {
                 None if agrees || walk.gaps.is_empty() => return Ok(()),
-                Some(refused) if agrees => {
-                    self.unseen = Some(refused);
-                    self.varies = self.db.read_file(self.table).is_ok();
+                Some((offset, error)) if agrees => {
+                    self.refused.push((offset, error.clone()));
+                    self.unseen = Some(error);
+                    self.varies = self.gives_some() || self.db.read_file(self.table).is_ok();
                     return Ok(());
                 }
                 _ => walks.push(walk),
@@ -107,6 +116,12 @@ impl Mending<'_, '_> {
         Ok(())
     }
 
+    /// True if the device gives by now a block that it refused.
+    fn gives_some(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| self.refused.iter().any(|(offset, _)| open.gives(*offset)))
+    }
+
     fn walk_once(&mut self, told: &[Finding]) -> Result<()> {
         (self.ledger, self.lost_beside, self.with_more) = (Ledger::default(), 0, 0);
         (self.pieces, self.findings, self.pointers) = Default::default();
@@ -115,7 +130,8 @@ impl Mending<'_, '_> {
         let (open, finding) = opened(self.db, self.table, self.options.accept_loss)?;
         self.findings.extend(finding);
         self.open = open.clone();
-        self.refused = open.as_ref().and_then(|open| open.refused()).cloned().into_iter().collect();
+        let refused = open.as_ref().and_then(|open| open.refused());
+        self.refused = refused.map(|error| (0, error.clone())).into_iter().collect(); // and at 0 there is no block
         for file in self.table.values() {
             if let (Err(error), Some(meta)) = (file.check_ends(), file.meta()) {
                 self.leave_values(meta.uid, error);
@@ -126,14 +142,15 @@ impl Mending<'_, '_> {
             let meta = table.meta();
             let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
             self.pieces.push(Piece::Gap(all));
-            self.refused = self.db.read_file(table).err().filter(is_unread).into_iter().collect();
+            self.refused =
+                self.db.read_file(table).err().filter(is_unread).map(|error| (0, error)).into_iter().collect();
             return Ok(());
         };
         open.examine(keeper, true, &mut |found| {
             match found {
                 Found::Record(record, check, source) => self.take(record, check, source.offset),
                 Found::Gap(fence) => self.pieces.push(Piece::Gap(fence.clone())),
-                Found::Refused(error) => self.refused.push(error.clone()),
+                Found::Refused { offset, error } => self.refused.push((offset, error.clone())),
                 Found::Healed { offset, by } => {
                     let rung = rung_of(by);
                     let at = told.iter().find(|finding| finding.offset == offset);

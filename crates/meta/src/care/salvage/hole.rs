@@ -164,7 +164,7 @@ impl Salvage<'_> {
                     }
                     self.may_fill(&holes, record, check);
                 }
-                Found::Gap(_) | Found::Refused(_) | Found::Healed { .. } => {}
+                Found::Gap(_) | Found::Refused { .. } | Found::Healed { .. } => {}
             }
             Ok(())
         })?;

@@ -1,0 +1,87 @@
+//! Families that the caller names where no manifest does: which of those that were found they were, nobody knows.
+//!
+//! Holds: while one may be a family that was found under its number alone, it does not answer that nothing is there, unless the loss is
+//!        accepted.
+
+use waxseal_lsm::db::Family;
+use waxseal_lsm::error::{Error, Result, Verdict};
+use waxseal_lsm::fence::Fence;
+use waxseal_lsm::names::system_number;
+use waxseal_lsm::record::MAX_SEQNO;
+
+use super::super::report::Finding;
+use super::{NO_FAMILY, Salvage};
+
+/// True of a family that is neither the first nor one of the system's: without a manifest it has lost its name.
+fn has_lost_its_name(id: u32) -> bool {
+    id != 0 && system_number(id).is_none()
+}
+
+impl Salvage<'_> {
+    /// Begins with a fence over each of them.
+    pub(super) fn hold_unclaimed(&mut self) -> Result<()> {
+        if self.state.is_some() {
+            return Ok(());
+        }
+        for family in self.db.families().into_iter().filter(|family| has_lost_its_name(family.id())) {
+            let working = self.begin_fence(&family)?;
+            self.unclaimed.push((family, working));
+        }
+        Ok(())
+    }
+
+    /// Ends with one over each that may be another, or of which something may be lost, and tells of it.
+    pub(super) fn judge_unclaimed(&mut self) -> Result<()> {
+        for (family, working) in std::mem::take(&mut self.unclaimed) {
+            let names = self.may_be(&family).collect::<Vec<_>>().join(", ");
+            let mut fences = self.losses.fences(NO_FAMILY, 0, family.order(), self.last);
+            if !names.is_empty() {
+                let message = format!("without a manifest nobody knows which of these it was: {names}");
+                let finding = Finding { message, verdict: Verdict::Missing, ..Finding::default() };
+                let (name, outcome) = (Some(family.name().to_owned()), self.outcome());
+                self.report.damage.push(Finding { file: "CURRENT".to_owned(), family: name, outcome, ..finding });
+                self.report.structural += 1;
+                let file = self.from.join("CURRENT").display().to_string();
+                fences = Fence::over_all(family.order(), self.last, &file, Verdict::Missing).map(|all| vec![all]);
+            }
+            let fences = match fences {
+                _ if self.accepts => Vec::new(),
+                Some(fences) => fences,
+                None => {
+                    let name = family.name();
+                    return Err(Error::invalid(format!(
+                        "nobody knows what of family {name:?} is lost, whose order names no last key to put a fence up to: only what \
+                         accepts the loss can go on"
+                    )));
+                }
+            };
+            self.db.replace_fences(&family, &working, fences)?;
+        }
+        Ok(())
+    }
+
+    /// The names of those that it may have been: found in its order, or in none that is known.
+    fn may_be<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = &'a str> {
+        let found = self.families.iter().filter(|(id, _)| has_lost_its_name(**id));
+        let is_other = |id: u32, found: &Family| {
+            self.seen.iter().any(|table| table.family == id) && found.order().name() != family.order().name()
+        };
+        found.filter(move |(id, into)| !is_other(**id, &into.family)).map(|(_, into)| into.family.name())
+    }
+
+    /// A name for a family that has lost its own: not one that the caller has given to another.
+    pub(super) fn name_of_found(&self, id: u32) -> String {
+        let mut name = self.name_of_stray(id).unwrap_or_else(|| format!("family {id}"));
+        while has_lost_its_name(id) && self.db.family(&name).is_some() {
+            name.push_str(" found");
+        }
+        name
+    }
+
+    /// Puts all of a family under a fence until its salvage is through; answers the numbers of its fences.
+    pub(super) fn begin_fence(&self, family: &Family) -> Result<Vec<u64>> {
+        let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
+        self.db.add_fences(family, all.into_iter().collect())?;
+        Ok(self.db.fences(family).into_iter().map(|(number, _)| number).collect())
+    }
+}
