@@ -2,7 +2,7 @@
 //!
 //! In:     a table that is held. Out: its records, the gaps between them, what was hit beside them, and the value files that they leave.
 //! Holds:  to a walk what the device does not give is a gap like any other, so a walk that was refused something says nothing of gaps: they
-//!         are believed once two that were not have found the same. If none have, what was refused is kept in `unseen`, and whether the
+//!         are believed once two that were not have found the same, and no third less. If none have, what was refused is kept in `unseen`, and whether the
 //!         device says now this and now that. A value that cannot be read keeps its record.
 
 use std::sync::Arc;
@@ -81,8 +81,11 @@ struct Walk {
 }
 
 impl Walk {
+    /// True if it has met nothing that the other has not. What was refused less may have shown more gaps.
     fn is_within(&self, other: &Walk) -> bool {
-        self.gaps.len() <= other.gaps.len() && self.refused.len() <= other.refused.len()
+        let has_gaps = || self.gaps == other.gaps || self.gaps.iter().all(|gap| other.gaps.contains(gap));
+        self.refused.iter().all(|refused| other.refused.contains(refused))
+            && (self.refused.len() < other.refused.len() || has_gaps())
     }
 }
 

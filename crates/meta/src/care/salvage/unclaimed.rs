@@ -1,15 +1,15 @@
 //! Families that the caller names where no manifest does: which of those that were found they were, nobody knows.
 //!
 //! Holds: while one may be a family that was found under its number alone, it does not answer that nothing is there, unless the loss is
-//!        accepted.
+//!        accepted. Where its order names no last key to put a fence up to, that is told and no more.
 
 use waxseal_lsm::db::Family;
-use waxseal_lsm::error::{Error, Result, Verdict};
+use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::record::MAX_SEQNO;
 
-use super::super::report::Finding;
+use super::super::report::{Finding, Outcome};
 use super::{NO_FAMILY, Salvage};
 
 /// True of a family that is neither the first nor one of the system's: without a manifest it has lost its name.
@@ -34,27 +34,25 @@ impl Salvage<'_> {
     pub(super) fn judge_unclaimed(&mut self) -> Result<()> {
         for (family, working) in std::mem::take(&mut self.unclaimed) {
             let names = self.may_be(&family).collect::<Vec<_>>().join(", ");
-            let mut fences = self.losses.fences(NO_FAMILY, 0, family.order(), self.last);
+            let mut fences = self.losses.fences(NO_FAMILY, 0, family.order(), self.last).unwrap_or_default();
             if !names.is_empty() {
-                let message = format!("without a manifest nobody knows which of these it was: {names}");
-                let finding = Finding { message, verdict: Verdict::Missing, ..Finding::default() };
-                let (name, outcome) = (Some(family.name().to_owned()), self.outcome());
-                self.report.damage.push(Finding { file: "CURRENT".to_owned(), family: name, outcome, ..finding });
-                self.report.structural += 1;
                 let file = self.from.join("CURRENT").display().to_string();
-                fences = Fence::over_all(family.order(), self.last, &file, Verdict::Missing).map(|all| vec![all]);
+                let all = Fence::over_all(family.order(), self.last, &file, Verdict::Missing);
+                let outcome = match (self.accepts, &all) {
+                    (true, _) => Outcome::Accepted,
+                    (false, Some(_)) => Outcome::Fenced,
+                    (false, None) => Outcome::Reported, // its order names no last key
+                };
+                let message = format!("without a manifest nobody knows which of these it was: {names}");
+                let finding = Finding { message, verdict: Verdict::Missing, outcome, ..Finding::default() };
+                let name = Some(family.name().to_owned());
+                self.report.damage.push(Finding { file: "CURRENT".to_owned(), family: name, ..finding });
+                self.report.structural += 1;
+                fences = all.into_iter().collect();
             }
-            let fences = match fences {
-                _ if self.accepts => Vec::new(),
-                Some(fences) => fences,
-                None => {
-                    let name = family.name();
-                    return Err(Error::invalid(format!(
-                        "nobody knows what of family {name:?} is lost, whose order names no last key to put a fence up to: only what \
-                         accepts the loss can go on"
-                    )));
-                }
-            };
+            if self.accepts {
+                fences.clear();
+            }
             self.db.replace_fences(&family, &working, fences)?;
         }
         Ok(())
