@@ -268,7 +268,8 @@ impl<'a, 'o> Mending<'a, 'o> {
         whole
     }
 
-    /// Where all records are there nobody misses what of the table was not read, unless it says how many had something beside them.
+    /// Where all records are there nobody misses what of the table was not read, unless that was what says how many had something beside
+    /// them.
     fn sees_enough(&mut self) {
         if self.counted_beside() != Some(u64::MAX) {
             self.unseen = None;

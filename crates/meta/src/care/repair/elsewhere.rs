@@ -122,33 +122,30 @@ impl Mending<'_, '_> {
         if trash.properties().family != family.id() {
             return Ok(());
         }
-        for is_last in [false, true] {
+        // What the device does not give it may give the next time.
+        let mut refused = None;
+        for _ in 0..2 {
             let mut lacks_some = false;
+            refused = None;
             trash.examine(self.keeper, true, &mut |piece| {
                 match piece {
                     Found::Record(record, Check::Validated, _) if self.is_wanted(gaps, record) => {
                         found.push(OwnedRecord::of(record));
                     }
                     Found::Gap(lost) => lacks_some |= gaps.meet(family.order(), lost),
+                    Found::Refused { error, .. } => refused = Some(error.clone()),
                     _ => {}
                 }
                 Ok(())
             })?;
             if !lacks_some {
+                return Ok(());
+            }
+            if refused.is_none() {
                 break;
             }
-            // To a walk a block that the device does not give is one that is lost. It may give it the next time.
-            let looks: Vec<_> = (0..trash.blocks()).filter_map(|n| trash.check_block(n, self.keeper).err()).collect();
-            let is_right = looks.is_empty();
-            if let Some(error) = looks.into_iter().find(is_unread) {
-                return Err(error);
-            }
-            if is_last && is_right {
-                let flickers = io::Error::other("now it answers, now it does not");
-                return Err(Error::io(format!("reading {}", trash.name()), flickers));
-            }
         }
-        Ok(())
+        refused.or_else(|| trash.refused().cloned()).map_or(Ok(()), Err)
     }
 
     /// Asks the source for each suspect by its key and seal, and for each gap by its keys; an answer becomes a record by the
