@@ -289,8 +289,10 @@ impl Db {
                 Ok(())
             };
             let until = if inner.log.is_some() { Until::Own(marks) } else { Until::Theirs(Some(marks)) };
-            if let Beside::Read(_) = wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
-                return Ok((noted, found));
+            match wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
+                Beside::Read(_) => return Ok((noted, found)),
+                Beside::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
+                Beside::Moved | Beside::Gone(_) => {}
             }
         }
         let busy = io::Error::new(io::ErrorKind::ResourceBusy, "it keeps changing");

@@ -57,17 +57,13 @@ pub(crate) struct Generation {
 
 impl Generation {
     fn new(order: &Order, shape: Shape) -> Arc<Generation> {
-        Arc::new(Generation::over(Arc::new(shape.memtable(order))))
-    }
-
-    fn over(memtable: Arc<Memtable>) -> Generation {
-        Generation {
-            memtable,
+        Arc::new(Generation {
+            memtable: Arc::new(shape.memtable(order)),
             first_offset: AtomicU64::new(u64::MAX),
             through: AtomicU64::new(0),
             values: Mutex::default(),
             value_bytes: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Holds the file that a record points into which is about to be inserted. Only the applying thread calls this, while whoever commits
@@ -308,8 +304,7 @@ impl Family {
 
     /// Replaces everything: a read-only store looks again.
     pub(crate) fn replace(&self, fresh: &View) {
-        let generation = Generation::over(fresh.active.memtable.clone());
-        self.change(|_| View { active: Arc::new(generation), frozen: Vec::new(), ..fresh.clone() });
+        self.change(|_| fresh.clone());
     }
 
     /// Marks the family dropped, or not after all.

@@ -293,5 +293,6 @@ impl Inner {
         self.families.store(Arc::new(families));
         self.charge_memtables();
         self.book.show(&opened.lines); // after the rows that became of those that are gone
+        self.sweep_dead_files(); // of the tables that the first look found, what nobody sees any more
     }
 }

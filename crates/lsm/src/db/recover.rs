@@ -20,7 +20,7 @@ use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
 use crate::batch::Binding;
-use crate::env::{Env, Machine, Open};
+use crate::env::{Env, File, Machine, Open};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
@@ -70,59 +70,32 @@ impl Opening<'_> {
 
     /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
     pub(super) fn read(&self) -> Result<Opened> {
-        let mut before = None;
         for _ in 0..READ_ATTEMPTS {
-            match self.read_once(&mut before, false) {
+            match self.read_once() {
                 // A writer may remove what an old picture names; a fresh look names what took its place.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
-        self.read_once(&mut before, true)?.ok_or_else(moved)
+        self.read_once()?.ok_or_else(moved)
     }
 
-    /// None if a writer changed files under us. `before` is the state at the last look that missed a table: if nothing has
-    /// changed since, no writer removed the table, and its loss is met when it is read. A log that moves again and again is
-    /// damaged: at the `last` look the error says where.
-    fn read_once(&self, before: &mut Option<State>, last: bool) -> Result<Option<Opened>> {
+    /// None if a writer changed files under us. A file that is gone, and the manifest says what it said before, was lost: of a table that is met
+    /// when it is read.
+    fn read_once(&self) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log));
+        let values = self.open_values_of_log(&first.state)?;
         let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         if found.state.log != first.state.log {
             return Ok(None);
         }
         let state = &found.state;
+        let has_changed = || recover(self.env(), self.dir).map(|now| now.is_none_or(|now| now.state != *state));
         let mut replay = self.replay(state, None)?;
-        let mut visible = state.last_seqno;
-        if let (Some(log), Some(marks)) = (&state.log, marks) {
-            // A ring that is damaged has none: what is in the log is judged without, as at a recovery.
-            let marks = match marks {
-                Err(error) if error.is_corruption() => None,
-                marks => Some(marks?),
-            };
-            let machine = self.machine()?;
-            let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-            let until = Until::Theirs(marks);
-            match wal::recover_beside(self.env(), self.dir, log, &facts_of(state), machine, until, visit)? {
-                Beside::Moved if last => {
-                    let recover = |visit: &mut wal::Visit<'_>| {
-                        wal::recover(self.env(), self.dir, log, &facts_of(state), machine, false, visit)
-                    };
-                    let ring = self.dir.join(Name::Ring(log.ring).to_string());
-                    if self.env().fs.exists(&ring).during(|| "looking for the ring")? {
-                        return recover(&mut |_| Ok(())).and(Ok(None));
-                    }
-                    // Whoever writes has the ring that the manifest names: this one was lost, and nobody moved anything.
-                    replay = self.replay(state, None)?;
-                    let end = recover(&mut |frame: Replayed<'_>| replay.apply(&frame))?;
-                    visible = visible.max(end.next_seqno.map_or(0, |next| next - 1));
-                }
-                Beside::Moved => return Ok(None),
-                Beside::Read(end) => visible = visible.max(end.next_seqno.map_or(0, |next| next - 1)),
-            }
-        }
+        replay.values.keep_open(values);
         // Opened now, so that a writer that removes them leaves us their descriptors.
         let is_gone = |table: &Arc<TableHandle>| {
             let values = || table.values().iter().try_for_each(|values| values.file().map(drop));
@@ -132,9 +105,26 @@ impl Opening<'_> {
         let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
         let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
         let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
-        if any_gone && before.as_ref() != Some(state) {
-            *before = Some(state.clone());
+        if any_gone && has_changed()? {
             return Ok(None);
+        }
+        let mut visible = state.last_seqno;
+        if let (Some(log), Some(marks)) = (&state.log, marks) {
+            // A ring that is damaged has none: what is in the log is judged without, as at a recovery.
+            let marks = match marks {
+                Err(error) if error.is_corruption() => None,
+                marks => Some(marks?),
+            };
+            let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+            let until = Until::Theirs(marks);
+            let facts = facts_of(state);
+            let end = match wal::recover_beside(self.env(), self.dir, log, &facts, self.machine()?, until, visit)? {
+                Beside::Read(end) => end,
+                Beside::Moved => return Ok(None),
+                Beside::Gone(_) if has_changed()? => return Ok(None),
+                Beside::Gone(end) => (*end)?,
+            };
+            visible = visible.max(end.next_seqno.map_or(0, |next| next - 1));
         }
         Ok(Some(Opened {
             visible,
@@ -150,6 +140,25 @@ impl Opening<'_> {
             dead_files: replay.dead_files,
             open_tables: replay.open_tables,
         }))
+    }
+
+    /// The value files that the log may point into and no table does, by their numbers. Opened between the marks and the state that is read: of what a
+    /// writer removes before that, no frame is wanted any more, and what it removes later stays open. One that cannot be opened is whoever's who needs it.
+    fn open_values_of_log(&self, state: &State) -> Result<Vec<(u64, Arc<dyn File>)>> {
+        if !state.log_points {
+            return Ok(Vec::new());
+        }
+        let tables = state.families.values().flat_map(|family| family.tables.values());
+        let named: BTreeSet<u64> =
+            tables.flat_map(|(_, table)| table.values.iter().map(|values| values.file.number)).collect();
+        let open = |name: Name| match name {
+            Name::Values(number) if !named.contains(&number) => {
+                let opened = self.env().fs.open(&self.dir.join(name.to_string()), Open::Read);
+                opened.ok().map(|file| (number, file))
+            }
+            _ => None,
+        };
+        Ok(self.names()?.into_iter().filter_map(open).collect())
     }
 
     pub(super) fn recover_for_writing(&self) -> Result<Opened> {
@@ -208,6 +217,7 @@ impl Opening<'_> {
         let keeps_trash = self.settings.trash_bytes > 0;
         let leftovers = names.into_iter().filter(|name| match name {
             Name::Cut(_) | Name::Damaged(_) => false,
+            Name::Temporary => false, // a rotation of the manifest may be at it by then
             Name::Trash(_) => !keeps_trash,
             Name::Manifest(number) if *number == found.number => false, // gone already
             name => !live.contains(name),

@@ -1,7 +1,8 @@
 //! Replay: frames of the log on their way into memtables, and into tables where these grow too large.
 //!
 //! In:  batches in the order of their commits; per family, the seqno up to which everything is in tables already.
-//! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet.
+//! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet. Of large values those of a reader hold pointers, and the
+//!      files that these point into, open; those of a recovery the values, since the log and its files go when it is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
 use crate::error::Result;
 use crate::planted::{self, Bug};
-use crate::record::{Record, Seqno};
+use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
 use crate::values::LoggedValues;
@@ -54,7 +55,14 @@ impl Replay<'_> {
             families.by_id.contains_key(&operation.family)
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
-        let body = self.values.expand(frame.body, &mut is_news)?;
+        // Whoever only reads keeps pointers, as whoever wrote them does: no value of the log is in memory.
+        let (body, held) = match self.new_number {
+            Some(_) => (self.values.expand(frame.body, &mut is_news)?, Vec::new()),
+            None => {
+                let shelf_of = |family: u32| families.by_id.get(&family)?.shelf().values().cloned();
+                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of)?)
+            }
+        };
         for (at, operation) in (0..).zip(Operations::new(body)?) {
             let operation = operation?;
             let keeps = |target: &Target| {
@@ -75,6 +83,9 @@ impl Replay<'_> {
                     companions.on_replay(&Record { companion: operation.companion, ..record })?;
                 }
                 active.touch(frame.offset);
+                if record.kind == Kind::BlobPointer {
+                    active.hold_value(family.shelf().values(), &record)?;
+                }
                 let before = active.memtable.bytes();
                 active.memtable.insert(&record, companions.term(&record))?;
                 any_full |= active.memtable.is_full(limit);
@@ -82,6 +93,7 @@ impl Replay<'_> {
             }
             seqno += 1;
         }
+        drop(held);
         self.commits += 1;
         if any_full && self.new_number.is_some() {
             let is_full = |family: &&Family| family.view().active.memtable.is_full(limit);

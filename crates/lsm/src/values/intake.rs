@@ -20,7 +20,7 @@ use super::shelf::{ValueFile, ValueShelf};
 use super::writer::{Mark, ValueWriter};
 use crate::env::work::lock;
 use crate::env::{Env, File};
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
@@ -136,9 +136,11 @@ impl Ended {
     /// Makes it durable: tables may name it. After an error nothing is known of its bytes (I09).
     pub fn sync(self, unsynced: &Unsynced) -> Result<()> {
         let Open { writer, file } = self.0;
-        file.finish(writer.sync()?);
-        unsynced.forget(file.name());
-        Ok(())
+        unsynced.one_at_a_time(|| {
+            file.finish(writer.sync()?);
+            unsynced.forget(file.name());
+            Ok(())
+        })
     }
 }
 
@@ -146,8 +148,9 @@ impl Ended {
 #[derive(Debug, Default)]
 pub struct Unsynced {
     files: Mutex<Vec<(Name, Arc<dyn File>)>>,
-    /// Held while some of them are synced: who comes meanwhile needs those too.
-    syncing: Mutex<()>,
+    /// Held while some of them are synced: who comes meanwhile needs those too. What the first that failed answered: the system tells of pages that it
+    /// has lost once, and who asks next would take them for durable.
+    syncing: Mutex<Option<Error>>,
 }
 
 impl Unsynced {
@@ -165,11 +168,20 @@ impl Unsynced {
 
     /// Makes everything durable that was written before the call: an `fdatasync` a file. After an error nothing is known of it (I09).
     pub fn sync(&self) -> Result<()> {
-        let _one_at_a_time = lock(&self.syncing);
-        let files = std::mem::take(&mut *lock(&self.files));
-        if files.is_empty() || planted::active(Bug::LogSyncedBeforeItsValues) {
-            return Ok(());
+        self.one_at_a_time(|| {
+            let files = std::mem::take(&mut *lock(&self.files));
+            if files.is_empty() || planted::active(Bug::LogSyncedBeforeItsValues) {
+                return Ok(());
+            }
+            files.iter().try_for_each(|(name, file)| file.sync_data().during(|| format!("syncing {name}")))
+        })
+    }
+
+    fn one_at_a_time(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut failed = lock(&self.syncing);
+        match &*failed {
+            Some(error) => Err(error.clone()),
+            None => sync().inspect_err(|error| *failed = Some(error.clone())),
         }
-        files.iter().try_for_each(|(name, file)| file.sync_data().during(|| format!("syncing {name}")))
     }
 }

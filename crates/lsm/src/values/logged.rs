@@ -1,6 +1,7 @@
 //! Values that frames of the log point to, for whoever reads the log: recovery, a reader beside a writer, a flush that is done again.
 //!
-//! In:    the body of a frame. Out: the same operations as they were put, those that are asked for: each value read and checked against V.
+//! In:    the body of a frame. Out: the same operations as they were put, those that are asked for: each value read and checked against V; or for whoever
+//!        keeps the pointers, since the files stay, these.
 //! Holds: all of a frame's values are there and right before any of its operations is handed out. Where one is not, the frame was not
 //!        whole on the disk: the log ends there, or is damaged, as whatever proves that it was whole decides.
 
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use super::shelf::{Room, ValueFile, ValueShelf};
 use crate::batch::{Batch, MAX_BATCH_BYTES, Operation, Operations};
 use crate::checksum::Uid;
-use crate::env::Fs;
-use crate::error::{Error, Result};
+use crate::env::{File, Fs};
+use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
@@ -24,6 +25,8 @@ use crate::wal::Stop;
 pub struct LoggedValues {
     shelf: Arc<ValueShelf>,
     files: HashMap<Uid, Arc<ValueFile>>,
+    /// By number, files that stay open whatever becomes of their names.
+    kept_open: HashMap<u64, Arc<dyn File>>,
     room: Room,
     whole: Batch,
 }
@@ -32,7 +35,18 @@ impl LoggedValues {
     /// Out of the value files in a directory.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, keeper: Arc<dyn Companions>) -> LoggedValues {
         let shelf = ValueShelf::new(fs, dir, keeper);
-        LoggedValues { shelf, files: HashMap::new(), room: Room::default(), whole: Batch::new() }
+        LoggedValues {
+            shelf,
+            files: HashMap::new(),
+            kept_open: HashMap::new(),
+            room: Room::default(),
+            whole: Batch::new(),
+        }
+    }
+
+    /// Takes files that the log may point into, by their numbers: whoever writes the store may remove them from now on.
+    pub fn keep_open(&mut self, files: impl IntoIterator<Item = (u64, Arc<dyn File>)>) {
+        self.kept_open.extend(files);
     }
 
     /// The body of a frame with the values of the operations that are `wanted`, by their number in it; of others a pointer is left. Errors:
@@ -64,10 +78,10 @@ impl LoggedValues {
                 self.whole.push_hashed(family, kind, (key, 0), value, beside)?;
                 continue;
             }
-            match self.read(key, value) {
+            match self.check(key, value) {
                 Err(_) if planted::active(Bug::FrameWithoutItsValues) => continue,
-                read => read.map_err(Stop::of)?,
-            }
+                checked => checked?,
+            };
             let value = self.room.value();
             if self.whole.encoded_bytes() + value.len() > MAX_BATCH_BYTES {
                 return Err(Stop::NotWhole(Error::structural("a frame points to more than a batch can hold")));
@@ -77,24 +91,68 @@ impl LoggedValues {
         Ok(self.whole.body())
     }
 
+    /// For whoever keeps the pointers of the operations that are `wanted`: their files, each open and held for the shelf of its family while the answer
+    /// is. Their values are there, and what was put. Errors: those of `expand`.
+    pub fn hold_pointed(
+        &mut self,
+        body: &[u8],
+        wanted: &mut dyn FnMut(&Operation<'_>, u64) -> bool,
+        shelf_of: &dyn Fn(u32) -> Option<Arc<ValueShelf>>,
+    ) -> std::result::Result<Vec<Arc<ValueFile>>, Stop> {
+        let mut held = Vec::new();
+        for (at, operation) in (0..).zip(Operations::new(body)?) {
+            let operation = operation?;
+            if operation.kind != Kind::BlobPointer || !wanted(&operation, at) {
+                continue;
+            }
+            let (uid, file) = self.check(operation.key, operation.value)?;
+            if let Some(shelf) = shelf_of(operation.family) {
+                let open = file.file().map_err(Stop::of)?;
+                held.push(shelf.hold_unfinished(file.number(), uid, Some(&open)));
+            }
+        }
+        Ok(held)
+    }
+
     /// A record that was made of an operation, as it was put; `logged` is what stands in the log in the place of its value. Errors:
     /// `Corruption` if the value is not there or not what was put, `Io`.
     pub fn whole<'a>(&'a mut self, record: &Record<'a>, logged: &[u8]) -> Result<Record<'a>> {
         match record.kind {
             Kind::BlobPointer => {
-                self.read(record.key, logged)?;
+                let (pointer, _) = self.open(logged)?;
+                self.read(record.key, &pointer)?;
                 Ok(Record { kind: Kind::Put, value: self.room.value(), ..*record })
             }
             _ => Ok(*record),
         }
     }
 
-    fn read(&mut self, key: &[u8], logged: &[u8]) -> Result<()> {
-        let (pointer, number) = Pointer::decode_logged(logged)?;
-        let shelf = &self.shelf;
-        self.files.entry(pointer.uid).or_insert_with(|| shelf.hold_unfinished(number, pointer.uid, None));
+    /// Reads a value of a frame into the room, out of this file. One that the device does not give is damage, as a page of the log is.
+    fn check(&mut self, key: &[u8], logged: &[u8]) -> std::result::Result<(Uid, Arc<ValueFile>), Stop> {
+        let (pointer, file) = self.open(logged).map_err(Stop::of)?;
+        match self.read(key, &pointer) {
+            Ok(()) => Ok((pointer.uid, file)),
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => {
+                let key_range = Some((key.to_vec(), key.to_vec()));
+                let (file, verdict) = (file.name().to_string(), Verdict::Missing);
+                let damage = Damage { file, offset: pointer.offset, verdict, key_range, ..Damage::default() };
+                Err(Stop::Damage(Error::corruption(damage, format!("a value that cannot be read: {error}"))))
+            }
+            Err(error) => Err(Stop::of(error)),
+        }
+    }
+
+    fn read(&mut self, key: &[u8], pointer: &Pointer) -> Result<()> {
         let value = pointer.encode();
         let record = Record { key, seqno: 0, kind: Kind::BlobPointer, value: &value, companion: &[] };
         self.shelf.read(&record, true, &mut self.room)
+    }
+
+    /// What the log points to, and its file, open.
+    fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<ValueFile>)> {
+        let (pointer, number) = Pointer::decode_logged(logged)?;
+        let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
+        file.file()?;
+        Ok((pointer, self.files.entry(pointer.uid).or_insert(file).clone()))
     }
 }

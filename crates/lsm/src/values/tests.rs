@@ -417,3 +417,18 @@ fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
     }
     assert!(failed > 3, "{failed}");
 }
+
+/// The system tells of pages that it has lost once, and a flush and the leader of a group may ask for the same file.
+#[test]
+fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
+    for by_a_flush in [false, true] {
+        let stage = stage(4);
+        let (intake, unsynced) = (Intake::default(), Unsynced::default());
+        let _added = add(&stage, &intake, &unsynced, 3).unwrap();
+        let ended = intake.end().unwrap().unwrap();
+        stage.sim.fail_at(stage.sim.steps(), Fault::Error(std::io::ErrorKind::Other));
+        let failed = if by_a_flush { ended.sync(&unsynced) } else { unsynced.sync() };
+        stage.sim.clear_faults();
+        assert_eq!(unsynced.sync().unwrap_err().to_string(), failed.unwrap_err().to_string());
+    }
+}

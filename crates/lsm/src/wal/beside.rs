@@ -5,6 +5,9 @@
 //! read afterwards. What lies above that mark is the end. At last the nonces of everything that was read and the marks are
 //! read again: a segment that was used again meanwhile, or another ring, means that all must be read again from the manifest on.
 //!
+//! A file that is not there any more was removed by a writer, behind an edit, or is lost. The manifest tells: if it says still what it said before
+//! the log was read, no writer did.
+//!
 //! That is so where the kernel runs that the ring was made under: whoever writes now has made it since. Else nobody writes, the marks may be as old as the
 //! ring, since a sync of the log does not take them along, and what is in the log is read and judged as a recovery does.
 
@@ -26,9 +29,11 @@ use super::source::RingSource;
 pub enum Beside {
     /// The log up to the first mark.
     Read(LogEnd),
-    /// Files were used again meanwhile: what was visited is void, begin again with the manifest. If the manifest then names the
-    /// same log and it moves again and again, it is damaged: `recover` tells how.
+    /// Files were used again meanwhile: what was visited is void, begin again with the manifest.
     Moved,
+    /// A file was not there, or another stood in its place. If the manifest says what it said before, it is lost, and this is what the log comes
+    /// to without it; else as `Moved`.
+    Gone(Box<Result<LogEnd>>),
 }
 
 /// The marks of a log that may be written to now.
@@ -73,14 +78,13 @@ pub fn recover_beside(
     if has_moved(&reading) {
         return Ok(Beside::Moved);
     }
-    reading.judge(machine, false).map(Beside::Read)
+    let is_gone = reading.is_file_gone();
+    let end = reading.judge(machine, false);
+    if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(Beside::Read) }
 }
 
 /// True if a file that was read is not any more what it was.
 fn has_moved(reading: &Reading<'_>) -> bool {
-    if reading.is_file_gone() {
-        return true;
-    }
     let changed = |segment: &super::source::SegmentSource| {
         read_exact(&*segment.file, 0, PAGE_BYTES).is_ok_and(|page| {
             SegmentHeader::decode(&page)

@@ -1,5 +1,6 @@
 //! A file system whose syncs of log segments, or writes to them, wait behind a gate, so that tests can say what happens while
-//! one is under way; whose directories cannot be synced when a test says so; and in which something happens between two looks at a store.
+//! one is under way; whose directories cannot be synced, or one of whose tables not be read, when a test says so; and in which something happens
+//! between two looks at a store.
 
 use std::io;
 use std::path::Path;
@@ -20,8 +21,12 @@ pub(crate) struct Gates {
     pub(crate) syncs: Arc<Gate>,
     pub(crate) writes: Arc<Gate>,
     pub(crate) names_fail: Arc<AtomicBool>,
+    /// The name of a table or value file whose bytes nobody is given.
+    pub(crate) unread: Arc<Mutex<Option<String>>>,
     /// What happens before `CURRENT` is opened, the last of them first.
     pub(crate) before_looks: Looks,
+    /// What happens before a segment is opened, the last of them first.
+    pub(crate) before_segments: Looks,
 }
 
 /// What happens before a look.
@@ -33,6 +38,11 @@ type Happens = Box<dyn FnOnce() + Send>;
 impl Looks {
     pub(crate) fn push(&self, happens: impl FnOnce() + Send + 'static) {
         self.0.lock().unwrap().push(Box::new(happens));
+    }
+
+    fn happen(&self) {
+        let happens = self.0.lock().unwrap().pop();
+        happens.into_iter().for_each(|happens| happens());
     }
 
     pub(crate) fn are_over(&self) -> bool {
@@ -105,13 +115,20 @@ impl GatedFs {
 
 impl Fs for GatedFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        let is_segment = path.extension().is_some_and(|extension| extension == "log");
         if path.ends_with("CURRENT") {
-            let happens = self.gates.before_looks.0.lock().unwrap().pop();
-            happens.into_iter().for_each(|happens| happens());
+            self.gates.before_looks.happen();
+        } else if is_segment {
+            self.gates.before_segments.happen();
         }
         let inner = self.inner.open(path, how)?;
-        let is_segment = path.extension().is_some_and(|extension| extension == "log");
-        Ok(if is_segment { Arc::new(GatedFile { inner, gates: self.gates.clone() }) } else { inner })
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let (is_table, gates) = (name.ends_with(".tbl") || name.ends_with(".val"), self.gates.clone());
+        Ok(match (is_segment, is_table) {
+            (true, _) => Arc::new(GatedFile { inner, gates }),
+            (_, true) => Arc::new(TableFile { inner, name, gates }),
+            _ => inner,
+        })
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
@@ -167,6 +184,40 @@ impl File for GatedFile {
     }
     fn sync_data(&self) -> io::Result<()> {
         self.gates.syncs.pass();
+        self.inner.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.inner.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.inner.allocate(length)
+    }
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        self.inner.map(length)
+    }
+}
+
+#[derive(Debug)]
+struct TableFile {
+    inner: Arc<dyn File>,
+    name: String,
+    gates: Gates,
+}
+
+impl File for TableFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self.gates.unread.lock().unwrap().as_ref() == Some(&self.name) {
+            true => Err(io::Error::other("a sector that does not answer")),
+            false => self.inner.read_at(buf, offset),
+        }
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.inner.write_at(bytes, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
         self.inner.sync_data()
     }
     fn len(&self) -> io::Result<u64> {

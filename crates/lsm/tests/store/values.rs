@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
-use waxseal_lsm::env::{Open, SeededRandom};
+use waxseal_lsm::env::{Env, Fs, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::walk;
@@ -537,6 +537,88 @@ fn a_reader_beside_the_writer_sees_values_that_no_table_points_to() {
     assert_eq!(rows(&beside, &default(&beside), At::Latest).unwrap(), expected(30, |_| 2));
 }
 
+/// A reader holds what the log points to, not the values; and what it lets go of is the writer's still.
+#[test]
+fn a_reader_keeps_no_value_of_the_log_in_memory_and_removes_no_file() {
+    let (sim, dir) = sim(15);
+    let db = open_with_values(&sim, &dir);
+    write(&db, 0..200, 1);
+    let values: usize = (0..200).map(|n| value(n, 1).len()).sum();
+    let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).unwrap();
+    let held = beside.metrics().families[0].memtable_bytes;
+    assert!(held < values as u64 / 2, "{held} bytes in memory, {values} of values");
+    for round in 2..5 {
+        write(&db, 0..200, round);
+        beside.refresh().unwrap();
+        assert_eq!(rows(&beside, &default(&beside), At::Latest).unwrap(), expected(200, |_| round));
+    }
+    beside.close().unwrap();
+    drop(beside);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(200, |_| 4));
+    kill(&sim, db);
+    let db = open_with_values(&sim, &dir);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(200, |_| 4));
+}
+
+#[test]
+fn a_reader_tells_of_a_file_that_the_log_points_into_and_that_is_lost() {
+    let (sim, dir) = sim(16);
+    let (path, _) = three_commits(&sim, &dir);
+    sim.remove(&path).unwrap();
+    let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err();
+    assert!(beside.is_corruption(), "{beside}");
+    assert_eq!(beside.damage().unwrap().file, "000005.val");
+    let written = Db::open(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err();
+    assert_eq!(beside.to_string(), written.to_string());
+}
+
+/// As a page of the log that is not read: damage, which may be accepted; and all is there if the device gives it the next time.
+#[test]
+fn a_value_of_the_log_that_the_device_does_not_give_is_damage() {
+    let (sim, dir) = sim(18);
+    three_commits(&sim, &dir);
+    let of = |accept_loss: bool, is_unread: bool| {
+        let disk = sim.fork();
+        let env = disk.env(9);
+        let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+        *gates.unread.lock().unwrap() = is_unread.then(|| "000005.val".to_owned());
+        let parts = Parts { env: Env { fs: Arc::new(fs), ..env }, ..parts_of(&disk) };
+        Db::open(&dir, Settings { accept_loss, ..roomy() }, parts)
+    };
+    let refused = of(false, true).map(drop).unwrap_err();
+    assert!(refused.is_corruption(), "{refused}");
+    assert_eq!(refused.damage().unwrap().file, "000005.val");
+    let db = of(true, true).unwrap();
+    assert!(rows(&db, &default(&db), At::Latest).unwrap().is_empty() && db.recovery().cut_bytes > 0);
+    let db = of(false, false).unwrap();
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap().len(), 3);
+}
+
+/// At each look values die behind the manifest that was read, in front of the log: files that were open by then can be read still.
+#[test]
+fn a_reader_beside_a_writer_of_values_that_die_young_is_not_kept_waiting() {
+    let (sim, dir) = sim(17);
+    let db = open_with_values(&sim, &dir);
+    let long = |n: usize| vec![n as u8; 1000];
+    put(&db, &default(&db), b"k", &long(0), Durability::Os).unwrap();
+    let env = sim.env(9);
+    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let parts = Parts { env: Env { fs: Arc::new(fs), ..env }, ..parts_of(&sim) };
+    for n in 1..40 {
+        let writer = db.clone();
+        gates.before_segments.push(move || {
+            put(&writer, &default(&writer), b"k", b"short", Durability::Os).unwrap();
+            writer.flush().unwrap();
+            while writer.step().unwrap() {} // the file goes
+            put(&writer, &default(&writer), b"k", &long(n), Durability::Os).unwrap();
+        });
+    }
+    let beside = Db::open_read_only(&dir, roomy(), parts).unwrap();
+    assert_eq!(get(&beside, &default(&beside), b"k", At::Latest).unwrap(), Some(long(0)));
+    assert!(!gates.before_segments.are_over());
+    assert!(!named(&sim, &dir, ".val").contains(&"000005.val".to_owned()), "the value is in no file that has a name");
+}
+
 #[test]
 fn a_flush_that_finds_no_room_is_tried_again() {
     let (sim, dir) = sim(14);
@@ -649,7 +731,7 @@ fn few_value_files_stay_open_whoever_wrote_them() {
     let store = |settings: Settings| {
         let options = CfOptions { large_value_bytes: 100, ..options() };
         let families = vec![("default".to_owned(), options)];
-        let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(waxseal_lsm::env::Env::real()) };
+        let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(Env::real()) };
         Db::open(&dir, settings, parts).unwrap()
     };
     let few = Settings { open_tables: 8, ..roomy() };
