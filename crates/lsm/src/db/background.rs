@@ -230,13 +230,13 @@ impl Inner {
         LANES.into_iter().any(|lane| self.try_step(lane).unwrap_or(false))
     }
 
-    /// Waits until `done`, taking the steps itself where nobody else does. Fails with what keeps `lane` from its work.
-    pub(crate) fn wait_until(&self, lane: Lane, done: impl FnMut() -> bool) -> Result<()> {
-        self.wait_for(|| lane, done)
+    /// Waits until `done`, which those who compact now bring about, whether they succeed or not; takes the steps itself where nobody else does.
+    pub(crate) fn wait_for_others(&self, done: impl FnMut() -> bool) -> Result<()> {
+        self.wait_for(|| Lane::Compact, false, done)
     }
 
-    /// The same, where it may be now one lane and now another that is waited for.
-    fn wait_for(&self, lane: impl Fn() -> Lane, mut done: impl FnMut() -> bool) -> Result<()> {
+    /// Waits until `done`, where it may be now one lane and now another that is waited for. `minds`: fails with what keeps the lane from its work.
+    fn wait_for(&self, lane: impl Fn() -> Lane, minds: bool, mut done: impl FnMut() -> bool) -> Result<()> {
         loop {
             let lane = lane(); // before `done`: what is not done then is that lane's
             if done() {
@@ -256,7 +256,7 @@ impl Inner {
                 Mode::Threads => {
                     self.background.kick(lane);
                     let state = self.background.state.lock();
-                    if let Some(error) = &state.failed[lane as usize] {
+                    if let Some(error) = state.failed[lane as usize].as_ref().filter(|_| minds) {
                         return Err(error.clone());
                     }
                     drop(self.background.state.wait(state, Some(Duration::from_millis(10))));
@@ -291,7 +291,7 @@ impl Inner {
                     self.tell_noted();
                     if self.flush_is_due() { Lane::Flush } else { Lane::Compact }
                 };
-                self.wait_for(lane, || self.background.stall() != Stall::Stop)
+                self.wait_for(lane, true, || self.background.stall() != Stall::Stop)
             }
         };
         self.counters.stalled(self.env.clock.monotonic_nanos() - before);
@@ -339,6 +339,23 @@ mod tests {
         let parts = Parts { env: sim.env(1), families, ..Parts::real() };
         let settings = Settings { segment_bytes, ring_bytes: 64 * 1024, drain_bytes: 32 * 1024, ..Settings::default() };
         Db::open(Path::new("/store"), settings, parts).unwrap()
+    }
+
+    /// The lane may have looked while they were taken.
+    #[test]
+    fn tables_that_are_given_back_wake_the_lane_that_compacts() {
+        let db = open(&SimFs::new(3), 64 * 1024);
+        let family = db.family("default").unwrap();
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+        db.flush().unwrap();
+        let table = db.tables(&family).unwrap()[0].meta().number;
+        let held = db.hold_tables(&family, &[table]).unwrap();
+        let kicked = &db.inner().background.kicked[Lane::Compact as usize];
+        kicked.store(false, Ordering::Relaxed);
+        drop(held);
+        assert!(kicked.load(Ordering::Relaxed));
     }
 
     /// Commits, each by itself, until the lane of the log is kicked.

@@ -22,7 +22,7 @@ use crate::compaction::parts::{Part, write_parts};
 use crate::compaction::pick::{self, BOTTOM, Picture, Shape, Span, Step};
 use crate::compaction::{Action, Debt, Limits, Plan, Reason, Rules, Splitter, Stall, Turn, collect, debt, lean, split};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result, Verdict};
+use crate::error::{Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
 use crate::merge::{self, ConcatCursor, merged};
@@ -50,7 +50,7 @@ impl Db {
             match inner.compact_once(Some(newest))? {
                 true => {}
                 false if inner.compactions.is_running() || inner.compactions.finished() != seen => {
-                    inner.wait_until(Lane::Compact, || inner.compactions.finished() != seen)?;
+                    inner.wait_for_others(|| inner.compactions.finished() != seen)?;
                 }
                 false => break,
             }
@@ -86,7 +86,9 @@ impl Inner {
         if self.background.is_stopping() {
             return Err(Error::closed());
         }
-        match self.compactions.pick(|taken| self.most_urgent(taken, settles)) {
+        // Whoever asks for it himself tries what could not be read, however often.
+        let now = if settles.is_some() { u64::MAX } else { self.now_nanos() };
+        match self.compactions.pick(now, |taken| self.most_urgent(taken, settles)) {
             Some(picked) => {
                 self.background.kick(Lane::Compact); // another thread may find something beside this
                 self.carry_out(picked).map(|()| true)
@@ -100,6 +102,9 @@ impl Inner {
         self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();
+        if outcome.is_ok() {
+            self.background.kick(Lane::Compact); // which may have found them taken
+        }
         outcome
     }
 
@@ -169,7 +174,7 @@ impl Inner {
                     return Err(Error::closed());
                 }
                 let (mut step, seen) = (Step::Done, self.compactions.finished());
-                let planned = self.compactions.pick(|taken| {
+                let planned = self.compactions.pick(u64::MAX, |taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let oldest = self.snapshots.boundaries().first().copied();
                     let mut picture = self.picture_of(family, &view, &spans, oldest, taken);
@@ -185,7 +190,7 @@ impl Inner {
                 match (planned, step) {
                     (Some(picked), _) => self.carry_out(picked)?,
                     (None, Step::Wait) if self.compactions.is_running() || self.compactions.finished() != seen => {
-                        self.wait_until(Lane::Compact, || self.compactions.finished() != seen)?;
+                        self.wait_for_others(|| self.compactions.finished() != seen)?;
                     }
                     _ => break,
                 }
@@ -217,6 +222,13 @@ impl Inner {
             let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // remembered in memory at least
             self.say(Event::Corruption { error });
             return Ok(());
+        }
+        if let Err(error) = &outcome
+            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted)
+            && !error.is_out_of_space()
+        {
+            // One of them cannot be read now, or what comes of them not be written: the rest goes on, and they are tried again later.
+            self.compactions.put_off(&plan.inputs, self.now_nanos());
         }
         self.revise_stall();
         outcome
@@ -420,10 +432,10 @@ impl Inner {
             let picture = Picture::new(&view.levels, shape(options), &[], None, |_| false);
             let limits = limits(options);
             let mut debt = debt::debt(&picture);
-            // Behind a barred table, there or in the level below, level 0 grows whatever writers do: to hold them back would end
+            // Behind a table that is left alone, there or in the level below, level 0 grows whatever writers do: to hold them back would end
             // in waiting for ever.
             let tables = view.levels.iter().flat_map(|level| level.tables());
-            if self.compactions.bars_any(tables.map(|table| table.meta().number)) {
+            if self.compactions.blocks_any(tables.map(|table| table.meta().number)) {
                 debt.level0 = debt.level0.min(limits.level0.0);
             }
             debt::stall(&debt, &limits)

@@ -86,16 +86,22 @@ impl Inner {
     /// Writers go on and freeze more meanwhile: with that a checkpoint would hold another moment of each family.
     pub(super) fn flush_frozen(&self, choose: &dyn Fn(&Family) -> bool, through: Seqno) -> Result<bool> {
         let families: Vec<Family> = self.families().by_id.values().filter(|family| choose(family)).cloned().collect();
-        let mut any = false;
+        let (mut any, mut failed) = (false, Ok(()));
         for family in families {
             let view = family.pinned_view();
             let newer = view.frozen.iter().take_while(|generation| generation.through() > through).count();
-            if newer < view.frozen.len() {
-                self.flush_family(&family, &view.frozen[newer..])?;
-                any = true;
+            if newer == view.frozen.len() {
+                continue;
+            }
+            match self.flush_family(&family, &view.frozen[newer..]) {
+                Ok(()) => any = true,
+                Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
+                Err(error) if self.background.is_stopping() => return Err(error),
+                // What one family lacks keeps no other from its tables.
+                Err(error) => failed = failed.and(Err(error)),
             }
         }
-        Ok(any)
+        failed.map(|()| any)
     }
 
     /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance: behind a flush it needs less.

@@ -30,6 +30,7 @@ use crate::codec::{Reader, put_varint};
 use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
+use crate::env::work::or_undo;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
@@ -159,7 +160,8 @@ impl Inner {
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
         let under = Under { then, ..Under::default() };
-        let ticket = log.wal().order_under(&body, body.clone(), &under, on_ordered);
+        let ordered = || log.wal().order_under(&body, body.clone(), &under, on_ordered);
+        let ticket = or_undo(ordered, || self.halt_unwound("a commit was ordered"));
         let ticket = ticket.inspect_err(|error| self.note_halted(error))?;
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body).inspect_err(|error| self.note_halted(error))?;

@@ -28,6 +28,9 @@ impl Inner {
             true => Err(Error::invalid("the family was dropped meanwhile")),
             false => Ok(()),
         });
+        // Which tables a level has changes under this lock alone: what fits now fits when it is shown.
+        let fits = |part: &Replaced<'_>| part.family.view().levels.check(&part.removes, &part.adds);
+        let outcome = outcome.and_then(|()| replaced.iter().try_for_each(fits));
         let outcome = outcome.and_then(|()| {
             let created = edit.changes.iter().filter_map(|change| match change {
                 Change::FamilyCreated { id, .. } if system_number(*id).is_none() => Some(id + 1),
@@ -54,7 +57,7 @@ impl Inner {
         }
         // What the manifest says must be what readers see, or nothing more is written.
         let half_shown = || self.halt_unwound("an edit was shown that is durable");
-        or_undo(|| self.show_all(&replaced), half_shown)?;
+        or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.halt(error))?;
         self.book.show(&manifest.state().lines); // after the rows that became of those that are gone
         if manifest.is_full(self.settings.manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
@@ -162,4 +165,57 @@ impl<'a> Replaced<'a> {
 
 pub(super) fn added_to(family: &Family, level: usize, meta: &Arc<TableMeta>) -> Change {
     Change::TableAdded { family: family.id(), level: level as u8, table: meta.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::db::{At, Db, Parts};
+    use crate::env::SimFs;
+    use crate::options::{Durability, Settings};
+    use crate::record::Kind;
+    use crate::version::LEVELS;
+
+    #[test]
+    fn an_edit_that_readers_could_not_be_shown_is_not_written() {
+        let sim = SimFs::new(1);
+        let open = || Db::open(Path::new("/store"), Settings::default(), Parts { env: sim.env(1), ..Parts::real() });
+        let db = open().unwrap();
+        let family = db.family("default").unwrap();
+        let mut batch = Batch::new();
+        for key in [b"a", b"m"] {
+            batch.push(family.id(), Kind::Put, key, b"1", db.companions()).unwrap();
+        }
+        db.commit(&mut batch, Durability::Os).unwrap();
+        db.compact(&family, &(std::ops::Bound::Unbounded, std::ops::Bound::Unbounded)).unwrap();
+        let inner = db.inner();
+        let view = family.pinned_view();
+        let level = (1..LEVELS).find(|level| !view.levels.level(*level).tables().is_empty()).unwrap();
+        let there = view.levels.level(level).tables()[0].meta();
+        let number = inner.new_file_number();
+        let meets = Arc::new(TableMeta { number, ..(**there).clone() });
+        let gone = vec![(level, number)];
+        for (removes, adds) in [(Vec::new(), vec![(level, meets)]), (gone, Vec::new())] {
+            let replaced = Replaced::tables(&family, removes, adds);
+            let edit = Edit::from(replaced.changes());
+            assert!(inner.install(edit, [replaced]).unwrap_err().is_corruption());
+            let tables = lock(&inner.manifest).as_ref().unwrap().state().families[&family.id()].tables.len();
+            assert_eq!(tables, 1, "the manifest");
+        }
+        batch.clear();
+        batch.push(family.id(), Kind::Put, b"z", b"1", db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+        drop((view, family));
+        db.close().unwrap();
+        let db = open().unwrap();
+        let mut found = 0;
+        for key in [b"a", b"m", b"z"] {
+            db.get(&db.family("default").unwrap(), key, At::Latest, &mut |_| found += 1).unwrap();
+        }
+        assert_eq!(found, 3);
+    }
 }

@@ -60,7 +60,7 @@ impl Db {
     pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
         let (inner, _) = self.writable()?;
         loop {
-            let mut held = None;
+            let (mut held, seen) = (None, inner.compactions.finished()); // before the look: what is given back behind it is one more
             let free = inner.compactions.hold(tables, || {
                 held = Some(HeldTables::find(inner, family, tables));
                 let span = held.as_ref().and_then(|held| held.as_ref()).and_then(|held| held.span.clone());
@@ -69,10 +69,7 @@ impl Db {
             match (free, held) {
                 (true, Some(found)) => return Ok(found),
                 _ => {
-                    let seen = inner.compactions.finished();
-                    inner.wait_until(Lane::Compact, || {
-                        inner.compactions.finished() != seen || !inner.compactions.is_running()
-                    })?;
+                    inner.wait_for_others(|| inner.compactions.finished() != seen || !inner.compactions.is_running())?
                 }
             }
         }
@@ -242,6 +239,7 @@ impl Drop for HeldTables<'_> {
         self.tables.clear(); // the last holders of files that are gone
         self.keeps.clear();
         self.inner.background.changed();
+        self.inner.background.kick(Lane::Compact); // which may have found them taken
         self.inner.sweep_dead_files();
     }
 }

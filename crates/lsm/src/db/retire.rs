@@ -9,7 +9,7 @@ use super::Inner;
 use super::background::Lane;
 use super::commit::{Log, Moment};
 use super::family::Family;
-use crate::env::work::lock;
+use crate::env::work::{lock, try_lock};
 use crate::error::Result;
 use crate::planted::{self, Bug};
 use crate::record::Seqno;
@@ -59,7 +59,7 @@ impl Inner {
         if log.wal().seals_due().is_empty() {
             return Ok(false);
         }
-        let Ok(job) = self.jobs_lock.try_lock() else { return Ok(false) };
+        let Some(job) = try_lock(&self.jobs_lock) else { return Ok(false) };
         let sealed = log.wal().seals_due();
         if sealed.is_empty() {
             return Ok(false);
@@ -130,7 +130,7 @@ impl Inner {
 
     /// Retires the segments that nobody needs, in an edit of its own; true if there were any.
     fn forget_log(&self) -> Result<bool> {
-        let Ok(_job) = self.jobs_lock.try_lock() else { return Ok(false) }; // that job's edit will do it, or a seal asks again
+        let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit will do it, or a seal asks again
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
         let said = self.log_changes(&mut edit, moment, None);

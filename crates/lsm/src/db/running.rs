@@ -1,7 +1,7 @@
 //! Which tables are being compacted, and which must not be: two plans never share a table. What a plan has taken it gives back when it goes,
 //! done or not, and if a comparator panics in the middle of it: closing waits for all of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::family::Family;
@@ -20,6 +20,8 @@ struct Tables {
     busy: HashSet<u64>,
     /// Damaged, or with a ledger that does not close: left alone until somebody repairs them.
     barred: HashSet<u64>,
+    /// Inputs of a plan that failed: left alone for a while, which is longer each time.
+    put_off: HashMap<u64, PutOff>,
     /// Written anew in their place, and what was to go did not: records that retain keep tombstones, values cannot be read.
     kept: HashSet<u64>,
     /// What running plans write, by family.
@@ -27,6 +29,17 @@ struct Tables {
     /// The store closes: no plan is made any more.
     ended: bool,
 }
+
+/// Until when a table is left alone, and for how long that was.
+#[derive(Clone, Copy)]
+struct PutOff {
+    until: u64,
+    nanos: u64,
+}
+
+/// The first time, and the longest: a tenth of a second, a minute.
+const FIRST_NANOS: u64 = 100_000_000;
+const MOST_NANOS: u64 = 60_000_000_000;
 
 /// A plan, and its tables until it is dropped.
 pub(crate) struct Picked<'a> {
@@ -45,13 +58,14 @@ impl Drop for Picked<'_> {
     }
 }
 
-/// What may not be touched now.
-pub(crate) struct Taken<'a>(&'a Tables);
+/// What may not be touched now, and when that is.
+pub(crate) struct Taken<'a>(&'a Tables, u64);
 
 impl Taken<'_> {
-    /// True for a table that is in use or barred.
+    /// True for a table that is in use, barred or put off.
     pub(crate) fn is_busy(&self, number: u64) -> bool {
-        self.0.busy.contains(&number) || self.0.barred.contains(&number)
+        let is_put_off = || self.0.put_off.get(&number).is_some_and(|put_off| self.1 < put_off.until);
+        self.0.busy.contains(&number) || self.0.barred.contains(&number) || is_put_off()
     }
 
     /// True for a table that was written anew, for its tombstones or its values, in vain.
@@ -73,13 +87,17 @@ impl Running {
         running
     }
 
-    /// Lets `choose` make a plan from the tables that are free, and takes them.
-    pub(crate) fn pick(&self, choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>) -> Option<Picked<'_>> {
+    /// Lets `choose` make a plan from the tables that are free at this time, and takes them.
+    pub(crate) fn pick(
+        &self,
+        now: u64,
+        choose: impl FnOnce(&Taken<'_>) -> Option<(Family, Plan)>,
+    ) -> Option<Picked<'_>> {
         let mut tables = self.tables.lock();
         if tables.ended {
             return None;
         }
-        let (family, plan) = choose(&Taken(&tables))?;
+        let (family, plan) = choose(&Taken(&tables, now))?;
         tables.busy.extend(plan.inputs.iter().flat_map(|(_, numbers)| numbers));
         tables.spans.push((family.id(), plan.span.clone()));
         Some(Picked { family, plan, running: self })
@@ -139,11 +157,30 @@ impl Running {
         let mut tables = self.tables.lock();
         tables.barred.remove(&number);
         tables.kept.remove(&number);
+        tables.put_off.remove(&number);
+    }
+
+    /// Leaves the inputs of a plan that failed alone for a while, twice as long as the last time: a plan that fails again and again would keep all
+    /// others from being made.
+    pub(crate) fn put_off(&self, inputs: &[(usize, Vec<u64>)], now: u64) {
+        let mut tables = self.tables.lock();
+        for number in inputs.iter().flat_map(|(_, numbers)| numbers) {
+            let before = tables.put_off.get(number).map_or(0, |put_off| put_off.nanos);
+            let nanos = (2 * before).clamp(FIRST_NANOS, MOST_NANOS);
+            tables.put_off.insert(*number, PutOff { until: now.saturating_add(nanos), nanos });
+        }
     }
 
     /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
     pub(crate) fn keeps(&self, numbers: &[u64]) {
         self.tables.lock().kept.extend(numbers);
+    }
+
+    /// True if one of these tables is left alone, until somebody repairs it or for a while: what stands above it waits.
+    pub(crate) fn blocks_any(&self, mut numbers: impl Iterator<Item = u64>) -> bool {
+        let tables = self.tables.lock();
+        let is_empty = tables.barred.is_empty() && tables.put_off.is_empty();
+        !is_empty && numbers.any(|number| tables.barred.contains(&number) || tables.put_off.contains_key(&number))
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

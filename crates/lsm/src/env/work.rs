@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -173,9 +173,30 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The same for whoever does not wait; none: somebody holds it.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_a_panic_has_passed_is_taken_and_one_that_is_held_is_not() {
+        let mutex = Mutex::new(1);
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            let _held = mutex.lock().unwrap();
+            panic!("in the midst of it");
+        }));
+        let held = try_lock(&mutex);
+        assert_eq!(held.as_deref(), Some(&1));
+        assert!(try_lock(&mutex).is_none());
+    }
 
     #[test]
     fn each_piece_is_done_once_and_what_comes_of_it_stands_in_its_place() {

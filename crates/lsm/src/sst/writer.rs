@@ -144,6 +144,10 @@ struct Checked {
     collector: Option<Box<dyn Collector>>,
     /// Records whose key stands before them in a newer version.
     versions: u64,
+    /// What the blocks so far hold, as they were read back.
+    first_key: Vec<u8>,
+    least_seqno: Seqno,
+    greatest_seqno: Seqno,
     /// The last record of the blocks so far.
     last_key: Vec<u8>,
     last_seqno: Seqno,
@@ -191,6 +195,9 @@ impl Writer {
                 values: BTreeMap::new(),
                 collector,
                 versions: 0,
+                first_key: Vec::new(),
+                least_seqno: MAX_SEQNO,
+                greatest_seqno: 0,
                 last_key: Vec::new(),
                 last_seqno: MAX_SEQNO,
                 keys: Keys::default(),
@@ -326,10 +333,10 @@ impl Writer {
         self.write_out()?;
         Ok(Finished {
             size: self.written,
-            smallest: self.seen.smallest,
+            smallest: self.checked.first_key,
             largest: self.checked.last_key,
-            least_seqno: self.seen.least_seqno,
-            greatest_seqno: self.seen.greatest_seqno,
+            least_seqno: self.checked.least_seqno,
+            greatest_seqno: self.checked.greatest_seqno,
             digest,
             ledger: self.checked.ledger,
             values: self.checked.values,
@@ -478,11 +485,17 @@ impl Writer {
         Ok(())
     }
 
-    /// I11 in small: as many records of each kind stand in the finished blocks as came in.
+    /// I11 in small: as many records of each kind stand in the finished blocks as came in, and between the same bounds. The manifest takes these,
+    /// and a read that they exclude asks no block: they lay in memory for as long as the table was written, so two copies must agree.
     fn check_counts(&self) -> Result<()> {
         let count = |ledger: &Ledger| [ledger.puts, ledger.deletes, ledger.others].map(|entry: Entry| entry.count);
         if count(&self.added) != count(&self.checked.ledger) {
             return Err(internal("a table holds other records than reached it"));
+        }
+        let (Seen { smallest, least_seqno, greatest_seqno, .. }, checked) = (&self.seen, &self.checked);
+        let came_in = (smallest, *least_seqno, *greatest_seqno);
+        if came_in != (&checked.first_key, checked.least_seqno, checked.greatest_seqno) {
+            return Err(internal("a table has other bounds than the records that reached it"));
         }
         Ok(())
     }
@@ -505,10 +518,10 @@ impl Writer {
                 None => filter::NAME.to_owned(),
             }),
             ledger: self.checked.ledger,
-            smallest: seen.smallest.clone(),
+            smallest: self.checked.first_key.clone(),
             largest: self.checked.last_key.clone(),
-            least_seqno: seen.least_seqno,
-            greatest_seqno: seen.greatest_seqno,
+            least_seqno: self.checked.least_seqno,
+            greatest_seqno: self.checked.greatest_seqno,
             key_bytes: seen.key_bytes,
             value_bytes: seen.value_bytes,
             data_blocks: self.index.count().into(),
@@ -569,6 +582,7 @@ impl Checked {
     /// The first record of a block comes behind the last one of the block before.
     fn follows(&mut self, record: &Record<'_>, order: &Order) -> Result<()> {
         if self.ledger.count() == 0 {
+            self.first_key.extend_from_slice(record.key);
             return Ok(());
         }
         match order.compare(&self.last_key, record.key) {
@@ -590,6 +604,8 @@ impl Checked {
             return Err(not_served(record, check));
         }
         // What cannot be judged has no sum either.
+        self.least_seqno = self.least_seqno.min(record.seqno);
+        self.greatest_seqno = self.greatest_seqno.max(record.seqno);
         self.ledger.add(record.kind, if promise == Protection::Foreign { 0 } else { keeper.term(record) });
         self.validated += (check == Check::Validated) as u64;
         if !record.companion.is_empty() {
@@ -677,5 +693,45 @@ fn internal(message: &str) -> Error {
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("uid", &self.uid).field("records", &self.records()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::env::{Open, SimFs};
+    use crate::seam::Plain;
+    use crate::sst::tests::settings;
+
+    /// A bit of one of these bounds that memory loses would hide records from reads, or show them where they are not.
+    #[test]
+    fn a_bound_that_memory_has_lost_reaches_no_manifest() {
+        type Hit = fn(&mut Writer);
+        let hits: [Hit; 5] = [
+            |writer| writer.seen.smallest[0] ^= 1,
+            |writer| writer.checked.first_key[0] ^= 1,
+            |writer| writer.seen.greatest_seqno ^= 4,
+            |writer| writer.checked.greatest_seqno ^= 1 << 30,
+            |writer| writer.seen.least_seqno ^= 4,
+        ];
+        let write = |hit: Option<Hit>| {
+            let env = SimFs::new(1).env(1);
+            let file = env.fs.open(Path::new("/t"), Open::Create).unwrap();
+            let mut writer = Writer::new(file, Uid([7; 16]), settings(), Arc::new(Plain));
+            for n in 0..500u32 {
+                let (key, seqno) = (format!("key{n:04}").into_bytes(), 9 + u64::from(n));
+                let record = Record { key: &key, seqno, kind: Kind::Put, value: &[1; 40], companion: &[] };
+                writer.add(&record).unwrap();
+            }
+            hit.into_iter().for_each(|hit| hit(&mut writer));
+            writer.finish()
+        };
+        let whole = write(None).unwrap();
+        assert_eq!((whole.least_seqno, whole.greatest_seqno, whole.smallest), (9, 508, b"key0000".to_vec()));
+        for hit in hits {
+            assert!(write(Some(hit)).unwrap_err().is_corruption());
+        }
     }
 }

@@ -83,6 +83,34 @@ impl<T> Levels<T> {
         all.then(|| Levels::of(self.order.clone(), levels)).ok_or_else(|| out_of_place("no such level".into()))
     }
 
+    /// Whether `apply` takes these changes; nothing is made for it. Errors: `Corruption`, where it does not.
+    pub fn check(&self, removes: &[(usize, u64)], adds: &[(usize, Arc<TableMeta>)]) -> Result<()> {
+        if let Some((level, number)) =
+            removes.iter().find(|(level, number)| *level >= LEVELS || self.get(*level, *number).is_none())
+        {
+            return Err(out_of_place(format!("level {level}: table {number:06}, which goes, is not there")));
+        }
+        if let Some((level, _)) = adds.iter().find(|(level, _)| *level >= LEVELS) {
+            return Err(out_of_place(format!("there is no level {level}")));
+        }
+        if let Some((_, meta)) = adds.iter().find(|(_, meta)| inverted(&self.order, meta)) {
+            return Err(out_of_place(format!("table {:06} ends before it begins", meta.number)));
+        }
+        for level in 1..LEVELS {
+            let mut tables: Vec<_> = adds.iter().filter(|(to, _)| *to == level).map(|(_, meta)| meta).collect();
+            if tables.is_empty() {
+                continue;
+            }
+            let there = self.levels[level].tables.iter().map(|handle| handle.meta());
+            tables.extend(there.filter(|meta| !removes.contains(&(level, meta.number))));
+            let tables = self.order.sorted(tables, |order, a, b| order.compare(&a.smallest, &b.smallest));
+            if tables.windows(2).any(|pair| self.order.compare(&pair[0].largest, &pair[1].smallest).is_ge()) {
+                return Err(out_of_place(format!("level {level}: a table that comes overlaps another (I05)")));
+            }
+        }
+        Ok(())
+    }
+
     /// The same tables, some of them with fresh handles: at most `most` of those that are open and were not asked since the last
     /// call, or of all that are open; and how many.
     pub fn put_back(&self, most: usize, any: bool) -> (Levels<T>, usize) {

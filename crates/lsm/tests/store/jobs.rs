@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::env::{Env, SimFs};
-use waxseal_lsm::options::Settings;
+use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Companions, DropReason};
@@ -51,7 +52,7 @@ fn jobs_wait_for_their_rate() {
         let db = Db::open(&home.path().join("store"), settings, parts(Env::real())).unwrap();
         let family = default(&db);
         for n in 0..200u32 {
-            put(&db, &family, &n.to_le_bytes(), &[7; 2048], waxseal_lsm::options::Durability::Os).unwrap();
+            put(&db, &family, &n.to_le_bytes(), &[7; 2048], Durability::Os).unwrap();
         }
         db.flush().unwrap();
         // More was written than the rate allows at once: then the rest came later.
@@ -174,4 +175,76 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
         assert_eq!((memory.memtable_bytes, memory.held_by_callers_bytes), (0, 0));
     });
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 100);
+}
+
+/// A table that the device does not give keeps no other family from being compacted, and no writer from writing: what needs it is tried again later.
+#[test]
+fn a_table_that_is_not_read_stops_nobody_else() {
+    let (sim, dir) = sim(61);
+    let env = sim.env(9);
+    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let db = Db::open(&dir, settings(), parts(Env { fs: Arc::new(fs), ..env })).unwrap();
+    let (a, b) = (default(&db), db.create_family("b", options()).unwrap());
+    let write = |family: &Family, round: usize| {
+        for n in 0..20 {
+            let (key, value) = record(n, round);
+            put(&db, family, &key, &value, Durability::Os).unwrap();
+        }
+        db.flush_ordered(family).unwrap();
+    };
+    let tables = |family: &Family, level: usize| {
+        let metrics = db.metrics();
+        metrics.families.iter().find(|of| of.name == family.name()).unwrap().levels[level].tables
+    };
+    write(&a, 0);
+    db.compact(&a, &ALL).unwrap();
+    let hit = db.tables(&a).unwrap()[0].name();
+    *gates.unread.lock().unwrap() = Some(hit);
+    for round in 1..8 {
+        write(&a, round);
+    }
+    for round in 1..4 {
+        write(&b, round);
+    }
+    for _ in 0..100 {
+        let _ = db.step();
+    }
+    assert_eq!(tables(&b, 0), 0, "the other family");
+    // Far beyond the tables of level 0 at which writers stop.
+    for round in 8..80 {
+        write(&a, round);
+        write(&b, round);
+        let _ = db.step();
+    }
+    assert!(tables(&a, 0) > 54);
+    *gates.unread.lock().unwrap() = None;
+    db.settle().unwrap();
+    assert_eq!(tables(&a, 0), 0);
+    let expected: Rows = (0..20).map(|n| record(n, 79)).collect();
+    assert_eq!(rows(&db, &a, At::Latest).unwrap(), expected);
+    assert_eq!(rows(&db, &b, At::Latest).unwrap(), expected);
+}
+
+/// At whatever step the flush of one family fails, the other one gets its table, unless the store halts.
+#[test]
+fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
+    let mut failed = 0;
+    for step in 0..30 {
+        let (sim, dir) = sim(62);
+        let db = open(&sim, &dir);
+        let families = [default(&db), db.create_family("b", options()).unwrap()];
+        for family in &families {
+            put(&db, family, b"k", b"v", Durability::Os).unwrap();
+        }
+        sim.fail_at(sim.steps() + step, Fault::Error(std::io::ErrorKind::Other));
+        let flushed = db.flush();
+        sim.clear_faults();
+        let is_halted = put(&db, &families[0], b"k", b"w", Durability::Os).is_err();
+        if flushed.is_err() && !is_halted {
+            let tables: usize = families.iter().map(|family| db.tables(family).unwrap().len()).sum();
+            assert!(tables > 0, "step {step}");
+            failed += 1;
+        }
+    }
+    assert!(failed > 2, "{failed}");
 }

@@ -112,3 +112,25 @@ fn a_family_whose_rules_panic_halts_the_store_and_is_there_when_it_opens() {
     assert!(db.family("made").is_some());
     db.create_family("another", options()).unwrap();
 }
+
+/// Where the log is not mapped a frame that was ordered and not copied stands in the way of all that come.
+#[test]
+fn rows_of_a_dropped_family_that_panic_halt_the_store_and_it_closes() {
+    for mapped in [true, false] {
+        let (sim, dir) = sim(71);
+        sim.set_mapped(mapped);
+        let db = open(&sim, &dir);
+        db.create_family("gone", options()).unwrap();
+        fill(&db, 0..20, 0);
+        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            db.drop_family_with("gone", &mut |_| panic!("as it was meant to"))
+        }));
+        assert!(dropped.is_err());
+        let refused = put(&db, &default(&db), b"k", b"v", Durability::Os).unwrap_err();
+        assert_eq!(*refused.kind(), ErrorKind::Halted);
+        let _ = db.close();
+        drop(db);
+        let db = open(&sim, &dir);
+        assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 0));
+    }
+}
