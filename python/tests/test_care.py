@@ -69,6 +69,30 @@ def test_a_source_has_what_was_lost(path):
         assert db.verify().is_clean
 
 
+@pytest.mark.parametrize("options", [{"accept_loss": True}, {"handler": lambda loss: "quarantine"}])
+def test_a_source_that_raises_gives_nothing_up(path, options):
+    with waxseal.open(path, compression="none") as db:
+        db.put_many(ROWS)
+        db.flush()
+    damage(path, inside=ROWS[2500][1])
+    replica, asked = dict(ROWS), []
+
+    def away(wanted):
+        asked.append(wanted)
+        raise ConnectionError("away")
+
+    def source(wanted):
+        return [(key, replica[key]) for key in sorted(replica) if wanted.low <= key <= wanted.high]
+
+    with waxseal.open(path) as db:
+        with pytest.raises(ConnectionError):
+            db.repair(source=away, **options)
+        assert len(asked) == 1
+        assert db.repair(source=source).lost == 0
+        assert dict(db.items()) == replica
+        assert db.verify().is_clean
+
+
 def test_a_handler_decides(path, damaged):
     losses = []
 

@@ -170,6 +170,10 @@ def text_of(lent: Any) -> str:
     return _c.bytes_of(lent).decode("utf-8", "replace")
 
 
+def _heed(_done: int, _total: int, _found: int) -> None:
+    """Hears of progress where nobody asked for it: what another function raised ends the pass there."""
+
+
 class Pass:
     """One pass over a store: its options, the functions that it calls, and what one of them raised."""
 
@@ -208,8 +212,8 @@ class Pass:
         if trash is not None:
             where = os.fsencode(trash)
             _c.call("waxseal_care_options_set_trash", self._options.handle, where, len(where), make=make)
-        if progress is not None:
-            self._hook("progress", _abi.waxseal_progress_fn, self._telling(progress))
+        if progress is not None or handler is not None:
+            self._hook("progress", _abi.waxseal_progress_fn, self._telling(progress or _heed))
         if source is not None:
             self._hook("source", _abi.waxseal_source_fn, self._looking(source))
         if handler is not None:
@@ -264,6 +268,8 @@ class Pass:
 
     def _looking(self, source: SourceFunction) -> Callable[..., int]:
         def look(_context: Any, place: Any, found: Any, answer: Any, _error: Any) -> int:
+            if self._raised is not None:
+                return int(_abi.WAXSEAL_CALLBACK)
             try:
                 lent = place.contents
                 seal = bytes(lent.seal.bytes) if lent.has_seal else None
@@ -275,13 +281,15 @@ class Pass:
                     found(answer, kind, C.c_char_p(data), len(data), C.c_char_p(content), len(content))
                 return int(_abi.WAXSEAL_OK)
             except BaseException as error:
-                self._raised = self._raised or error
-                return int(_abi.WAXSEAL_CALLBACK)
+                self._raised = error
+                return int(_abi.WAXSEAL_CALLBACK)  # which ends the pass, before anything is given up
 
         return look
 
     def _deciding(self, handler: HandlerFunction) -> Callable[..., int]:
         def decide(_context: Any, place: Any) -> int:
+            if self._raised is not None:
+                return int(_abi.WAXSEAL_DECISION_FAIL)
             try:
                 lent = place.contents
                 loss = Loss(
@@ -294,7 +302,7 @@ class Pass:
                 )
                 return _options.word(handler(loss), _DECISIONS, "the decision")
             except BaseException as error:
-                self._raised = self._raised or error
+                self._raised = error
                 return int(_abi.WAXSEAL_DECISION_FAIL)
 
         return decide

@@ -1346,7 +1346,8 @@ typedef int32_t (*waxseal_found_fn)(void *answer,
 /**
  * Looks for records in another copy of the store, and hands each of them to `found` together with `answer`, both good for this call alone.
  * What it hands over is believed only if the seal of what was lost says so. A negative status says that it could not look; it is asked
- * again then, a few times. It must not call the store that is repaired.
+ * again then, a few times, but `WAXSEAL_CALLBACK` ends the repair there, before anything of the table at hand is given up, and its report is
+ * one of a cancelled pass. It must not call the store that is repaired.
  */
 typedef int32_t (*waxseal_source_fn)(void *context,
                                      const waxseal_wanted_t *wanted,
@@ -2612,7 +2613,7 @@ int32_t waxseal_family_open(waxseal_db_t *db,
                             waxseal_error_t **error);
 
 /**
- * Makes a column family with options of its own. `options` may be null.
+ * Makes a column family with options of its own. `options` may be null. Its name has 1 to 255 bytes, none of them zero.
  *
  * Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` if the name
  * exists or cannot be, and for options that cannot be; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.

@@ -168,7 +168,13 @@ pub(crate) fn ask(caller: &Caller, name: &str, function: impl FnOnce(*mut *mut w
 /// That a function of the caller failed, or did what it may not.
 #[cold]
 pub(crate) fn failed(name: &str, why: String) -> Error {
-    Error::io(name, io::Error::other(Failed(why)))
+    failed_as(io::ErrorKind::Other, name, why)
+}
+
+/// The same, for whoever makes something of the kind.
+#[cold]
+pub(crate) fn failed_as(kind: io::ErrorKind, name: &str, why: String) -> Error {
+    Error::io(name, io::Error::new(kind, Failed(why)))
 }
 
 /// True for an error that a function of the caller is the reason of.

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn waxseal_family_open(
     })
 }
 
-/// Makes a column family with options of its own. `options` may be null.
+/// Makes a column family with options of its own. `options` may be null. Its name has 1 to 255 bytes, none of them zero.
 ///
 /// Thread-safe. On success `*family` is the caller's, to be ended by `waxseal_family_destroy`. Errors: `WAXSEAL_INVALID` if the name
 /// exists or cannot be, and for options that cannot be; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.

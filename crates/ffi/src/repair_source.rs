@@ -1,13 +1,14 @@
 //! Who helps a repair: somebody who still has the records, and somebody who decides about what nobody has.
 
 use std::ffi::c_void;
+use std::io;
 
 use face::care::{Candidate, Corrupted, Decision, ErrorHandler, Kind, RepairSource};
 use face::{Result, Seal};
 
 use crate::call::status_of;
-use crate::callback::{Caller, ask, failed};
-use crate::error::{Failure, verdict_number, waxseal_error_t};
+use crate::callback::{Caller, ask, failed, failed_as};
+use crate::error::{Failure, WAXSEAL_CALLBACK, verdict_number, waxseal_error_t};
 use crate::lent::{Lent, lent, waxseal_slice_t};
 use crate::provider::{WAXSEAL_KIND_DELETE, WAXSEAL_KIND_PUT};
 use crate::seal::waxseal_seal_t;
@@ -47,7 +48,8 @@ pub type waxseal_found_fn = unsafe extern "C" fn(
 
 /// Looks for records in another copy of the store, and hands each of them to `found` together with `answer`, both good for this call alone.
 /// What it hands over is believed only if the seal of what was lost says so. A negative status says that it could not look; it is asked
-/// again then, a few times. It must not call the store that is repaired.
+/// again then, a few times, but `WAXSEAL_CALLBACK` ends the repair there, before anything of the table at hand is given up, and its report is
+/// one of a cancelled pass. It must not call the store that is repaired.
 pub type waxseal_source_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -157,9 +159,15 @@ impl Source {
         };
         let mut answer = Answer { visit, refused: None };
         let place: *mut Answer<'_> = &mut answer;
-        ask(&self.caller, "the source of repair", |error| {
+        let mut status = 0;
+        let asked = ask(&self.caller, "the source of repair", |error| {
             // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
-            unsafe { function(self.context, &wanted, found, place.cast(), error) }
+            status = unsafe { function(self.context, &wanted, found, place.cast(), error) };
+            status
+        });
+        asked.map_err(|error| match status {
+            WAXSEAL_CALLBACK => failed_as(io::ErrorKind::Interrupted, "the source of repair", error.to_string()),
+            _ => error,
         })?;
         answer.refused.map_or(Ok(()), |why| Err(failed("the source of repair", why)))
     }

@@ -1170,6 +1170,45 @@ impl RepairSource for Away {
     }
 }
 
+/// Somebody who ends the repair, by its first question.
+#[derive(Default)]
+struct Interrupted(Mutex<u64>);
+
+impl Interrupted {
+    fn ends<T>(&self) -> Result<T> {
+        *self.0.lock().unwrap() += 1;
+        Err(Error::io("asking the replica", ErrorKind::Interrupted.into()))
+    }
+}
+
+impl RepairSource for Interrupted {
+    fn by_seal(&self, _: &str, _: &[u8], _: Seal) -> Result<Option<Candidate>> {
+        self.ends()
+    }
+    fn by_range(&self, _: &str, _: &[u8], _: &[u8], _: &mut dyn FnMut(Candidate)) -> Result<()> {
+        self.ends()
+    }
+}
+
+/// Neither is the loss given up nor does a handler hear of it: who comes back later mends all of it.
+#[test]
+fn a_source_that_ends_the_repair_gives_nothing_up() {
+    let options = options(Compression::None, false);
+    let (sim, model, table, _) = one_table(options.clone(), 100);
+    burst(&sim, &table, &model[&key(50)]);
+    for accept_loss in [false, true] {
+        let world = reopened(&sim.fork(), &options, &model);
+        let (away, human) = (Interrupted::default(), Human::default());
+        let handler: Option<&dyn ErrorHandler> = if accept_loss { None } else { Some(&human) };
+        let report = repair(&world.db, RepairOptions { accept_loss, handler, ..from(&away) }).unwrap();
+        assert!(report.cancelled && !report.is_clean(), "{report}");
+        assert_eq!((*away.0.lock().unwrap(), human.calls.lock().unwrap().len()), (1, 0));
+        assert_no_fence(&world, &report);
+        assert!(repair(&world.db, from(&Replica::of(&model))).unwrap().is_clean());
+        world.assert_clean();
+    }
+}
+
 fn from(source: &dyn RepairSource) -> RepairOptions<'_> {
     RepairOptions { source: Some(source), ..Default::default() }
 }

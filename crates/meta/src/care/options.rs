@@ -85,7 +85,8 @@ pub struct Candidate {
     pub value: Vec<u8>,
 }
 
-/// Somebody who may still have what was lost. What it answers is believed only if the seal of what was lost says so.
+/// Somebody who may still have what was lost. What it answers is believed only if the seal of what was lost says so. Errors: whatever keeps it from
+/// looking, and it is asked again; `Io` of the kind `Interrupted` ends the repair there, before anything of the table at hand is given up.
 pub trait RepairSource: Sync {
     /// The record of this key whose seal is this one, if it is there.
     fn by_seal(&self, family: &str, key: &[u8], seal: Seal) -> Result<Option<Candidate>>;

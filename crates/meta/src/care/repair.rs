@@ -173,6 +173,8 @@ struct Mending<'a, 'o> {
     unread: Option<Error>,
     /// Why the source did not answer, though it may have what was lost.
     unanswered: Option<Error>,
+    /// The source ends the repair: it is asked no more.
+    is_interrupted: bool,
     /// Value files of which something cannot be read, each with the first that was.
     unread_values: Vec<(Uid, Error)>,
     ledger: Ledger,
@@ -211,6 +213,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             varies: false,
             unread: None,
             unanswered: None,
+            is_interrupted: false,
             unread_values: Vec::new(),
             ledger: Ledger::default(),
             lost_beside: 0,
@@ -290,7 +293,11 @@ impl<'a, 'o> Mending<'a, 'o> {
         self.steps =
             vec![Step { rung: Rung::ReadAgain, helped: false }, Step { rung: Rung::Correction, helped: false }];
         let is_whole = self.climb_once()?;
-        if !is_whole && (self.unread.is_some() || self.unanswered.is_some()) && self.options.accept_loss {
+        if !is_whole
+            && !self.is_interrupted
+            && (self.unread.is_some() || self.unanswered.is_some())
+            && self.options.accept_loss
+        {
             // Nothing is given up for one moment in which the device, or the source, did not answer.
             (self.unread, self.unanswered) = (None, None);
             self.climb_once()?;
@@ -397,6 +404,10 @@ impl<'a, 'o> Mending<'a, 'o> {
     /// was not read.
     fn finish(mut self, held: HeldTables<'_>, report: &mut Report) -> Result<Ended> {
         self.climb()?;
+        if self.is_interrupted {
+            self.put_off(report);
+            return Ok(Ended::All);
+        }
         self.collects.retain(|uid| self.unread_values.iter().all(|(unread, _)| unread != uid));
         // A device that never answers keeps nobody from giving up what only it may have had, one that may answer does; and a handler
         // decides for a source.

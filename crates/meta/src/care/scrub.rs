@@ -9,7 +9,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::ledger::Ledger;
 
 use super::options::{Progress, ScrubOptions, goes_on};
-use super::repair::repair_table;
+use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
 use super::values::values_are_whole;
 use super::verify::look_at;
@@ -117,7 +117,10 @@ fn scrub_table(
         match &options.repair {
             Some(repair) if !db.is_read_only() => {
                 let barred = db.barred_tables(table.family()).contains(&table.meta().number);
-                repair_table(db, table, barred, repair, report)?;
+                if repair_table(db, table, barred, repair, report)? == Ended::All {
+                    report.cancelled = true; // and the next pass begins with it
+                    return Ok(Some(Default::default()));
+                }
             }
             _ => look_at(db, table, report, &mut |_| Ok(()))?,
         }

@@ -198,13 +198,19 @@ impl Mending<'_, '_> {
         found
     }
 
-    /// Asks as often as the caller allows. Why it did not answer is kept, unless what it has is damaged itself.
+    /// Asks as often as the caller allows, and no more once it was interrupted. Why it did not answer is kept, unless what it has is damaged itself.
     fn patiently<T>(&mut self, ask: impl Fn() -> Result<T>) -> Option<T> {
         let mut why = None;
         for _ in 0..self.options.retries() {
+            if self.is_interrupted {
+                return None;
+            }
             match ask() {
                 Ok(answer) => return Some(answer),
-                Err(error) => why = Some(error),
+                Err(error) => {
+                    self.is_interrupted = *error.kind() == ErrorKind::Io(io::ErrorKind::Interrupted);
+                    why = Some(error);
+                }
             }
         }
         if let Some(error) = why.filter(|error| !error.is_corruption()) {
