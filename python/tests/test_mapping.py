@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
+from datetime import datetime, timezone
 
 import pytest
 
@@ -180,6 +181,57 @@ def test_snapshots_are_mappings(db):
     snapshot.close()
 
 
+def test_a_closed_snapshot_does_not_show_the_store_as_it_is_now(db):
+    users = db.family("users")
+    db.register("users", "*")
+    for n in range(3):
+        users[b"%d" % n] = b"1"
+    snapshot = db.snapshot()
+    old = snapshot.family("users")
+    pages = db.query("users", below=True, page=1, snapshot=snapshot)
+    unasked = db.query("users", below=True, snapshot=snapshot)
+    next(pages)
+    snapshot.close()
+    calls = [
+        lambda: snapshot.seqno,
+        lambda: snapshot.family("users")[b"0"],
+        lambda: snapshot.scan().__arrow_c_stream__(),
+        lambda: list(db.query("users", below=True, snapshot=snapshot)),
+        lambda: list(db.query("users", end=datetime(1960, 1, 1, tzinfo=timezone.utc), snapshot=snapshot)),
+        lambda: list(pages),
+        lambda: list(unasked),
+        snapshot.__enter__,
+    ]
+    for of in (snapshot, old):
+        calls += [
+            lambda of=of: of[b"0"],
+            lambda of=of: list(of.items()),
+            of.digest,
+            lambda of=of: of.get_with_meta(b"0"),
+            lambda of=of: of.get_meta(b"0", 1),
+            of.__arrow_c_stream__,
+        ]
+    for call in calls:
+        with pytest.raises(waxseal.ClosedError):
+            call()
+    assert len(users) == 3
+
+
+def test_a_snapshot_makes_no_family(db):
+    db.family("users")[b"a"] = b"1"
+    snapshot = db.snapshot()
+    with pytest.raises(waxseal.InvalidArgument, match="typo"):
+        snapshot.family("typo")
+    for wrong in (b"users", 1, None):
+        with pytest.raises(TypeError):
+            snapshot.family(wrong)
+    assert sorted(db.families()) == ["default", "users"]
+    assert dict(snapshot.family("users")) == {b"a": b"1"} and len(snapshot.family("default")) == 0
+    assert snapshot.family("system_metadata.registry").name == "system_metadata.registry"
+    with pytest.raises(waxseal.InvalidArgument):
+        snapshot.family("system_metadata.typo")
+
+
 def test_families_are_mappings_of_their_own(path):
     with waxseal.open(path) as db:
         users = db.family("users")
@@ -193,7 +245,7 @@ def test_families_are_mappings_of_their_own(path):
         with pytest.raises(waxseal.InvalidArgument):
             db.create_family("users")
         db.create_family("other")[b"k"] = b"v"
-        for wrong in ("", "\ud800", "x" * 100_000):
+        for wrong in ("", "\ud800", "two\0names", "x" * 100_000):
             with pytest.raises((waxseal.InvalidArgument, UnicodeError)):
                 db.family(wrong)
         for wrong in (b"users", 1, None):

@@ -68,6 +68,44 @@ def test_fine_settings_are_heard(path):
             waxseal.open(path, **wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong, error",
+    [
+        ({"compression": "zip"}, ValueError),
+        ({"durability": 2}, TypeError),
+        ({"cache_bytes": -1}, ValueError),
+        ({"comparator": ("order", 7)}, TypeError),
+        # What the engine alone knows to be wrong.
+        ({"memtable_bytes": 1}, waxseal.InvalidArgument),
+        ({"block_bytes": 1}, waxseal.InvalidArgument),
+        ({"subcompactions": 65}, waxseal.InvalidArgument),
+        ({"segment_bytes": 4097}, waxseal.InvalidArgument),
+        ({"ring_bytes": 16 << 10, "drain_bytes": 16 << 10}, waxseal.InvalidArgument),
+    ],
+)
+def test_wrong_settings_of_a_new_store_leave_the_old_one(path, wrong, error):
+    with waxseal.open(path) as db:
+        db[b"a"] = b"1"
+    with pytest.raises(error):
+        waxseal.open(path, "n", **wrong)
+    with waxseal.open(path) as db:
+        assert db[b"a"] == b"1"
+
+
+def test_right_settings_of_a_new_store_are_its_own(path):
+    def backwards(a, b):
+        return (a < b) - (a > b)
+
+    with waxseal.open(path) as db:
+        db[b"a"] = b"1"
+    with waxseal.open(path, "n", comparator=("backwards", backwards), durability="sync", wal_mapped=False) as db:
+        assert len(db) == 0
+        db.update({b"a": b"1", b"b": b"2"})
+        assert list(db) == [b"b", b"a"]
+    with waxseal.open(path, "n", plain=True) as db:
+        assert len(db) == 0
+
+
 def test_settings_of_a_family_are_heard(db):
     large = db.create_family("large", large_value_bytes=1000, fanout=5, level0_tables=2, seals="column")
     large[b"a"] = bytes(2000)

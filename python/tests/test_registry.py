@@ -90,6 +90,36 @@ def test_events_of_your_own(db, users):
     assert len(db.query_all("users", "app.reindexed")) == 1
 
 
+def test_nothing_happened_before_1970(db, users):
+    db.define_operation("app.reindexed")
+    db.register("users", "app.reindexed")
+    pair = ("users", "app.reindexed")
+    utc = timezone.utc
+    epoch, first = datetime(1970, 1, 1, tzinfo=utc), datetime(1970, 1, 2, tzinfo=utc)
+    db.log_add(*pair, b"long ago", time=first)
+    db.log_add(*pair, b"now")
+    for early in (epoch - timedelta(microseconds=1), datetime(1960, 1, 1, tzinfo=utc), datetime.min.replace(tzinfo=utc)):
+        with pytest.raises(ValueError, match="before 1970"):
+            db.log_add(*pair, time=early)
+        for start in (None, early, epoch):
+            assert db.log_delete(*pair, start=start, end=early) == 0
+            assert db.log_query(*pair, start=start, end=early) == []
+            assert list(db.query(*pair, start=start, end=early)) == []
+        assert len(db.log_query(*pair, start=early)) == len(list(db.query(*pair, start=early))) == 2
+    for call in (db.log_query, db.log_delete):
+        with pytest.raises(ValueError):
+            call(*pair, end=-1)
+        with pytest.raises(TypeError):
+            call(b"users", end=datetime(1960, 1, 1, tzinfo=utc))
+    assert db.log_delete(*pair, start=datetime(1960, 1, 1, tzinfo=utc), end=first - timedelta(microseconds=1)) == 0
+    assert db.log_delete(*pair, start=datetime(1960, 1, 1, tzinfo=utc), end=first) == 1
+    assert len(db.query_all(*pair)) == 1
+    db.close()
+    for ask in (db.log_query, db.log_delete, lambda *pair, end: list(db.query(*pair, end=end))):
+        with pytest.raises(waxseal.ClosedError):
+            ask(*pair, end=datetime(1960, 1, 1, tzinfo=utc))
+
+
 def test_provenance_and_explanations(db, users):
     db.register("users", "*")
     db.session("alice").family("users")[b"john"] = b"33"

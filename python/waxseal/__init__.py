@@ -47,7 +47,7 @@ from ._sealed import Entry, Record, seal_of
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
-from ._store import DB, MODES, Path, Recovery, RingStats, Session, destroy_store, exists, open_store
+from ._store import DB, MODES, Path, Recovery, RingStats, Session, destroy_store, open_store
 
 __version__: str = _c.function("waxseal_version")().decode()
 
@@ -134,7 +134,8 @@ def open(
     """Opens the store in a directory.
 
     `mode` is "r": for reading, also beside a process that writes; "w": a store that is there; "c": made if there is none; "n": a new
-    one, in the place of one that is there. One process at a time may write: `LockedError` for others.
+    one, in the place of one that is there, which goes once the options were found to be right. One process at a time may write:
+    `LockedError` for others.
 
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
     other options do is in docs/tuning.md; what is None has its default.
@@ -147,8 +148,6 @@ def open(
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")
     settings = dict(locals())
     where = os.fsdecode(settings.pop("path"))
-    if mode == "n" and exists(where):
-        destroy_store(where)
     settings["create_if_missing"] = mode in ("c", "n")
     return open_store(where, **settings)
 

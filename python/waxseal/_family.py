@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Keys that `clear` removes in one commit.
 _CLEARED_AT_ONCE = 10_000
+#: What the names of the store's own families begin with.
+_OWN = "system_metadata."
 
 
 class Batch(backend.Batch):
@@ -234,3 +236,18 @@ def open_family(handles: Handles, name: str) -> _c.Owned:
     return handles.made(
         "waxseal_family_open", handles.db, encoded, len(encoded), destroy="waxseal_family_destroy"
     )
+
+
+def find_family(handles: Handles, name: str) -> _c.Owned:
+    """A handle of the family of this name; InvalidArgument if there is none."""
+    encoded_name(name)
+    # The store's own stand in no list, and are never made because somebody names one.
+    if not name.startswith(_OWN) and name not in family_names(handles):
+        raise handles.store_error(_abi.WAXSEAL_INVALID, f"there is no family {name!r}")
+    return open_family(handles, name)
+
+
+def family_names(handles: Handles) -> List[str]:
+    """The names of all families."""
+    names = handles.content("waxseal_family_names", handles.db)
+    return [name.decode("utf-8") for name in names.split(b"\0")[:-1]]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ._handles import Handles
     from ._snapshot import Snapshot
 
-#: A moment: of a time zone, or microseconds since 1970.
+#: A moment: of a time zone, or microseconds since 1970. Nothing has happened before that: a span that begins earlier begins there, and in
+#: one that ends earlier is nothing.
 Moment = Union[datetime, int]
 
 _SCOPES = {"exact": _abi.WAXSEAL_SCOPE_EXACT, "subtree": _abi.WAXSEAL_SCOPE_SUBTREE}
@@ -124,15 +125,25 @@ def moment_of(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
-def micros_of(moment: Optional[Moment], otherwise: int) -> int:
-    """Microseconds of a moment; `otherwise` for none."""
-    if moment is None:
-        return otherwise
+def micros_of(moment: Moment) -> int:
+    """Microseconds of a moment, below 0 for one before 1970."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise ValueError("a moment without a time zone could be any: say tzinfo, as in datetime.now(timezone.utc)")
         return (moment - _EPOCH) // _MICROSECOND
     return _options.size(moment, "moment")
+
+
+def span_of(start: Optional[Moment], end: Optional[Moment]) -> Optional[Tuple[int, int]]:
+    """The first and the last microsecond of a span; None if it ends before 1970: the library's numbers begin there."""
+    first = _abi.WAXSEAL_TIME_FIRST if start is None else max(micros_of(start), _abi.WAXSEAL_TIME_FIRST)
+    last = _abi.WAXSEAL_TIME_LAST if end is None else micros_of(end)
+    return None if last < _abi.WAXSEAL_TIME_FIRST else (first, last)
+
+
+def _read_at(snapshot: Optional[Snapshot]) -> Optional[int]:
+    """The handle of a snapshot that is asked; None for the store as it is now."""
+    return None if snapshot is None else snapshot._open_handle()
 
 
 def text(value: object, what: str) -> bytes:
@@ -331,38 +342,30 @@ class Asker:
         snapshot: Optional[Snapshot] = None,
         page: int = _PAGE,
     ) -> Iterator[Event]:
-        """The events that are asked for, a page at a time: with `below` also of what lies below the target, of a span of time, of one client."""
-        query = self._query(target, operation, below, start, end, client)
-        at = snapshot._snapshot.handle if snapshot is not None else None
+        """The events that are asked for, a page at a time: with `below` also of what lies below the target, of a span of time (both ends
+        included; none before 1970), of one client."""
+        span, limit = span_of(start, end), _options.size(page, "page")
+        query = self._query(target, operation, below, client)
+        _read_at(snapshot)
+        if span is None:
+            return
+        _c.function("waxseal_query_set_span")(query.handle, *span)
         after = b""
         while True:
-            self._handles.call(
-                "waxseal_query_set_page", query.handle, after, len(after), _options.size(page, "page")
-            )
+            self._handles.call("waxseal_query_set_page", query.handle, after, len(after), limit)
             found, place = C.c_void_p(), _abi.waxseal_slice_t()
-            self._ask("waxseal_query_run", at, query.handle, C.byref(found))
+            self._ask("waxseal_query_run", _read_at(snapshot), query.handle, C.byref(found))
             goes_on = _c.function("waxseal_events_next")(found, C.byref(place)) == _abi.WAXSEAL_OK
             after = _c.bytes_of(place) if goes_on else b""
             yield from events_of(found)
             if not goes_on:
                 return
 
-    def _query(
-        self,
-        target: str,
-        operation: str,
-        below: bool,
-        start: Optional[Moment],
-        end: Optional[Moment],
-        client: Optional[str],
-    ) -> _c.Owned:
+    def _query(self, target: str, operation: str, below: bool, client: Optional[str]) -> _c.Owned:
         query = self._handles.made(
             "waxseal_query_create", *self._pair(target, operation), destroy="waxseal_query_destroy"
         )
-        first = micros_of(start, _abi.WAXSEAL_TIME_FIRST)
-        last = micros_of(end, _abi.WAXSEAL_TIME_LAST)
         _c.function("waxseal_query_set_below")(query.handle, bool(below))
-        _c.function("waxseal_query_set_span")(query.handle, first, last)
         if client is not None:
             named = text(client, "a client")
             self._handles.call("waxseal_query_set_client", query.handle, named, len(named))
@@ -371,28 +374,35 @@ class Asker:
     def log_add(
         self, target: str, operation: str, value: Buffer = b"", *, time: Optional[Moment] = None
     ) -> int:
-        """Adds an event: something happened that the store cannot know of. Gives its place in the order of commits."""
+        """Adds an event: something happened that the store cannot know of. Gives its place in the order of commits. ValueError for a time
+        before 1970."""
         data, seqno = _c.lent(value, "value"), C.c_uint64()
-        when = micros_of(time, _abi.WAXSEAL_TIME_LAST)
+        when = _abi.WAXSEAL_TIME_LAST if time is None else micros_of(time)
+        if when < _abi.WAXSEAL_TIME_FIRST:
+            raise ValueError(f"no event can be of {time}, which is before 1970")
         self._ask("waxseal_log_add", *self._pair(target, operation), when, data, len(data), C.byref(seqno))
         return seqno.value
 
     def log_query(
         self, target: str, operation: str = "*", *, start: Optional[Moment] = None, end: Optional[Moment] = None
     ) -> List[Event]:
-        """The events of a target itself in a span of time."""
-        found = C.c_void_p()
-        first, last = micros_of(start, _abi.WAXSEAL_TIME_FIRST), micros_of(end, _abi.WAXSEAL_TIME_LAST)
-        self._ask("waxseal_log_query", *self._pair(target, operation), first, last, C.byref(found))
+        """The events of a target itself in a span of time, both ends included; none are before 1970."""
+        found, pair, span = C.c_void_p(), self._pair(target, operation), span_of(start, end)
+        if span is None:
+            self._handles.store.check()
+            return []
+        self._ask("waxseal_log_query", *pair, *span, C.byref(found))
         return events_of(found)
 
     def log_delete(
         self, target: str, operation: str = "*", *, start: Optional[Moment] = None, end: Optional[Moment] = None
     ) -> int:
-        """Deletes the events of a target itself in a span of time, and says how many there were."""
-        deleted = C.c_uint64()
-        first, last = micros_of(start, _abi.WAXSEAL_TIME_FIRST), micros_of(end, _abi.WAXSEAL_TIME_LAST)
-        self._ask("waxseal_log_delete", *self._pair(target, operation), first, last, C.byref(deleted))
+        """Deletes the events of a target itself in a span of time, both ends included, and says how many there were; none are before 1970."""
+        deleted, pair, span = C.c_uint64(), self._pair(target, operation), span_of(start, end)
+        if span is None:
+            self._handles.store.check()
+            return 0
+        self._ask("waxseal_log_delete", *pair, *span, C.byref(deleted))
         return deleted.value
 
     def query_range(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _c
-from ._family import ReadableFamily, open_family
+from . import _abi, _c
+from ._family import ReadableFamily, find_family
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,7 +21,7 @@ class SnapshotFamily(ReadableFamily):
 
     def __new__(cls, snapshot: Snapshot, family: _c.Owned, name: str) -> Self:
         handles = snapshot._handles
-        self: Self = super().__new__(cls, handles.store, family.handle, snapshot._snapshot.handle)
+        self: Self = super().__new__(cls, handles.store, family.handle, snapshot._open_handle())
         self._handles = handles
         self._family = family
         self._of = snapshot
@@ -29,7 +29,7 @@ class SnapshotFamily(ReadableFamily):
         return self
 
     def _at(self) -> int:
-        return self._of._snapshot.handle
+        return self._of._open_handle()
 
     def __init__(self, *_: object) -> None:
         """Made by `Snapshot.family`."""
@@ -56,7 +56,15 @@ class Snapshot(ReadableFamily):
         return self
 
     def _at(self) -> int:
-        return self._snapshot.handle
+        return self._open_handle()
+
+    def _open_handle(self) -> int:
+        """Its handle. Once it was closed that is 0, which the library takes for no snapshot at all: it would read the store as it is now."""
+        handle = self._snapshot.handle
+        if not handle:
+            self._handles.store.check()
+            raise self._handles.store_error(_abi.WAXSEAL_CLOSED, "the snapshot was closed")
+        return handle
 
     def __init__(self, *_: object) -> None:
         """Made by `DB.snapshot`."""
@@ -64,11 +72,12 @@ class Snapshot(ReadableFamily):
     @property
     def seqno(self) -> int:
         """Its place in the order of commits: commits up to this number are seen."""
-        return self._handles.number("waxseal_snapshot_seqno", self._snapshot.handle)
+        return self._handles.number("waxseal_snapshot_seqno", self._open_handle())
 
     def family(self, name: str) -> SnapshotFamily:
-        """A family as it was."""
-        return SnapshotFamily(self, open_family(self._handles, name), name)
+        """A family as it was. InvalidArgument if there is none of this name: what is only looked at makes nothing."""
+        self._open_handle()
+        return SnapshotFamily(self, find_family(self._handles, name), name)
 
     def close(self) -> None:
         """Lets go of what it sees. Closing twice is nothing."""
@@ -77,6 +86,7 @@ class Snapshot(ReadableFamily):
 
     def __enter__(self) -> Self:
         self._handles.store.check()
+        self._open_handle()
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 from . import _abi, _c
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
 from ._errors import InvalidArgument, MakeError, make_error
-from ._family import Batch, Family, encoded_name, open_family
+from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
 from ._registry import Asker, text
@@ -154,8 +154,7 @@ class DB(Family, Asker):
 
     def families(self) -> List[str]:
         """The names of all families."""
-        names = self._handles.content("waxseal_family_names", self._handles.db)
-        return [name.decode("utf-8") for name in names.split(b"\0")[:-1]]
+        return family_names(self._handles)
 
     def snapshot(self, durable: bool = False) -> Snapshot:
         """The store as it is now, in all its families; with `durable` as a crash of the machine would leave it at this moment."""
@@ -376,8 +375,11 @@ def open_store(
     make_error: MakeError = make_error,
     **settings: Any,
 ) -> DB:
-    """Opens the store in a directory, or, without a path, one in memory."""
+    """Opens the store in a directory, or, without a path, one in memory. In mode "n" the one that is there goes first."""
     opening = Opening(settings, make_error)
+    if mode == "n" and path is not None and exists(path):
+        _try_out(opening)
+        destroy_store(path, make_error)
     options = opening.options.handle
     handle = C.c_void_p()
     if path is None:
@@ -389,6 +391,13 @@ def open_store(
         call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
         _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
     return DB(Handles(handle.value or 0, opening), path, mode)
+
+
+def _try_out(opening: Opening) -> None:
+    """Raises what the engine has against the options. It says so when a store is opened: here one in memory, which takes nobody's place."""
+    handle = C.c_void_p()
+    _c.call("waxseal_open_memory", opening.options.handle, C.byref(handle), make=opening.make)
+    _c.call("waxseal_close", handle, make=opening.make)
 
 
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:

@@ -54,7 +54,8 @@ pub(crate) enum Verb {
     ///
     /// dir: each file is a record (key: its path below SRC; value: its content); directories, symbolic links and modes are
     /// kept in the family NAME.tree beside it. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
-    /// JSON).
+    /// JSON). Exit code 6 if something of a tree could not be read or is larger than a value, the rest of which is loaded;
+    /// pipes, sockets and devices are skipped.
     Load {
         /// A directory or file; `-` reads rows from standard input.
         src: PathBuf,
@@ -66,7 +67,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "COL")]
         key: Option<String>,
     },
-    /// Write the family out: as the tree it was loaded from, or as rows.
+    /// Write the family out: as the tree it was loaded from, or as rows. Exit code 6 if a record cannot be a file of a tree.
     Dump {
         /// An empty or new directory, or a new file; `-` writes rows to standard output.
         dest: PathBuf,

@@ -1,7 +1,7 @@
 //! verify, scrub, repair, salvage, digest: looking after a store.
 //!
 //! Each prints a report: for people, or one JSON object. Damage that is left makes the exit code 3, whatever else was found; what could
-//! not be read makes it 4.
+//! not be read makes it 4. So it does if nobody reads the report to its end.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use waxseal::{Db, ErrorKind, RepairOptions, Report, SalvageOptions, ScrubOptions
 
 use crate::args::{self, Args, Span};
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, or_seen_enough};
 use crate::records::bounds;
 use crate::store::{existing_family, existing_store, open_to_read, report_cut};
 use crate::{progress, text};
@@ -84,20 +84,28 @@ fn open_to_repair(args: &Args, accept_loss: bool) -> Result<Db, Failure> {
     }
 }
 
-/// The report, and the exit code that it means.
+/// Prints the report; the exit code that it means, whoever reads it.
 fn print(report: &Report, output: &mut Output) -> Result<Exit, Failure> {
+    or_seen_enough(say(report, output))?;
+    Ok(exit_of(report))
+}
+
+fn say(report: &Report, output: &mut Output) -> Result<(), Failure> {
     output.line(report.to_string())?;
     if let Some(token) = report.resume {
         output.line(format!("go on with --resume {}", text::hex(&token.to_bytes())))?;
     }
-    output.object(&to_json(report, output))?;
+    output.object(&to_json(report, output))
+}
+
+fn exit_of(report: &Report) -> Exit {
     let unread = |finding: &Finding| finding.outcome == Outcome::Unread;
     let left = || report.damage.iter().filter(|finding| !is_settled(finding));
-    Ok(match (left().count(), left().all(unread)) {
+    match (left().count(), left().all(unread)) {
         (0, _) => Exit::Ok,
         (_, true) => Exit::Io,
         (_, false) => Exit::Corruption,
-    })
+    }
 }
 
 /// True if nothing is left of it, or somebody said that it is to be forgotten.

@@ -33,7 +33,7 @@ use clap::Parser;
 
 use args::{Args, Format, Verb};
 use failure::{Exit, Failure};
-use output::Output;
+use output::{Output, or_seen_enough};
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
@@ -44,10 +44,10 @@ fn main() -> ExitCode {
         }
     };
     let mut output = Output::new(args.json, args.hex);
-    let outcome = run(&args, &mut output).and_then(|exit| output.flush().map(|()| exit));
+    let outcome = run(&args, &mut output).and_then(|exit| or_seen_enough(output.flush()).map(|()| exit));
     match outcome {
         Ok(exit) => exit.into(),
-        // Whoever read our output has seen enough.
+        // Whoever read our output has seen enough, before the verb came to its end.
         Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
         Err(failure) => {
             eprintln!("waxseal: {failure}");

@@ -70,6 +70,11 @@ impl Output {
     }
 }
 
+/// Nothing, if printing failed because whoever read it has left: he has seen enough, and the exit code is what it would have been.
+pub(crate) fn or_seen_enough(printed: Result<(), Failure>) -> Result<(), Failure> {
+    printed.or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) })
+}
+
 fn stdout_failed(error: io::Error) -> Failure {
     Failure::io("standard output", error)
 }

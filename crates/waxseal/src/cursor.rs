@@ -18,8 +18,8 @@ use crate::family::ColumnFamily;
 /// why, and steps lead nowhere. It holds its view of the store, so drop it when done.
 ///
 /// Damage that it meets is one `Corruption`. The cursor is not valid then, but `next` and `prev` lead on, to the first record
-/// behind what is damaged; after any other error it stands nowhere, and may be moved anew. So a loop that steps on after a
-/// `Corruption`, as below, gives every record that is whole, says once for each gap that there is one, and ends.
+/// behind what is damaged; after any other error, `Closed` among them, it stands nowhere, and may be moved anew. So a loop that steps
+/// on after a `Corruption`, as below, gives every record that is whole, says once for each gap that there is one, and ends.
 ///
 /// ```
 /// # fn main() -> waxseal::Result<()> {
@@ -59,7 +59,7 @@ use crate::family::ColumnFamily;
 /// ```
 pub struct Cursor {
     pub(crate) inner: Arc<Inner>,
-    /// The engine's cursor, or why there is none.
+    /// The engine's cursor, or why there is none, or none any more.
     at: Result<UserCursor>,
 }
 
@@ -87,7 +87,7 @@ impl Cursor {
         Cursor { inner: Arc::clone(inner), at: Err(error) }
     }
 
-    /// Why the cursor could not be made, if it could not.
+    /// Why the cursor could not be made, if it could not; `Closed` once a move has found the store closed.
     pub fn check(&self) -> Result<()> {
         self.at.as_ref().map(|_| ()).map_err(Error::clone)
     }
@@ -116,14 +116,14 @@ impl Cursor {
     #[expect(clippy::should_implement_trait, reason = "it lends; an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
-        self.inner.check_open()?;
+        self.check_open()?;
         self.at.as_mut().map_or(Ok(()), UserCursor::next)
     }
 
     /// One record back, or back before what is damaged. From the first one, and from nowhere, this leads nowhere.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
-        self.inner.check_open()?;
+        self.check_open()?;
         self.at.as_mut().map_or(Ok(()), UserCursor::prev)
     }
 
@@ -171,8 +171,22 @@ impl Cursor {
 
     #[inline]
     fn engine(&mut self) -> Result<&mut UserCursor> {
-        self.inner.check_open()?;
+        self.check_open()?;
         self.at.as_mut().map_err(|error| error.clone())
+    }
+
+    /// `Closed` once the store was closed, and the cursor stands nowhere then.
+    #[inline]
+    fn check_open(&mut self) -> Result<()> {
+        self.inner.check_open().map_err(|closed| self.leave(closed))
+    }
+
+    /// Lets go of the place in a store that was closed: else who steps on while the cursor is valid, and looks at no error, would do so
+    /// for ever.
+    #[cold]
+    fn leave(&mut self, closed: Error) -> Error {
+        self.at = Err(closed.clone());
+        closed
     }
 
     #[inline]

@@ -361,12 +361,14 @@ impl Db {
     }
 
     /// The column family of this name; made, with the builder's block size and compression, if there is none.
-    /// `default` always exists. In a store opened for reading an unknown name is `Invalid`.
+    /// `default` always exists. In a store opened for reading an unknown name is `Invalid`, and so is one that
+    /// [cannot be](Db::create_column_family) in any.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.column_family(name, &Who::ANONYMOUS)
     }
 
-    /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists.
+    /// Makes a column family with options of its own, a key order among them. `Invalid` if the name exists, or cannot be: it has 1 to
+    /// 255 bytes, none of them zero, and does not begin like those of the store's own families.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.create_column_family(name, options, &Who::ANONYMOUS)
     }

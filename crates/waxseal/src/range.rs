@@ -177,8 +177,8 @@ struct Side {
     cursor: Option<UserCursor>,
     /// The key given last: after an error the cursor does not tell.
     given: Option<Vec<u8>>,
-    /// The damage told last.
-    told: Option<Damage>,
+    /// The damage told since: the other end may come to it from its side, the last first.
+    told: Vec<Damage>,
 }
 
 impl Range {
@@ -229,20 +229,22 @@ impl Range {
                     return None;
                 }
                 Err(error) => {
-                    let told = error.damage().cloned();
                     let (mine, other) = self.sides(end);
-                    if told.is_none() || mine.cursor.is_none() {
+                    let Some(damage) = error.damage().filter(|_| mine.cursor.is_some()) else {
                         self.finish();
-                    } else if told == other.told {
-                        continue; // the other end has met the same gap from its side, and told of it
-                    } else {
-                        mine.told = told;
+                        return Some(Err(error));
+                    };
+                    if let Some(at) = other.told.iter().rposition(|told| told == damage) {
+                        other.told.truncate(at);
+                        continue;
                     }
+                    mine.told.push(damage.clone());
                     return Some(Err(error));
                 }
             }
         }
         let side = self.sides(end).0;
+        side.told.clear();
         let cursor = side.cursor.as_ref()?;
         let given = side.given.get_or_insert_default();
         given.clear();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use waxseal::meta::LABELS;
-use waxseal::{CfOptions, Comparator, Db, Durability, ErrorKind, Order, Result, Slice, WriteOptions};
+use waxseal::{CfOptions, Comparator, Cursor, Db, Durability, ErrorKind, Order, Result, Slice, WriteOptions};
 
 /// Lengths first, then bytes from the end: nothing like bytewise.
 struct Odd;
@@ -182,6 +182,37 @@ fn after_close_every_call_is_closed() -> Result<()> {
     Ok(())
 }
 
+/// Whoever steps on while it is valid, and looks at no error, comes to an end; and whoever seeks finds nothing.
+#[test]
+fn a_cursor_that_is_moved_after_close_stands_nowhere() -> Result<()> {
+    type Move = fn(&mut Cursor) -> Result<()>;
+    let moves: [Move; 6] = [
+        Cursor::next,
+        Cursor::prev,
+        Cursor::first,
+        Cursor::last,
+        |cursor| cursor.seek("a"),
+        |cursor| cursor.seek_for_prev("b"),
+    ];
+    for go in moves {
+        let db = Db::memory()?;
+        let cf = db.column_family("default")?;
+        cf.put("a", "1")?;
+        cf.put("b", "1")?;
+        let mut cursor = cf.cursor();
+        cursor.first()?;
+        db.close()?;
+        assert!(cursor.valid() && cursor.check().is_ok(), "nobody has moved it since");
+        for _ in 0..2 {
+            assert_eq!(go(&mut cursor).unwrap_err().kind(), &ErrorKind::Closed);
+            assert!(!cursor.valid() && cursor.key().is_empty() && cursor.value().is_empty());
+            assert_eq!(cursor.row()?, None);
+            assert_eq!(cursor.check().unwrap_err().kind(), &ErrorKind::Closed);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_not_in_memory_is_declined_until_it_is() -> Result<()> {
     let home = tempfile::tempdir().unwrap();
@@ -203,6 +234,26 @@ fn what_is_not_in_memory_is_declined_until_it_is() -> Result<()> {
     assert_eq!(resident(&cf, "key")?, Some(Some(b"value".to_vec())), "in the cache");
     assert_eq!(snapshot.get_resident(&cf, "key", |value| value.to_vec())?, Some(Some(b"value".to_vec())));
     db.close()
+}
+
+/// C gets names in a list that ends each with a zero byte, so that none may have one.
+#[test]
+fn names_that_no_family_can_have() -> Result<()> {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store");
+    let refused = |outcome: Result<()>, name: &str| {
+        assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Invalid, "{name:?}");
+    };
+    let db = Db::memory()?;
+    for name in ["", "\0", "two\0names", "ends\0", &"x".repeat(256)] {
+        refused(db.column_family(name).map(drop), name);
+        refused(db.create_column_family(name, CfOptions::default()).map(drop), name);
+        refused(Db::builder(&path).column_family(name, CfOptions::default()).open().map(drop), name);
+    }
+    assert!(!path.exists());
+    db.column_family(&"x".repeat(255))?;
+    assert_eq!(db.column_families().len(), 2);
+    Ok(())
 }
 
 #[test]

@@ -325,6 +325,42 @@ fn a_loop_over_a_store_whose_table_is_gone_ends() -> Result<()> {
     Ok(())
 }
 
+/// Several values in turn: one end tells of some of them, the other of the rest.
+#[test]
+fn gaps_in_turn_are_told_once_by_both_ends_together() -> Result<()> {
+    const LENGTH: usize = 5000;
+    let shelf = Shelf::new();
+    let db = shelf.builder().compression(Compression::None).open()?;
+    for n in 0..20u8 {
+        db.column_family("default")?.put([n], [n; LENGTH])?;
+    }
+    db.flush()?;
+    db.close()?;
+    let names = shelf.fs.list(Path::new("store")).unwrap();
+    let values = Path::new("store").join(names.iter().find(|name| name.ends_with(".val")).unwrap());
+    for at in 8..12 {
+        shelf.change(&values, at * (LENGTH as u64 + 50) + 2500, |bytes| bytes.fill(0xA5), 40);
+    }
+    let db = shelf.builder().open()?;
+    let cf = db.column_family("default")?;
+    let all = cf.iter().filter(Result::is_ok).count();
+    let gaps = cf.iter().filter(Result::is_err).count();
+    assert_eq!((all, gaps), (16, 4));
+    for from_front in 0..=gaps {
+        let (mut range, mut told, mut rows) = (cf.iter(), 0, 0);
+        let mut seen = |row: &Result<_>| if row.is_ok() { rows += 1 } else { told += 1 };
+        let mut left = from_front;
+        while left > 0 {
+            let row = range.next().expect("a gap behind it");
+            left -= usize::from(row.is_err());
+            seen(&row);
+        }
+        range.by_ref().rev().for_each(|row| seen(&row));
+        assert_eq!((rows, told), (all, gaps), "{from_front} of them from the front");
+    }
+    Ok(())
+}
+
 #[test]
 fn iterators_and_cursors_tell_a_gap_once_and_go_on() -> Result<()> {
     const RECORDS: usize = 1000;

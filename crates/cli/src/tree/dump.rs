@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use waxseal::{ColumnFamily, Snapshot};
 
-use super::{Meta, Skipped, meta_family, say_skipped, skipped_json};
+use super::{Left, Meta, left_json, meta_family, say_left};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, or_seen_enough};
 use crate::store::{existing_family, find_family, open_to_read};
 use crate::{progress, text};
 
@@ -25,7 +25,7 @@ struct Dump<'a> {
     at: Snapshot,
     files: ColumnFamily,
     metas: Option<ColumnFamily>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<Left>,
 }
 
 pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit, Failure> {
@@ -40,24 +40,25 @@ pub(crate) fn dump(args: &Args, dest: &Path, output: &mut Output) -> Result<Exit
     let links = dump.make_links()?;
     set_modes(&directories)?;
 
-    say_skipped(&dump.skipped, output);
+    say_left("skipped", &dump.skipped, output);
     let (directories, skipped) = (directories.len() as u64, dump.skipped.len() as u64);
-    output.line(format!(
+    let line = format!(
         "dumped {}, {} and {}: {}; skipped {}",
         text::counted(files, "file", "files"),
         text::counted(directories, "directory", "directories"),
         text::counted(links, "link", "links"),
         text::size(bytes),
         text::count(skipped)
-    ))?;
-    output.object(&json!({
+    );
+    let object = json!({
         "ok": skipped == 0,
         "files": files,
         "directories": directories,
         "links": links,
         "bytes": bytes,
-        "skipped": skipped_json(&dump.skipped, output),
-    }))?;
+        "skipped": left_json(&dump.skipped, output),
+    });
+    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
     Ok(if skipped == 0 { Exit::Ok } else { Exit::CheckFailed })
 }
 
@@ -165,7 +166,7 @@ impl Dump<'_> {
         use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, Other};
         match error.kind() {
             AlreadyExists | InvalidFilename | IsADirectory | NotADirectory | Other => {
-                self.skipped.push(Skipped { path: key.to_vec(), reason: error.to_string() });
+                self.skipped.push(Left { path: key.to_vec(), reason: error.to_string() });
                 Ok(())
             }
             _ => Err(Failure::io(self.dest.join(OsStr::from_bytes(key)).display(), error)),

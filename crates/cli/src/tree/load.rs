@@ -1,6 +1,9 @@
 //! A directory tree into a store, one file in memory at a time. A later load over it replaces what it meets and keeps the rest.
+//!
+//! A pipe, a socket or a device holds nothing that could be kept, and is skipped. What could not be taken (it cannot be read, or is larger
+//! than a value) is told apart from that: the rest is loaded all the same, and the exit code says that it is not all.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
@@ -9,10 +12,10 @@ use std::path::Path;
 use serde_json::json;
 use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-use super::{Meta, Skipped, meta_family, say_skipped, skipped_json};
+use super::{Left, Meta, left_json, meta_family, say_left};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, open_to_fill, session};
 use crate::walk::{Entry, Kind, Walk};
 use crate::{progress, text};
@@ -28,6 +31,14 @@ struct Counts {
     bytes: u64,
 }
 
+/// Why an entry is not in the store.
+enum Refused {
+    /// It is nothing that could be kept.
+    Special(&'static str),
+    /// It could not be taken.
+    Failed(String),
+}
+
 pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
     if key.is_some() {
         return Err(Failure::usage("--key is for rows; in a tree the path is the key"));
@@ -38,14 +49,15 @@ pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Outp
     let writer = session(args, &db)?;
     let (files, metas) = (writer.column_family(&args.cf)?, writer.column_family(&meta_family(&args.cf))?);
 
-    let (mut counts, mut skipped) = (Counts::default(), Vec::new());
+    let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
     let mut batch = writer.batch();
     let mut content = Vec::new();
     let bar = progress::bar("load", None);
     for entry in walk {
         match store(&entry, &files, &metas, &mut batch, &mut content, &mut counts) {
             Ok(()) => {}
-            Err(reason) => skipped.push(Skipped { path: entry.name, reason }),
+            Err(Refused::Special(what)) => skipped.push(Left { path: entry.name, reason: what.to_owned() }),
+            Err(Refused::Failed(reason)) => failed.push(Left { path: entry.name, reason }),
         }
         if batch.bytes() >= BATCH_BYTES {
             batch.commit(Durability::Os)?;
@@ -57,24 +69,30 @@ pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Outp
     db.close()?;
     bar.finish_and_clear();
 
-    say_skipped(&skipped, output);
-    output.line(format!(
+    say_left("skipped", &skipped, output);
+    say_left("not loaded", &failed, output);
+    let mut line = format!(
         "loaded {}, {} and {}: {}; skipped {}",
         text::counted(counts.files, "file", "files"),
         text::counted(counts.directories, "directory", "directories"),
         text::counted(counts.links, "link", "links"),
         text::size(counts.bytes),
         text::count(skipped.len() as u64)
-    ))?;
-    output.object(&json!({
-        "ok": true,
+    );
+    if !failed.is_empty() {
+        line += &format!("; not loaded {}", text::count(failed.len() as u64));
+    }
+    let object = json!({
+        "ok": failed.is_empty(),
         "files": counts.files,
         "directories": counts.directories,
         "links": counts.links,
         "bytes": counts.bytes,
-        "skipped": skipped_json(&skipped, output),
-    }))?;
-    Ok(Exit::Ok)
+        "skipped": left_json(&skipped, output),
+        "failed": left_json(&failed, output),
+    });
+    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
+    Ok(if failed.is_empty() { Exit::Ok } else { Exit::CheckFailed })
 }
 
 /// Adds an entry to the batch, or says why not.
@@ -85,13 +103,14 @@ fn store(
     batch: &mut Batch,
     content: &mut Vec<u8>,
     counts: &mut Counts,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
+    let failed = |error: io::Error| Refused::Failed(error.to_string());
     if entry.name.len() > MAX_KEY_BYTES {
-        return Err(format!("its path is longer than {MAX_KEY_BYTES} bytes"));
+        return Err(Refused::Failed(format!("its path is longer than {MAX_KEY_BYTES} bytes")));
     }
     let meta = match &entry.kind {
         Kind::File(metadata) => {
-            read(&entry.path, metadata, content)?;
+            read_file(&entry.path, metadata.len(), content).map_err(failed)?;
             batch.put(files, &entry.name, &content);
             counts.files += 1;
             counts.bytes += content.len() as u64;
@@ -103,21 +122,16 @@ fn store(
             Meta::Directory { mode: metadata.mode() & 0o7777 }
         }
         Kind::Link => {
-            let target = fs::read_link(&entry.path).map_err(|error| error.to_string())?;
+            let target = fs::read_link(&entry.path).map_err(failed)?;
             batch.delete(files, &entry.name);
             counts.links += 1;
             Meta::Link { target: target.into_os_string().into_vec() }
         }
-        Kind::Special(what) => return Err((*what).to_owned()),
-        Kind::Unreadable(error) => return Err(error.to_string()),
+        Kind::Special(what) => return Err(Refused::Special(what)),
+        Kind::Unreadable(error) => return Err(Refused::Failed(error.to_string())),
     };
     batch.put(metas, &entry.name, meta.encode());
     Ok(())
-}
-
-/// Replaces `content` by a file's.
-fn read(path: &Path, metadata: &Metadata, content: &mut Vec<u8>) -> Result<(), String> {
-    read_file(path, metadata.len(), content).map_err(|error| error.to_string())
 }
 
 /// Replaces `content` by a file's, which was `length` bytes long a moment ago. More than a value may hold is refused.

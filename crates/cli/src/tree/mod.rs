@@ -54,18 +54,19 @@ fn meta_family(cf: &str) -> String {
 }
 
 /// Something that was left out, and why.
-struct Skipped {
+struct Left {
     path: Vec<u8>,
     reason: String,
 }
 
-fn skipped_json(skipped: &[Skipped], output: &Output) -> Value {
-    skipped.iter().map(|entry| json!({ "path": output.to_json(&entry.path), "reason": entry.reason })).collect()
+fn left_json(left: &[Left], output: &Output) -> Value {
+    left.iter().map(|entry| json!({ "path": output.to_json(&entry.path), "reason": entry.reason })).collect()
 }
 
-fn say_skipped(skipped: &[Skipped], output: &Output) {
-    for entry in skipped {
-        eprintln!("skipped {}: {}", output.readable(&entry.path), entry.reason);
+/// Says on standard error how each entry was left: `skipped`, `not loaded`.
+fn say_left(how: &str, left: &[Left], output: &Output) {
+    for entry in left {
+        eprintln!("{how} {}: {}", output.readable(&entry.path), entry.reason);
     }
 }
 

@@ -188,6 +188,21 @@ fn whoever_has_seen_enough_may_leave() {
     assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
 }
 
+/// What was found is in the exit code, whether or not anybody reads the report.
+#[test]
+fn damage_that_nobody_reads_of_is_damage() {
+    let tool = Tool::new();
+    tool.damage(2000, |bytes| bytes[..40].fill(0xA5));
+    let copy = tool.path("copy");
+    let copy = copy.to_str().unwrap();
+    for verb in [&["verify"][..], &["--json", "verify"], &["scrub"], &["salvage", copy], &["repair"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = tool.command(verb).stdout(writer).stderr(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(3), "{verb:?}");
+    }
+}
+
 #[test]
 fn the_store_as_a_whole() {
     let tool = Tool::new();
@@ -448,10 +463,35 @@ fn special_files_and_the_store_itself_are_left_out() {
     let _socket = UnixListener::bind(source.join("socket")).unwrap();
     let output = tool.run(&[OsStr::new("--json"), OsStr::new("load"), source.as_os_str()]);
     let loaded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &loaded["ok"]), (Some(0), &true.into()), "{loaded}");
+    assert_eq!(loaded["failed"], serde_json::json!([]));
     assert_eq!((loaded["files"].as_u64(), loaded["bytes"].as_u64()), (Some(1), Some(7)));
     assert_eq!(loaded["skipped"][0]["path"]["text"], "socket");
     assert!(String::from_utf8(output.stderr).unwrap().contains("socket"));
     assert_eq!(tool.text(&["scan", "--keys-only"]), "file\n");
+}
+
+#[test]
+fn what_cannot_be_loaded_is_in_the_exit_code() {
+    let tool = Tool::new();
+    let source = tool.path("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), "content").unwrap();
+    let huge = fs::File::create(source.join("huge")).unwrap(); // root may read any file; a hole takes no room
+    huge.set_len(waxseal::MAX_VALUE_BYTES as u64 + 1).unwrap();
+    let _socket = UnixListener::bind(source.join("socket")).unwrap();
+    let output = tool.run(&args("load", &source, &["--json"]));
+    let loaded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &loaded["ok"]), (Some(6), &false.into()), "{loaded}");
+    assert_eq!((loaded["files"].as_u64(), loaded["bytes"].as_u64()), (Some(1), Some(7)));
+    let paths = |what: &str| loaded[what].as_array().unwrap().iter().map(|left| left["path"]["text"].clone()).collect();
+    let (failed, skipped): (Vec<Value>, Vec<Value>) = (paths("failed"), paths("skipped"));
+    assert_eq!((failed, skipped), (vec!["huge".into()], vec!["socket".into()]));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("not loaded huge: larger than"));
+    assert_eq!(tool.text(&["scan", "--keys-only"]), "file\n", "the rest is there");
+    let output = tool.run(&args("load", &source, &[]));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(6) && said.contains("skipped 1; not loaded 1"), "{said}");
 }
 
 #[test]

@@ -56,6 +56,8 @@ static void names_that_cannot_be_are_refused(void) {
     CHECK_SAYS("UTF-8", waxseal_error_message(error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_create(db, LIT("us\xc0""zers"), NULL, &other, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_drop(db, LIT("\x80"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_open(db, LIT("two\0names"), &other, &error)); /* a list would show two */
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_create(db, LIT("\0"), NULL, &other, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_open(db, NULL, 0, &other, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_open(db, NULL, 3, &other, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_open(db, (const uint8_t *)"x", SIZE_MAX, &other, &error));

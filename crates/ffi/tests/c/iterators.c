@@ -229,6 +229,32 @@ static void an_iterator_sees_its_moment(void) {
     CHECK_OK(waxseal_close(db, &error));
 }
 
+/* Whoever goes on while it is valid comes to an end, and no seek seems to have found what it stood on before. */
+static void moves_after_close_lead_nowhere(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = five(&family);
+    waxseal_iter_t *stepped = over(family, NULL), *sought = over(family, NULL);
+    waxseal_row_t row = {{NULL, 77}, {NULL, 77}};
+    waxseal_rows_t rows;
+    CHECK_OK(waxseal_iter_first(stepped, NULL, &error));
+    CHECK_OK(waxseal_iter_seek(sought, LIT("c"), NULL, &error));
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK(waxseal_iter_valid(stepped)); /* nobody has moved it since */
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_next(stepped, &row, &error));
+    CHECK(!waxseal_iter_valid(stepped));
+    CHECK(waxseal_iter_key(stepped).len == 0 && waxseal_iter_value(stepped).len == 0);
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_prev(stepped, &row, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_next_rows(stepped, 9, 1000, &rows, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_first(stepped, &row, &error));
+    CHECK(!waxseal_iter_valid(stepped));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_iter_seek(sought, LIT("c"), &row, &error));
+    CHECK(!waxseal_iter_valid(sought));
+    CHECK_NUMBER(77, row.key.len);
+    CHECK_OK(waxseal_iter_destroy(stepped));
+    CHECK_OK(waxseal_iter_destroy(sought));
+    CHECK_OK(waxseal_family_destroy(family));
+}
+
 int main(void) {
     RUN(steps_go_both_ways);
     RUN(seeks_find_neighbours);
@@ -238,5 +264,6 @@ int main(void) {
     RUN(rows_come_packed);
     RUN(a_batch_of_rows_is_as_large_as_asked_for);
     RUN(an_iterator_sees_its_moment);
+    RUN(moves_after_close_lead_nowhere);
     return done();
 }

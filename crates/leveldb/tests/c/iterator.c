@@ -110,17 +110,33 @@ static void walks_far(world_t* w) {
   leveldb_iter_destroy(it);
 }
 
+/* A loop that goes on while the iterator is valid ends, and no seek seems to have found what it stood on before. */
 static void outlives_the_database(world_t* w) {
   leveldb_iterator_t* it = leveldb_create_iterator(w->db, w->read);
+  leveldb_iterator_t* sought = leveldb_create_iterator(w->db, w->read);
   const leveldb_snapshot_t* snapshot = leveldb_create_snapshot(w->db);
   leveldb_t* db = w->db;
+  size_t length = 7;
+  int i;
   leveldb_iter_seek_to_first(it);
-  CHECK(leveldb_iter_valid(it));
+  leveldb_iter_seek(sought, "a", 1);
+  CHECK(leveldb_iter_valid(it) && leveldb_iter_valid(sought));
   close_world(w);
-  leveldb_iter_seek_to_first(it);
+  for (i = 0; leveldb_iter_valid(it) && i < 10; i++) leveldb_iter_next(it);
+  CHECK(i == 1);
+  CHECK(*leveldb_iter_key(it, &length) == 0 && length == 0);
+  leveldb_iter_prev(it);
+  CHECK(!leveldb_iter_valid(it));
+  leveldb_iter_seek(sought, "a", 1);
+  CHECK(!leveldb_iter_valid(sought));
+  leveldb_iter_seek_to_first(sought);
+  CHECK(!leveldb_iter_valid(sought));
   leveldb_iter_get_error(it, &w->err);
   CHECK_FAILED(w->err, "closed");
+  leveldb_iter_get_error(sought, &w->err);
+  CHECK_FAILED(w->err, "closed");
   leveldb_iter_destroy(it);
+  leveldb_iter_destroy(sought);
   leveldb_release_snapshot(db, snapshot);
   open_world(w, "a");
   CHECK(is(w, "a", "1"));

@@ -35,8 +35,8 @@ use crate::wal::Then;
 const MAX_NAME_BYTES: usize = 255;
 
 impl Db {
-    /// Creates a family. `Invalid` if the name is taken, empty, longer than 255 bytes or a system family's, or the options cannot
-    /// work. Durable when it returns; costs two fsyncs.
+    /// Creates a family. `Invalid` if the name is taken, empty, longer than 255 bytes or a system family's, or has a zero byte in it,
+    /// or the options cannot work. Durable when it returns; costs two fsyncs.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
         self.create_family_with(name, options, &mut |_| None)
     }
@@ -85,11 +85,11 @@ impl Db {
     }
 }
 
-/// Whether a family can have this name.
+/// Whether a family can have this name. Lists of names, as C gets them, end each with a zero byte.
 pub(super) fn check_name(name: &str) -> Result<()> {
     match name.len() {
-        1..=MAX_NAME_BYTES => Ok(()),
-        _ => Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes"))),
+        1..=MAX_NAME_BYTES if !name.contains('\0') => Ok(()),
+        _ => Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes, none of them zero"))),
     }
 }
 
