@@ -14,6 +14,7 @@ use super::family::{Family, Generation};
 use super::{Families, Inner};
 use crate::batch::{Batch, Operation};
 use crate::checksum::hash_key;
+use crate::env::work::lock;
 use crate::error::Result;
 use crate::options::CfOptions;
 use crate::record::{Kind, Record};
@@ -103,8 +104,11 @@ impl Inner {
             self.say_that_log_points()?;
             let put = (key, value, self.companions.term(&record));
             let (pointer, new) = family.intake().add(making, shelf, put)?;
-            let number = new.file().number();
+            let (number, begins) = (new.file().number(), new.begins());
             keep(&mut added, family, new);
+            if begins {
+                self.end_oldest_intake(&families, family)?;
+            }
             // What was written must be what was put: nobody holds another copy of it.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
             if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
@@ -118,6 +122,25 @@ impl Inner {
                 take_back(&added);
                 Err(error)
             }
+        }
+    }
+
+    /// No more families have an unfinished value file, whose descriptor nobody can close, than half of the value files that may be open: that which began
+    /// one first has it finished before its flush. Of what a full disk keeps from being finished, the flush does.
+    fn end_oldest_intake(&self, families: &Families, began: &Family) -> Result<()> {
+        let oldest = {
+            let mut intakes = lock(&self.intakes);
+            intakes.retain(|id| *id != began.id());
+            intakes.push_back(began.id());
+            if intakes.len() <= (self.open_tables.values().most() / 2).max(1) {
+                return Ok(());
+            }
+            intakes.pop_front()
+        };
+        let oldest = oldest.and_then(|id| families.by_id.get(&id));
+        match oldest.map(|family| family.intake().end()) {
+            Some(Ok(Some(ended))) => ended.sync(&self.unsynced).map_err(|error| self.halt(error)),
+            _ => Ok(()),
         }
     }
 

@@ -550,19 +550,35 @@ impl Inner {
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }
-        if log.wal.prepare_due() && log.wal.prepare_some().inspect_err(|error| self.tell_halted(error))? {
-            return Ok(true);
+        // Where there is no room for the next segment a log that is made shorter has one.
+        let mut lacks_room = None;
+        if log.wal.prepare_due() {
+            match log.wal.prepare_some() {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if error.is_out_of_space() && log.wal.failed().is_none() => lacks_room = Some(error),
+                Err(error) => {
+                    self.tell_halted(&error);
+                    return Err(error);
+                }
+            }
         }
         if log.wal.sync_full().inspect_err(|error| self.tell_halted(error))? {
             return Ok(true);
         }
-        if log.wal.prepare_more_due() && log.wal.prepare_some().inspect_err(|error| self.tell_halted(error))? {
+        if lacks_room.is_none()
+            && log.wal.prepare_more_due()
+            && log.wal.prepare_some().inspect_err(|error| self.tell_halted(error))?
+        {
             return Ok(true);
         }
         if !log.wal.seals_due().is_empty() {
             self.background.kick(Lane::Flush);
         }
-        self.shorten_log(log)
+        match (self.shorten_log(log)?, lacks_room) {
+            (false, Some(error)) => Err(error),
+            (done, _) => Ok(done),
+        }
     }
 
     /// Ends the log: everything durable, the last segment sealed, the manifest's witness synced.

@@ -232,6 +232,7 @@ fn start(
         log: opened.log.filter(|_| access == Access::Write),
         log_points: AtomicBool::new(opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points)),
         unsynced: Arc::default(),
+        intakes: Mutex::default(),
         manifest: Mutex::new(opened.manifest),
         jobs_lock: Mutex::new(()),
         compactions: Running::barring(opened.barred),

@@ -98,12 +98,12 @@ impl Replay<'_> {
         if any_full && self.new_number.is_some() {
             let is_full = |family: &&Family| family.view().active.memtable.is_full(limit);
             let full: Vec<Family> = self.families.by_id.values().filter(is_full).cloned().collect();
-            full.iter().try_for_each(|family| self.flush(family, seqno - 1))?;
+            full.iter().try_for_each(|family| self.flush(family, seqno - 1)).map_err(Stop::Failed)?;
         }
         // All memtables together take about twice what one may: where the log points to large values, many families would hold far more
         // of them than the store did that wrote it.
         if self.came_in > limit && self.new_number.is_some() {
-            self.make_room(limit, seqno - 1)?;
+            self.make_room(limit, seqno - 1).map_err(Stop::Failed)?;
         }
         Ok(())
     }

@@ -45,7 +45,14 @@ pub struct Making<'a> {
 
 /// The value file that the commits of one family write into.
 #[derive(Debug, Default)]
-pub struct Intake(Mutex<Option<Open>>);
+pub struct Intake(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    open: Option<Open>,
+    /// Nobody will end a file that is begun from now on.
+    is_over: bool,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -59,12 +66,18 @@ pub struct Added {
     file: Arc<ValueFile>,
     before: Mark,
     after: Mark,
+    begins: bool,
 }
 
 impl Added {
     /// Their file.
     pub fn file(&self) -> &Arc<ValueFile> {
         &self.file
+    }
+
+    /// True if their file was begun for them.
+    pub fn begins(&self) -> bool {
+        self.begins
     }
 
     /// Takes in what was added right behind; hands it back if it stands elsewhere.
@@ -78,16 +91,18 @@ impl Added {
 }
 
 impl Intake {
-    /// Adds a value; it is with the system when this returns, not durable. Errors: `Io`, and nothing was changed.
+    /// Adds a value; it is with the system when this returns, not durable. Errors: `Io`; `Invalid` once it was abandoned; nothing was changed.
     pub fn add(
         &self,
         making: Making<'_>,
         shelf: &Arc<ValueShelf>,
         (key, value, term): (&[u8], &[u8], u64),
     ) -> Result<(Pointer, Added)> {
-        let mut open = lock(&self.0);
-        let Open { writer, file } = match &mut *open {
+        let State { open, is_over } = &mut *lock(&self.0);
+        let begins = open.is_none();
+        let Open { writer, file } = match open {
             Some(open) => open,
+            None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
                 let Making { env, dir, compression, new_number, sync_names, .. } = making;
                 let writer = ValueWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
@@ -98,12 +113,12 @@ impl Intake {
         let before = writer.mark();
         let pointer = writer.add_through(key, value, term)?;
         making.unsynced.note(file.name(), writer.file());
-        Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
+        Ok((pointer, Added { file: file.clone(), before, after: writer.mark(), begins }))
     }
 
     /// Takes values back that no frame points to: the next ones take their place. Those that others stand behind stay, as garbage.
     pub fn take_back(&self, added: &Added) {
-        if let Some(Open { writer, file }) = &mut *lock(&self.0)
+        if let Some(Open { writer, file }) = &mut lock(&self.0).open
             && Arc::ptr_eq(file, &added.file)
             && writer.mark() == added.after
         {
@@ -113,16 +128,18 @@ impl Intake {
 
     /// Ends the file that is open, with its footer; what comes goes into another. None: none is open. Errors: `Io`, and it is open still.
     pub fn end(&self) -> Result<Option<Ended>> {
-        let mut open = lock(&self.0);
-        if let Some(Open { writer, .. }) = &mut *open {
+        let open = &mut lock(&self.0).open;
+        if let Some(Open { writer, .. }) = open {
             writer.end()?;
         }
         Ok(open.take().map(Ended))
     }
 
-    /// Lets go of the file that is open: its family was dropped, durably.
+    /// Lets go of the file that is open, and begins no other: its family was dropped, durably.
     pub fn abandon(&self, unsynced: &Unsynced) {
-        if let Some(Open { file, .. }) = lock(&self.0).take() {
+        let State { open, is_over } = &mut *lock(&self.0);
+        *is_over = true;
+        if let Some(Open { file, .. }) = open.take() {
             unsynced.forget(file.name());
         }
     }

@@ -23,6 +23,11 @@ impl OpenValues {
         Arc::new(OpenValues { most: most.max(1), files: Mutex::default() })
     }
 
+    /// How many may be open.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
     /// How many are open, or were when they were last looked through.
     pub fn now(&self) -> usize {
         lock(&self.files).len()

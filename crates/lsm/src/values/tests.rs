@@ -8,7 +8,7 @@ use super::*;
 use crate::batch::Batch;
 use crate::env::sim::{Fault, SimFs};
 use crate::env::{Env, Open, SeededRandom};
-use crate::error::{IoContext, Result};
+use crate::error::{ErrorKind, IoContext, Result};
 use crate::names::Name;
 use crate::options::{Compression, MIB};
 use crate::pointer::Pointer;
@@ -431,4 +431,14 @@ fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {
         stage.sim.clear_faults();
         assert_eq!(unsynced.sync().unwrap_err().to_string(), failed.unwrap_err().to_string());
     }
+}
+
+/// A commit that passed its checks before the family was dropped may come behind that.
+#[test]
+fn an_intake_that_was_abandoned_begins_no_file() {
+    let stage = stage(5);
+    let (intake, unsynced) = (Intake::default(), Unsynced::default());
+    intake.abandon(&unsynced);
+    assert_eq!(*add(&stage, &intake, &unsynced, 3).unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(stage.sim.files(DIR).is_empty());
 }

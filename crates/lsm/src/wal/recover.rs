@@ -146,6 +146,8 @@ pub enum Stop {
     NotWhole(Error),
     /// The visitor refused.
     Refused(Error),
+    /// The visitor failed at something else than the frame.
+    Failed(Error),
 }
 
 impl Stop {
@@ -219,6 +221,7 @@ impl<'a> Reading<'a> {
             match self.take(env, dir, &header, visit) {
                 Ok(()) => {}
                 Err(Stop::Refused(error)) => return Err(self.in_frame(error, in_ring)),
+                Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::NotWhole(error)) => self.missed = Some(error),
                 Err(Stop::Damage(error)) if error.is_corruption() => {
                     self.damage = Some(self.in_frame(error, in_ring));

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::driver::*;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Fs, Machine};
-use waxseal_lsm::error::{ErrorKind, Verdict};
-use waxseal_lsm::wal::{Beside, Until, read_marks, recover, recover_beside, set_aside};
+use waxseal_lsm::error::{Error, ErrorKind, Verdict};
+use waxseal_lsm::wal::{Beside, Replayed, Stop, Until, read_marks, recover, recover_beside, set_aside};
 
 const DIR: &str = "/db";
 
@@ -297,5 +297,20 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
             }
         }
         assert!(read > 5 && moved > 5, "mapped {mapped}: {read} read, {moved} moved");
+    }
+}
+
+/// A recovery that fails at what it makes of a frame has no word against the log: whoever asks whether to try again sees whose failure it is.
+#[test]
+fn who_fails_at_his_own_work_blames_no_file_of_the_log() {
+    let (sim, writer) = run(true, &busy());
+    let (env, machine, manifest) = (sim.env(77), sim.machine(dir()).unwrap(), &writer.manifest);
+    for of_the_frame in [true, false] {
+        let visit = &mut |_: Replayed<'_>| {
+            let error = Error::structural("a record is missing");
+            Err(if of_the_frame { Stop::Refused(error) } else { Stop::Failed(error) })
+        };
+        let failed = recover(&env, dir(), &manifest.start, &manifest.facts, machine, false, visit).unwrap_err();
+        assert_eq!(failed.damage().unwrap().file.is_empty(), !of_the_frame);
     }
 }

@@ -724,6 +724,29 @@ fn open_files(dir: &Path, ending: &str) -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().map(is_of_it).filter(|is_of_it| *is_of_it).count()
 }
 
+/// A family that is written to once in a while keeps a file that is not finished: of many families few do.
+#[test]
+fn few_families_keep_a_value_file_that_is_not_finished() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().canonicalize().unwrap().join("store");
+    let options = CfOptions { large_value_bytes: 100, ..options() };
+    let families: Vec<_> = (0..40).map(|n| (format!("family-{n}"), options.clone())).collect();
+    let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(Env::real()) };
+    let db = Db::open(&dir, Settings { open_tables: 16, ..roomy() }, parts).unwrap();
+    let families: Vec<_> = (0..40).map(|n| db.family(&format!("family-{n}")).unwrap()).collect();
+    for round in 0..3u8 {
+        for family in &families {
+            put(&db, family, &[round], &[round; 500], Durability::Os).unwrap();
+            // Eight may be open, of which four are not finished; those are open twice in the books, and once in the process.
+            assert!(open_files(&dir, ".val") <= 13, "{}", open_files(&dir, ".val"));
+        }
+    }
+    db.settle().unwrap();
+    for (family, round) in families.iter().flat_map(|family| (0..3u8).map(move |round| (family, round))) {
+        assert_eq!(get(&db, family, &[round], At::Latest).unwrap(), Some(vec![round; 500]));
+    }
+}
+
 #[test]
 fn few_value_files_stay_open_whoever_wrote_them() {
     let home = tempfile::tempdir().unwrap();
