@@ -90,7 +90,7 @@ impl Inner {
             let mut companion = operation.companion.to_vec();
             self.companions.bind(&mut companion, None, 0);
             let record = Record { key, seqno: 0, kind, value, companion: &companion };
-            if self.companions.may_emit(operation.family, &record) {
+            if self.companions.may_emit(operation.family, &record) || !self.has_intake(&families, family) {
                 return Ok(None);
             }
             let making = Making {
@@ -104,11 +104,8 @@ impl Inner {
             self.say_that_log_points()?;
             let put = (key, value, self.companions.term(&record));
             let (pointer, new) = family.intake().add(making, shelf, put)?;
-            let (number, begins) = (new.file().number(), new.begins());
+            let number = new.file().number();
             keep(&mut added, family, new);
-            if begins {
-                self.end_oldest_intake(&families, family)?;
-            }
             // What was written must be what was put: nobody holds another copy of it.
             let pointing = Record { kind: Kind::BlobPointer, value: &pointer.encode(), ..record };
             if !self.companions.verify(&pointing, hash_key(key), Protection::Partial).serves() {
@@ -125,22 +122,20 @@ impl Inner {
         }
     }
 
-    /// No more families have an unfinished value file, whose descriptor nobody can close, than half of the value files that may be open: that which began
-    /// one first has it finished before its flush. Of what a full disk keeps from being finished, the flush does.
-    fn end_oldest_intake(&self, families: &Families, began: &Family) -> Result<()> {
-        let oldest = {
-            let mut intakes = lock(&self.intakes);
-            intakes.retain(|id| *id != began.id());
-            intakes.push_back(began.id());
-            if intakes.len() <= (self.open_tables.values().most() / 2).max(1) {
-                return Ok(());
-            }
-            intakes.pop_front()
-        };
-        let oldest = oldest.and_then(|id| families.by_id.get(&id));
-        match oldest.map(|family| family.intake().end()) {
-            Some(Ok(Some(ended))) => ended.sync(&self.unsynced).map_err(|error| self.halt(error)),
-            _ => Ok(()),
+    /// Whether a family may put values apart now. No more families have an unfinished value file, whose descriptor nobody can close before its flush,
+    /// than half of the value files that may be open: the values of others go with the log until some are flushed.
+    fn has_intake(&self, families: &Families, family: &Family) -> bool {
+        if family.intake().is_open() {
+            return true;
+        }
+        let most = (self.open_tables.values().most() / 2).max(1);
+        let mut intakes = lock(&self.intakes);
+        if intakes.len() >= most {
+            intakes.retain(|id| families.by_id.get(id).is_some_and(|family| family.intake().is_open()));
+        }
+        intakes.len() < most && {
+            intakes.insert(family.id());
+            true
         }
     }
 

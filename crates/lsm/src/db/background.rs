@@ -179,6 +179,8 @@ impl Inner {
         while !self.background.is_stopping() {
             let pause = match self.try_step(lane) {
                 Ok(true) => continue,
+                // What was put off is tried again, and nobody rings for that.
+                Ok(false) if lane == Lane::Compact && self.compactions.waits_for_any(self.now_nanos()) => Some(RETRY),
                 Ok(false) => None,
                 Err(_) => Some(RETRY),
             };

@@ -425,7 +425,7 @@ impl Inner {
     }
 
     fn stall_by_tables(&self) -> Stall {
-        let families = self.families();
+        let (families, now) = (self.families(), self.now_nanos());
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
             let options = family.options();
@@ -435,7 +435,7 @@ impl Inner {
             // Behind a table that is left alone, there or in the level below, level 0 grows whatever writers do: to hold them back would end
             // in waiting for ever.
             let tables = view.levels.iter().flat_map(|level| level.tables());
-            if self.compactions.blocks_any(tables.map(|table| table.meta().number)) {
+            if self.compactions.blocks_any(now, tables.map(|table| table.meta().number)) {
                 debt.level0 = debt.level0.min(limits.level0.0);
             }
             debt::stall(&debt, &limits)

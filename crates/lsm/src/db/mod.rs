@@ -67,7 +67,7 @@ mod values;
 mod versions;
 mod watch;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -200,8 +200,8 @@ pub(crate) struct Inner {
     least_apart: AtomicUsize,
     /// The manifest says that the log may point into value files.
     log_points: AtomicBool,
-    /// Families that have begun a value file, by id, in the order of their beginning; some have finished it.
-    intakes: Mutex<VecDeque<u32>>,
+    /// Families that have begun a value file, by id; some have finished it.
+    intakes: Mutex<HashSet<u32>>,
     /// Value files that commits wrote into since the log was synced.
     unsynced: Arc<Unsynced>,
     /// One flush, drop or checkpoint at a time.

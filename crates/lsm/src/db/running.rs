@@ -30,11 +30,17 @@ struct Tables {
     ended: bool,
 }
 
-/// Until when a table is left alone, and for how long that was.
+/// Until when a table is left alone, and for how long that was. As long again is time to try it once more; then the failure is forgotten.
 #[derive(Clone, Copy)]
 struct PutOff {
     until: u64,
     nanos: u64,
+}
+
+impl PutOff {
+    fn is_over(&self, now: u64) -> bool {
+        now > self.until.saturating_add(self.nanos)
+    }
 }
 
 /// The first time, and the longest: a tenth of a second, a minute.
@@ -164,6 +170,7 @@ impl Running {
     /// others from being made.
     pub(crate) fn put_off(&self, inputs: &[(usize, Vec<u64>)], now: u64) {
         let mut tables = self.tables.lock();
+        tables.put_off.retain(|_, put_off| !put_off.is_over(now));
         for number in inputs.iter().flat_map(|(_, numbers)| numbers) {
             let before = tables.put_off.get(number).map_or(0, |put_off| put_off.nanos);
             let nanos = (2 * before).clamp(FIRST_NANOS, MOST_NANOS);
@@ -177,10 +184,16 @@ impl Running {
     }
 
     /// True if one of these tables is left alone, until somebody repairs it or for a while: what stands above it waits.
-    pub(crate) fn blocks_any(&self, mut numbers: impl Iterator<Item = u64>) -> bool {
+    pub(crate) fn blocks_any(&self, now: u64, mut numbers: impl Iterator<Item = u64>) -> bool {
         let tables = self.tables.lock();
+        let is_put_off = |number| tables.put_off.get(&number).is_some_and(|put_off| !put_off.is_over(now));
         let is_empty = tables.barred.is_empty() && tables.put_off.is_empty();
-        !is_empty && numbers.any(|number| tables.barred.contains(&number) || tables.put_off.contains_key(&number))
+        !is_empty && numbers.any(|number| tables.barred.contains(&number) || is_put_off(number))
+    }
+
+    /// True while a failure is not forgotten: whoever finds nothing to do looks again.
+    pub(crate) fn waits_for_any(&self, now: u64) -> bool {
+        self.tables.lock().put_off.values().any(|put_off| !put_off.is_over(now))
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

@@ -14,6 +14,7 @@
 //!         again. A sync that failed halts the log (I09).
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::shelf::{ValueFile, ValueShelf};
@@ -45,7 +46,10 @@ pub struct Making<'a> {
 
 /// The value file that the commits of one family write into.
 #[derive(Debug, Default)]
-pub struct Intake(Mutex<State>);
+pub struct Intake {
+    state: Mutex<State>,
+    is_open: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -66,18 +70,12 @@ pub struct Added {
     file: Arc<ValueFile>,
     before: Mark,
     after: Mark,
-    begins: bool,
 }
 
 impl Added {
     /// Their file.
     pub fn file(&self) -> &Arc<ValueFile> {
         &self.file
-    }
-
-    /// True if their file was begun for them.
-    pub fn begins(&self) -> bool {
-        self.begins
     }
 
     /// Takes in what was added right behind; hands it back if it stands elsewhere.
@@ -98,8 +96,7 @@ impl Intake {
         shelf: &Arc<ValueShelf>,
         (key, value, term): (&[u8], &[u8], u64),
     ) -> Result<(Pointer, Added)> {
-        let State { open, is_over } = &mut *lock(&self.0);
-        let begins = open.is_none();
+        let State { open, is_over } = &mut *lock(&self.state);
         let Open { writer, file } = match open {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
@@ -107,18 +104,24 @@ impl Intake {
                 let Making { env, dir, compression, new_number, sync_names, .. } = making;
                 let writer = ValueWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
                 let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
+                self.is_open.store(true, Ordering::Release);
                 open.insert(Open { writer, file })
             }
         };
         let before = writer.mark();
         let pointer = writer.add_through(key, value, term)?;
         making.unsynced.note(file.name(), writer.file());
-        Ok((pointer, Added { file: file.clone(), before, after: writer.mark(), begins }))
+        Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
+    }
+
+    /// True if a file is open that is not finished.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
     }
 
     /// Takes values back that no frame points to: the next ones take their place. Those that others stand behind stay, as garbage.
     pub fn take_back(&self, added: &Added) {
-        if let Some(Open { writer, file }) = &mut lock(&self.0).open
+        if let Some(Open { writer, file }) = &mut lock(&self.state).open
             && Arc::ptr_eq(file, &added.file)
             && writer.mark() == added.after
         {
@@ -128,17 +131,19 @@ impl Intake {
 
     /// Ends the file that is open, with its footer; what comes goes into another. None: none is open. Errors: `Io`, and it is open still.
     pub fn end(&self) -> Result<Option<Ended>> {
-        let open = &mut lock(&self.0).open;
+        let open = &mut lock(&self.state).open;
         if let Some(Open { writer, .. }) = open {
             writer.end()?;
         }
+        self.is_open.store(false, Ordering::Release);
         Ok(open.take().map(Ended))
     }
 
     /// Lets go of the file that is open, and begins no other: its family was dropped, durably.
     pub fn abandon(&self, unsynced: &Unsynced) {
-        let State { open, is_over } = &mut *lock(&self.0);
+        let State { open, is_over } = &mut *lock(&self.state);
         *is_over = true;
+        self.is_open.store(false, Ordering::Release);
         if let Some(Open { file, .. }) = open.take() {
             unsynced.forget(file.name());
         }

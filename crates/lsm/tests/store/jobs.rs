@@ -248,3 +248,30 @@ fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
     }
     assert!(failed > 2, "{failed}");
 }
+
+/// Nobody writes and nobody rings: what could not be merged for a while is merged all the same.
+#[test]
+fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
+    let home = tempfile::tempdir().unwrap();
+    let env = Env::real();
+    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let db = Db::open(&home.path().join("store"), settings(), parts(Env { fs: Arc::new(fs), ..env })).unwrap();
+    let family = default(&db);
+    fill(&db, 0..20, 0);
+    db.compact(&family, &ALL).unwrap();
+    *gates.unread.lock().unwrap() = Some(db.tables(&family).unwrap()[0].name());
+    for round in 1..6 {
+        fill(&db, 0..20, round);
+        db.flush().unwrap();
+    }
+    let level0 = || db.metrics().families[0].levels[0].tables;
+    std::thread::sleep(Duration::from_millis(600)); // it has failed, and was put off more than once
+    assert!(level0() > 0);
+    *gates.unread.lock().unwrap() = None;
+    let waited = std::time::Instant::now();
+    while level0() > 0 {
+        assert!(waited.elapsed() < Duration::from_secs(30), "nobody tries it again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..20, 5));
+}
