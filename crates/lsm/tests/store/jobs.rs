@@ -255,6 +255,7 @@ fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::real();
     let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let clock = Arc::clone(&env.clock);
     let db = Db::open(&home.path().join("store"), settings(), parts(Env { fs: Arc::new(fs), ..env })).unwrap();
     let family = default(&db);
     fill(&db, 0..20, 0);
@@ -265,13 +266,13 @@ fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
         db.flush().unwrap();
     }
     let level0 = || db.metrics().families[0].levels[0].tables;
-    std::thread::sleep(Duration::from_millis(600)); // it has failed, and was put off more than once
+    clock.sleep_nanos(600_000_000); // it has failed, and was put off more than once
     assert!(level0() > 0);
     *gates.unread.lock().unwrap() = None;
-    let waited = std::time::Instant::now();
+    let deadline = clock.monotonic_nanos() + 30_000_000_000;
     while level0() > 0 {
-        assert!(waited.elapsed() < Duration::from_secs(30), "nobody tries it again");
-        std::thread::sleep(Duration::from_millis(20));
+        assert!(clock.monotonic_nanos() < deadline, "nobody tries it again");
+        clock.sleep_nanos(20_000_000);
     }
     assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..20, 5));
 }
