@@ -71,19 +71,19 @@ impl Opening<'_> {
     /// Opens for reading: everything that the log holds goes into memtables, nothing is written.
     pub(super) fn read(&self) -> Result<Opened> {
         for _ in 0..READ_ATTEMPTS {
-            match self.read_once() {
+            match self.read_once(false) {
                 // A writer may remove what an old picture names; a fresh look names what took its place.
                 Err(error) if matches!(error.kind(), ErrorKind::Io(std::io::ErrorKind::NotFound)) => {}
                 Ok(None) => {}
                 outcome => return outcome.and_then(|opened| opened.ok_or_else(moved)),
             }
         }
-        self.read_once()?.ok_or_else(moved)
+        self.read_once(true)?.ok_or_else(moved)
     }
 
     /// None if a writer changed files under us. A file that is gone, and the manifest says what it said before, was lost: of a table that is met
-    /// when it is read.
-    fn read_once(&self) -> Result<Option<Opened>> {
+    /// when it is read. Marks that lag behind what tables have are a writer's who is about to bring them up, and so are not believed at the last look.
+    fn read_once(&self, is_last: bool) -> Result<Option<Opened>> {
         let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
         let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log));
@@ -110,10 +110,12 @@ impl Opening<'_> {
         }
         let mut visible = state.last_seqno;
         if let (Some(log), Some(marks)) = (&state.log, marks) {
-            // A ring that is damaged has none: what is in the log is judged without, as at a recovery.
+            // A ring that is damaged has none, and one that is older than the manifest, as in a copy, has none of it: what is in the log is judged
+            // without, as at a recovery.
+            let lags = |marks: &wal::Marks| state.permanent_offset > marks.acknowledged.max(log.place.offset);
             let marks = match marks {
                 Err(error) if error.is_corruption() => None,
-                marks => Some(marks?),
+                marks => Some(marks?).filter(|marks| !(is_last && found.state == first.state && lags(marks))),
             };
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
             let until = Until::Theirs(marks);

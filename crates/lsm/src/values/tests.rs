@@ -418,6 +418,22 @@ fn a_file_ends_with_its_footer_although_a_write_was_cut_short() {
     assert!(failed > 3, "{failed}");
 }
 
+/// A writer waits for the next value as long as nobody flushes, and no budget knows of its buffers.
+#[test]
+fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
+    for compression in codecs() {
+        let stage = stage(17);
+        let (place, new_name) =
+            ((&stage.env, Path::new(DIR)), || stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"));
+        let mut writer = ValueWriter::create_shared(place, 3, compression, &new_name).unwrap();
+        let large: Vec<u8> = (0..12 << 20).map(|n: u32| (n >> 6) as u8).collect();
+        for (n, value) in [value(1), large.clone(), value(2), large].iter().enumerate() {
+            writer.add_through(&key(n), value, n as u64).unwrap();
+            assert!(writer.kept_bytes() <= 8 << 20, "{compression:?}: {} bytes", writer.kept_bytes());
+        }
+    }
+}
+
 /// The system tells of pages that it has lost once, and a flush and the leader of a group may ask for the same file.
 #[test]
 fn whoever_syncs_behind_a_sync_that_failed_hears_of_it() {

@@ -28,6 +28,9 @@ const WRITE_BYTES: usize = 512 * KIB;
 /// Larger values are not packed: that would take as much memory once more.
 const MOST_PACKED: usize = 64 * MIB;
 
+/// A writer that waits for the next value keeps buffers of this many bytes at most: it may wait for long.
+const KEPT_BYTES: usize = 4 * MIB;
+
 /// Where a writer stands: what is added behind it can be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
@@ -146,7 +149,17 @@ impl ValueWriter {
         if added.is_err() {
             self.back_to(before);
         }
+        self.scratch.clear();
+        for buffer in [&mut self.out, &mut self.scratch] {
+            buffer.shrink_to(KEPT_BYTES); // behind a usual value a look, and no more
+        }
         added
+    }
+
+    /// What it keeps between values.
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.out.capacity() + self.scratch.capacity()
     }
 
     /// Where it stands. Everything up to here was written through.

@@ -219,3 +219,25 @@ fn a_closed_store_is_read_though_its_ring_is_lost() {
     let db = open(&sim, &dir);
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..40, 0));
 }
+
+/// As in a copy whose ring was copied before its manifest, on the machine of the store: nobody will bring its marks up, so what the log has
+/// is judged as an open for writing does.
+#[test]
+fn a_ring_that_is_older_than_its_manifest_is_no_writer_at_work() {
+    let (sim, dir) = sim(43);
+    let db = open(&sim, &dir);
+    fill(&db, 0..20, 0);
+    let ring = dir.join(named(&sim, &dir, ".ring").remove(0));
+    let older = sim.read_all(&ring).unwrap();
+    fill(&db, 20..40, 0);
+    db.flush().unwrap();
+    kill(&sim, db);
+    sim.write_all(&ring, &older).unwrap();
+    let beside = read_only(&sim, &dir).map(|beside| rows(&beside, &default(&beside), At::Latest).unwrap());
+    let written = Db::open(&dir, settings(), parts(sim.env(9))).map(|db| rows(&db, &default(&db), At::Latest).unwrap());
+    match (beside, written) {
+        (Ok(beside), Ok(written)) => assert_eq!(beside, written),
+        (Err(beside), Err(written)) => assert_eq!(beside.to_string(), written.to_string()),
+        (beside, written) => panic!("{beside:?} beside {written:?}"),
+    }
+}
