@@ -3,10 +3,10 @@
 //!           stores on one disk in one process, in turn, forwards and backwards: plain; sealed, gets verified always; sealed, gets never
 //!           verified; and the paper's control, plain with a checksum that the application keeps inside the value. The reader touches
 //!           the whole value on every side. Two regimes: everything in cache; and the paper's, with synced puts, and gets past the
-//!           block cache and the page cache.
+//!           block cache and the page cache. Scans of everything in cache beside them: none verified, all, and one record in 64.
 //! Passes:   in cache: put at most 2 % or 40 ns more, verified get at most 3 % or 30 ns, unverified get at most 1 % or 30 ns. In the
 //!           paper's regime: put at most 0.8 % and verified get at most 0.5 %, shown by the first regime's nanoseconds over the base that
-//!           is measured here, and not contradicted by a paired run. The control is printed, not judged.
+//!           is measured here, and not contradicted by a paired run. The control and the scans are printed, not judged.
 
 use super::content::{Flat, Laps, clock_nanos, values};
 use super::node::{Node, Shape};
@@ -78,7 +78,11 @@ impl Side {
         let keeper: Arc<dyn Companions> =
             if matches!(side, ALWAYS | NEVER) { Arc::new(Sealer::new()) } else { Arc::new(Plain) };
         let mut shape = shape.clone();
-        shape.options.verify_reads = if side == NEVER { Verify::Never } else { Verify::Always };
+        if side == NEVER {
+            shape.options.verify_reads = Verify::Never; // its scans look at one in 64, as they come
+        } else {
+            (shape.options.verify_reads, shape.options.verify_scans) = (Verify::Always, Verify::Always);
+        }
         let node = Node::open(&run.fresh(&format!("side{side}"))?, &shape, keeper)?;
         Ok(Side { node, embedded: side == EMBEDDED, buffer: Vec::new() })
     }
@@ -179,8 +183,8 @@ fn cached(run: &Run, num: u64, gates: &mut Vec<Gate>) -> Outcome<Extra> {
     let count = (num / 8).clamp(500, 30_000);
     let mut extra = Extra { put: None, get: None };
     for (place, (mix, paper_put, paper_get)) in MIXES.into_iter().enumerate() {
-        // The three mixes and the other regime share the time.
-        let run = &run.within(1.0 / (MIXES.len() + 1 - place) as f64);
+        // The three mixes, the scans and the other regime share the time.
+        let run = &run.within(1.0 / (MIXES.len() + 2 - place) as f64);
         let mut random = Random::stream(run.seed, mix);
         let mut values = values(run.seed, 1 + mix);
         let [puts, gets, put_medians, get_medians] = alternate_many(run, SIDES.len(), 2 * LEAST + 9, |side| {
@@ -209,7 +213,23 @@ fn cached(run: &Run, num: u64, gates: &mut Vec<Gate>) -> Outcome<Extra> {
             _ => {}
         }
     }
+    scans(&run.within(0.5), &sides)?;
     Ok(extra)
+}
+
+/// What a step of a scan costs where seals are verified. It is reported: what is asked of scans under their default is asked by `peers`.
+fn scans(run: &Run, sides: &[Side]) -> Outcome<()> {
+    let [rows] = alternate_many(run, NEVER + 1, 2 * LEAST + 1, |side| {
+        let start = Instant::now();
+        let (rows, sum) = sides[side].node.scan()?;
+        black_box(sum);
+        Ok([start.elapsed().as_nanos() as f64 / rows.max(1) as f64])
+    })?;
+    println!("a row of a scan: plain {:.1} ns, {} rounds", rows.of(PLAIN), rows.count());
+    for (side, what) in [(NEVER, "sealed, one in 64 verified"), (ALWAYS, "sealed, always verified")] {
+        println!("    {what}: {} ns, {} %", shown(rows.more(side, PLAIN)), shown(rows.percent(side, PLAIN, 0.0)));
+    }
+    Ok(())
 }
 
 /// At most this share of the plain engine's time, or so many nanoseconds, whichever is more.
