@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, error, seam, fence, ledger, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, names, options, policy, prefetch, turn, error, seam, fence, ledger, planted, inject, scripts
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -45,6 +45,7 @@ pub mod record;
 mod scripts;
 pub mod seam;
 pub mod sst;
+mod turn;
 pub mod values;
 pub mod version;
 pub mod wal;

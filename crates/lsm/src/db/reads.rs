@@ -5,7 +5,6 @@
 //!         seqno then adds is only newer; the other way round a compaction could have dropped what an old seqno needs.
 //! Costs:  a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
-use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -26,6 +25,7 @@ use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Protection, is_over};
 use crate::sst::{Approach, Checks, Table, TableCursor};
+use crate::turn::is_turn;
 use crate::values::Room;
 use crate::version::LEVELS;
 
@@ -447,19 +447,6 @@ fn approach<'a>((family, view): (&Family, &'a View), keys: &[&'a [u8]]) -> [Way<
     }
     ways.iter().filter_map(|way| way.block).for_each(|(table, number)| table.prefetch_block(number));
     ways
-}
-
-/// True once in so many calls of this thread.
-fn is_turn(of: u32) -> bool {
-    thread_local! {
-        static CALLS: Cell<u32> = const { Cell::new(0) };
-    }
-    let turn = |calls: &Cell<u32>| {
-        let number = calls.get() + 1;
-        calls.set(if number >= of { 0 } else { number });
-        number >= of
-    };
-    CALLS.try_with(turn).unwrap_or(true) // a thread that is ending counts no more
 }
 
 impl Inner {

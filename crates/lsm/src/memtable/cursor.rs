@@ -20,6 +20,7 @@ use crate::fence::Fence;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
+use crate::turn::first_turn;
 
 /// A position among the records of a memtable. Its moves do not fail.
 pub struct MemtableCursor {
@@ -80,7 +81,7 @@ impl MemtableCursor {
         let judge = (every > 0 && protection != Protection::None).then(|| Judge {
             keeper: keeper.clone(),
             protection,
-            left: every,
+            left: first_turn(every),
             every,
             closely: 0,
         });

@@ -30,6 +30,7 @@ use crate::options::{Reading, Verify};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::Source;
+use crate::turn::first_turn;
 
 /// See `Table::cursor`.
 pub struct TableCursor {
@@ -148,7 +149,7 @@ impl TableCursor {
         let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
         let mut cursor = TableCursor::new(table, true);
         cursor.shows_gaps = true;
-        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (every, every, asked, loads);
+        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (first_turn(every), every, asked, loads);
         cursor
     }
 
@@ -158,7 +159,9 @@ impl TableCursor {
             let every = if table.is_judged { self.asked } else { 0 };
             self.let_go();
             self.table = table.clone();
-            (self.left, self.every) = (every, every);
+            if every != self.every {
+                (self.left, self.every) = (first_turn(every), every); // else it counts on
+            }
             (self.wreck, self.entry, self.aimed) = (None, None, None);
             (self.number, self.at, self.distrusts) = (0, 0, false);
             (self.streak, self.advised, self.asked_beyond) = (0, 0, 0);

@@ -180,6 +180,30 @@ fn what_is_read_without_a_check_may_be_wrong_and_only_then() {
     }
 }
 
+/// A cursor of a few rows never comes to the last of so many records: where it begins to count differs from one to the next.
+#[test]
+fn short_walks_have_their_share_of_checks() {
+    let stage = Stage::filled(wide());
+    let value = record(3, 0).1;
+    stage.get(3, Verify::Always).unwrap();
+    let path = stage.dir.join(stage.table());
+    let bytes = stage.sim.read_all(&path).unwrap();
+    let at = bytes.windows(value.len()).position(|window| window == value).unwrap() - 64;
+    assert!(stage.db.damage_cache(&stage.table(), 0, at, 1).unwrap());
+    let is_right = || {
+        let mut cursor = stage.db.cursor_checked(&stage.family(), At::Latest, ALL, Verify::Sampled(64)).unwrap();
+        cursor.seek(&record(0, 0).0).unwrap();
+        (0..10).all(|n| {
+            let is_right = (cursor.key(), cursor.value()) == (&record(n, 0).0, &record(n, 0).1);
+            cursor.next().unwrap();
+            is_right
+        })
+    };
+    let walks = (0..2_000).take_while(|_| !is_right()).count();
+    assert!((1..2_000).contains(&walks), "{walks}");
+    assert_eq!(stage.heard.healed(), [Remedy::ReadAgain]);
+}
+
 #[test]
 fn absence_is_proved_and_costs_no_other_block() {
     let mut stage = Stage::filled(wide());
