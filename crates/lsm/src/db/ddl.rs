@@ -156,6 +156,7 @@ impl Inner {
         self.families.store(Arc::new(families));
         family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
         family.clear(Arc::new(Levels::empty(family.order().clone())), &self.unsynced);
+        self.charge_memtables();
         self.note_stall(); // before files go: somebody may wait for what this family held
         self.sweep_dead_files();
         Ok(())

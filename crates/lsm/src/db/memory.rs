@@ -169,7 +169,9 @@ impl Inner {
         let total = Some(self.settings.memory_bytes).filter(|total| *total > 0)?;
         let (active, frozen) = self.memtable_bytes();
         let charged = self.cache.metrics().charged_bytes as usize;
-        let others = charged.saturating_sub(self.memory.memtables.bytes());
+        // What is charged to a cache that has no bound for it is other stores' as well: such a store's memtables alone are held to its budget.
+        let others =
+            if self.cache.bounds_charges() { charged.saturating_sub(self.memory.memtables.bytes()) } else { 0 };
         let least = self.settings.memtable_bytes.min(LEAST_ROOM_BYTES);
         Some(Share { left: total.saturating_sub(others), least, active, frozen })
     }
@@ -214,7 +216,47 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::batch::Batch;
+    use crate::db::{Db, Parts};
+    use crate::env::sim::SimFs;
+    use crate::options::{CfOptions, Durability, MIB};
+    use crate::record::Kind;
+
+    /// A store of a budget, with a megabyte in one of its families.
+    fn with_a_megabyte(cache: Option<Arc<Cache>>) -> Db {
+        let families = ["default", "other"].map(|name| (name.to_owned(), CfOptions::default())).to_vec();
+        let parts = Parts { env: SimFs::new(5).env(5), families, cache, ..Parts::real() };
+        let settings = Settings { memory_bytes: 64 * MIB, memtable_bytes: 8 * MIB, ..Settings::default() };
+        let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+        let other = db.family("other").unwrap();
+        for n in 0..1_000u32 {
+            let mut batch = Batch::new();
+            batch.push(other.id(), Kind::Put, format!("{n:08}").as_bytes(), &[7; 1_000], db.companions()).unwrap();
+            db.commit(&mut batch, Durability::Os).unwrap();
+        }
+        db
+    }
+
+    #[test]
+    fn what_others_charge_to_a_shared_cache_presses_nobody() {
+        let cache = Arc::new(Cache::new(64 * MIB));
+        let _of_others = Charge::new(cache.clone(), 1 << 30);
+        let db = with_a_megabyte(Some(cache));
+        assert!(db.inner().memory_pressure() < 100, "{}", db.inner().memory_pressure());
+    }
+
+    #[test]
+    fn a_family_that_is_dropped_gives_its_memory_back() {
+        let db = with_a_megabyte(None);
+        db.inner().charge_memtables();
+        let charged = || db.inner().cache.metrics().charged_bytes;
+        let before = charged();
+        db.drop_family("other").unwrap();
+        assert!(charged() + 1_000_000 <= before, "{} of {before}", charged());
+    }
 
     #[test]
     fn the_largest_memtable_goes_at_half_of_their_room_unless_one_waits() {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use arc_swap::ArcSwapOption;
 
 use super::block::Block;
-use super::large::Large;
+use super::large::{Large, Traces};
 use super::spare::Spares;
 use crate::env::work::lock;
 use crate::prefetch::prefetch;
@@ -62,6 +62,8 @@ pub struct Cache {
     turn: AtomicUsize,
     /// Large values, while somebody reads any.
     pub(super) large: Mutex<Weak<Slots<Large>>>,
+    /// Who was read last of them.
+    pub(super) traces: Mutex<Weak<Traces>>,
     /// What blocks that went have left behind.
     pub(super) spares: Spares,
 }
@@ -247,6 +249,7 @@ impl Cache {
             clock: Clock(AtomicU32::new(1)),
             turn: AtomicUsize::new(0),
             large: Mutex::default(),
+            traces: Mutex::default(),
             spares: Spares::within(bytes.min(total)),
         }
     }
@@ -260,8 +263,19 @@ impl Cache {
             loads: self.loads.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
-            charged_bytes: self.charged.load(Relaxed) as u64,
+            charged_bytes: self.charged() as u64,
         }
+    }
+
+    /// True if what others charge takes blocks their room.
+    pub fn bounds_charges(&self) -> bool {
+        self.total != usize::MAX
+    }
+
+    /// What others have charged. Two who change a charge at once may take away before they add.
+    fn charged(&self) -> usize {
+        let charged = self.charged.load(Relaxed);
+        if (charged as isize) < 0 { 0 } else { charged }
     }
 
     /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
@@ -335,7 +349,7 @@ impl Cache {
 
     /// What blocks may take now.
     fn room(&self) -> usize {
-        let room = self.budget.min(self.total.saturating_sub(self.charged.load(Relaxed)));
+        let room = self.budget.min(self.total.saturating_sub(self.charged()));
         room.saturating_sub(self.spares.most())
     }
 

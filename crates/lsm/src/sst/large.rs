@@ -14,11 +14,11 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::cache::{Cache, Kept, Slots};
+use super::cache::{Cache, Charge, Kept, Slots};
 use super::spare::Spares;
 use crate::checksum::mix;
 use crate::env::work::lock;
-use crate::options::KIB;
+use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 
@@ -31,6 +31,9 @@ const SMALL_SHARE: usize = 4;
 
 /// Bytes of the budget for which there is a slot.
 const SLOT_BYTES: usize = 4 * KIB;
+
+/// The most slots, enough for 16 GiB of values of the least usual length.
+const MOST_SLOTS: usize = 4 * MIB;
 
 /// Slots of a pointer, one behind the other.
 const WAYS: usize = 8;
@@ -89,8 +92,14 @@ impl fmt::Debug for Large {
 pub struct LargeValues {
     cache: Arc<Cache>,
     slots: OnceLock<Arc<Slots<Large>>>,
-    /// For each slot a trace of who was read there last.
-    traces: OnceLock<Box<[AtomicU32]>>,
+    traces: OnceLock<Arc<Traces>>,
+}
+
+/// For each slot a trace of who was read there last.
+#[derive(Debug)]
+pub(super) struct Traces {
+    last: Box<[AtomicU32]>,
+    _room: Charge,
 }
 
 impl LargeValues {
@@ -110,10 +119,10 @@ impl LargeValues {
         if !self.keeps(pointer.raw_len as usize) {
             return false;
         }
-        let traces = self.traces.get_or_init(|| (0..slots_of(&self.cache)).map(|_| AtomicU32::new(0)).collect());
+        let last = &self.traces.get_or_init(|| self.shared_traces()).last;
         let name = name_of(pointer);
         let trace = name as u32 | 1;
-        traces.get(place_of(name, traces.len())).is_some_and(|last| last.swap(trace, Relaxed) == trace)
+        last.get(place_of(name, last.len())).is_some_and(|last| last.swap(trace, Relaxed) == trace)
     }
 
     /// A buffer for a value that is to be kept, of whatever bytes.
@@ -189,8 +198,19 @@ impl LargeValues {
         known.upgrade().unwrap_or_else(|| {
             let slots = Arc::new(Slots::new(slots_of(&self.cache), self.cache.clone()));
             *known = Arc::downgrade(&slots);
-            slots.pin(slots.memory() + slots.count() * size_of::<AtomicU32>());
+            slots.pin(slots.memory());
             slots
+        })
+    }
+
+    fn shared_traces(&self) -> Arc<Traces> {
+        let mut known = lock(&self.cache.traces);
+        known.upgrade().unwrap_or_else(|| {
+            let last: Box<[AtomicU32]> = (0..slots_of(&self.cache)).map(|_| AtomicU32::new(0)).collect();
+            let _room = Charge::new(self.cache.clone(), size_of_val(&*last));
+            let traces = Arc::new(Traces { last, _room });
+            *known = Arc::downgrade(&traces);
+            traces
         })
     }
 }
@@ -207,9 +227,9 @@ fn ways(slots: &Slots<Large>, pointer: &Pointer) -> impl Iterator<Item = usize> 
     (first..first + WAYS).map(move |at| if at < count { at } else { at - count })
 }
 
-/// How many slots a cache has for large values.
+/// How many slots a cache has for large values, whatever budget it was given.
 fn slots_of(cache: &Cache) -> usize {
-    (cache.most() / SLOT_BYTES).clamp(WAYS, u32::MAX as usize)
+    (cache.most() / SLOT_BYTES).clamp(WAYS, MOST_SLOTS)
 }
 
 fn name_of(pointer: &Pointer) -> u64 {

@@ -95,3 +95,17 @@ fn what_is_read_once_passes() {
     let too_long = Pointer { raw_len: 1 << 20, ..pointer(1) };
     assert!((0..3).all(|_| !values.invites(&too_long)));
 }
+
+/// One trace of each, however many ask, which the cache knows of; and no more of them than are of use, whatever the budget.
+#[test]
+fn who_reads_large_values_shares_what_was_read_before() {
+    let cache = Arc::new(Cache::new(64 << 20));
+    let readers: Vec<_> = (0..20).map(|_| LargeValues::of(cache.clone())).collect();
+    assert!(!readers[0].invites(&pointer(1)));
+    assert!(readers.iter().all(|reader| reader.invites(&pointer(1))));
+    assert_eq!(cache.metrics().charged_bytes, (64 << 20) / 4096 * 4);
+    drop(readers);
+    assert_eq!(cache.metrics().charged_bytes, 0);
+    let boundless = Arc::new(Cache::new(usize::MAX));
+    assert!(!LargeValues::of(boundless.clone()).invites(&pointer(1)));
+}
