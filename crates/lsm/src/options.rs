@@ -102,7 +102,8 @@ pub struct Settings {
     pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
     pub accept_loss: bool,
-    /// Bytes of replaced table files that are kept, the newest, for a repair to look into. Default 0: they are removed at once.
+    /// Bytes of replaced table files that are kept, the newest, for a repair to look into; a flush that finds the
+    /// disk full has them back, oldest first. Default 0: they are removed at once.
     pub trash_bytes: u64,
     /// Lines of the chronicle that the manifest holds before the oldest half become rows, if 2 MiB of them are not there before. Default 4,096.
     pub chronicle_lines: usize,

@@ -104,14 +104,19 @@ impl Inner {
         failed.map(|()| any)
     }
 
-    /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance: behind a flush it needs less.
+    /// Flushes these memtables of a family. Where there is no room, again in that which the log keeps in advance, since behind a flush it needs less,
+    /// and then in that of the trash, file by file.
     fn flush_family(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {
-        match self.flush_once(family, frozen) {
-            Err(error) if error.is_out_of_space() && self.check_halted().is_ok() && self.log_makes_room() => {
-                self.flush_once(family, frozen)
-            }
-            outcome => outcome,
+        let (mut outcome, mut is_first) = (self.flush_once(family, frozen), true);
+        while let Err(error) = &outcome
+            && error.is_out_of_space()
+            && self.check_halted().is_ok()
+            && (std::mem::take(&mut is_first) && self.log_makes_room()
+                || self.trash.make_room(&*self.env.fs, &self.dir))
+        {
+            outcome = self.flush_once(family, frozen);
         }
+        outcome
     }
 
     fn flush_once(&self, family: &Family, frozen: &[Arc<Generation>]) -> Result<()> {

@@ -58,7 +58,11 @@ impl Db {
         let held = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
         let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
-        let (opened, access) = match opening.recover_for_writing() {
+        let mut recovered = opening.recover_for_writing();
+        if recovered.as_ref().is_err_and(|error| error.is_out_of_space()) && opening.empty_trash() {
+            recovered = opening.recover_for_writing();
+        }
+        let (opened, access) = match recovered {
             Err(error) if error.is_out_of_space() => {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
                 (opening.read()?, Access::NoSpace)

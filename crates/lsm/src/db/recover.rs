@@ -345,6 +345,13 @@ impl Opening<'_> {
         }
     }
 
+    /// The disk is full: removes what an earlier process kept of replaced tables. True if that is some room.
+    pub(super) fn empty_trash(&self) -> bool {
+        let found = self.names().unwrap_or_default();
+        self.sweep(&found, &|name| !matches!(name, Name::Trash(_)));
+        found.iter().any(|name| matches!(name, Name::Trash(_)))
+    }
+
     fn machine(&self) -> Result<Machine> {
         self.env().fs.machine(self.dir).during(|| "asking for the device of the store")
     }
@@ -386,16 +393,17 @@ impl Opening<'_> {
             return Err(Error::invalid(what));
         };
         let options = version::family::decode(&stored.options, order.clone())?;
-        match options.missing_codec() {
-            None => Ok(options),
-            Some(codec) => {
-                let what = format!(
-                    "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
-                    stored.name
-                );
-                Err(Error::of(ErrorKind::FormatTooNew, what))
-            }
+        if let Some(codec) = options.missing_codec() {
+            let what = format!(
+                "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
+                stored.name
+            );
+            return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
+        // They are bytes of a file: a size that nobody may give must not be worked with.
+        let too_new = |error| Error::of(ErrorKind::FormatTooNew, format!("family {:?}: {error}", stored.name));
+        options.validate().map_err(too_new)?;
+        Ok(options)
     }
 
     /// The families of a state, each with its levels; tables are opened when first read.
@@ -540,4 +548,33 @@ fn live_files(state: &State, manifest: u64) -> Vec<Name> {
     });
     let log = state.log.iter().flat_map(|log| [Name::Segment(log.place.segment), Name::Ring(log.ring)]);
     tables.chain(log).chain([Name::Manifest(manifest), Name::Current, Name::Lock]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::env::sim::SimFs;
+
+    /// A manifest is bytes of a file: no size of it is worked with that an option could not have.
+    #[test]
+    fn sizes_that_nobody_may_give_are_refused() {
+        let wrong = [
+            CfOptions { block_bytes: 1 << 40, ..CfOptions::default() },
+            CfOptions { table_bytes: 0, ..CfOptions::default() },
+        ];
+        for options in wrong {
+            let (env, dir) = (SimFs::new(1).env(1), Path::new("/store"));
+            env.fs.create_dir_all(dir).unwrap();
+            let first = Edit::from(vec![Change::FamilyCreated {
+                id: 0,
+                name: DEFAULT_FAMILY.to_owned(),
+                comparator: Order::bytewise().name().to_owned(),
+                options: version::family::encode(&options),
+            }]);
+            Manifest::create(&env, dir, 1, env.random.uid(), &first).unwrap();
+            let refused = Db::open(dir, Settings::default(), Parts { env, ..Parts::real() }).map(drop).unwrap_err();
+            assert_eq!(*refused.kind(), ErrorKind::FormatTooNew, "{refused}");
+        }
+    }
 }

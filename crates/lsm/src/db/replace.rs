@@ -17,6 +17,7 @@ use crate::checksum::Uid;
 use crate::compaction::output::{Pass, write_pass};
 use crate::compaction::{Rules, Span, Splitter};
 use crate::cursor::Cursor;
+use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::ledger::Ledger;
@@ -58,8 +59,8 @@ impl Db {
     /// Keeps tables of a family out of every compaction until the answer is dropped, barred ones too; waits for those at work on
     /// them. None if one of them is not there (any more).
     pub fn hold_tables(&self, family: &Family, tables: &[u64]) -> Result<Option<HeldTables<'_>>> {
-        let (inner, _) = self.writable()?;
         loop {
+            let (inner, _) = self.writable()?; // each time: of a store that closes nothing is given any more
             let (mut held, seen) = (None, inner.compactions.finished()); // before the look: what is given back behind it is one more
             let free = inner.compactions.hold(tables, || {
                 held = Some(HeldTables::find(inner, family, tables));
@@ -106,11 +107,11 @@ impl Db {
         numbers.filter(|number| self.inner().compactions.bars_any([*number].into_iter())).collect()
     }
 
-    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen.
+    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen. Waits for those at work on them.
     pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
         let (inner, _) = self.writable()?;
-        match HeldTables::locate(family, tables) {
-            Some(_) => inner.bar_tables(family, tables),
+        match self.hold_tables(family, tables)? {
+            Some(_held) => inner.bar_tables(family, tables), // else one that is being moved were free again behind it
             None => Err(Error::invalid("a table that is to be barred is not there")),
         }
     }
@@ -247,7 +248,13 @@ impl Drop for HeldTables<'_> {
 impl Inner {
     /// Remembers, in memory and in the manifest, that compactions leave these tables alone, and tells of it.
     pub(super) fn bar_tables(&self, family: &Family, numbers: &[u64]) -> Result<()> {
-        let new: Vec<u64> = numbers.iter().copied().filter(|n| !self.compactions.bars_any([*n].into_iter())).collect();
+        // By the manifest: memory may bar what could not be written down.
+        let is_known = |number: &u64| {
+            let manifest = lock(&self.manifest);
+            let stored = manifest.as_ref().and_then(|manifest| manifest.state().families.get(&family.id()));
+            stored.is_some_and(|family| family.barred.contains(number))
+        };
+        let new: Vec<u64> = numbers.iter().copied().filter(|number| !is_known(number)).collect();
         if new.is_empty() {
             return Ok(());
         }

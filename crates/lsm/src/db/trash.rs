@@ -53,6 +53,12 @@ impl Trash {
         self.keep(fs, dir, number, size);
     }
 
+    /// The disk is full: removes the oldest. True if that is some room.
+    pub(super) fn make_room(&self, fs: &dyn Fs, dir: &Path) -> bool {
+        let oldest = lock(&self.held).pop_front();
+        oldest.is_some_and(|(number, _)| fs.remove(&dir.join(Name::Trash(number).to_string())).is_ok())
+    }
+
     fn keep(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {
         let mut held = lock(&self.held);
         held.push_back((number, size));

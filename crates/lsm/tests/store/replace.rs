@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Replacement};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
@@ -158,6 +158,23 @@ fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 4));
 }
 
+/// What could not be written down is not remembered, though compactions leave it alone as long as the store is open.
+#[test]
+fn a_bar_that_found_no_room_is_written_by_the_next_call() {
+    let (sim, dir) = sim(68);
+    let db = open(&sim, &dir);
+    fill(&db, 0..20, 0);
+    db.flush().unwrap();
+    let old = tables(&sim, &dir);
+    sim.fail_at(sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
+    db.bar_tables(&default(&db), &old).unwrap_err();
+    assert!(sim.clear_faults());
+    db.bar_tables(&default(&db), &old).unwrap();
+    kill(&sim, db);
+    let db = open(&sim, &dir);
+    assert_eq!(db.barred_tables(&default(&db)), old);
+}
+
 #[test]
 fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     let (sim, dir) = sim(62);
@@ -182,6 +199,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     // While it is held no compaction takes it.
     db.bar_tables(&family, &old).unwrap();
     let holding = held();
+    assert!(db.bar_tables(&family, &old).is_err(), "whoever holds it may be moving it, and is waited for");
     let level = holding.tables().next().unwrap().0;
     fill(&db, 100..120, 0);
     db.flush().unwrap();
@@ -282,4 +300,35 @@ fn replaced_tables_are_kept_as_trash_up_to_a_budget() {
     assert_ne!(trash().0, Vec::<String>::new());
     Db::destroy(&dir, &sim.env(sim.steps())).unwrap();
     assert_eq!(sim.files(&dir), Vec::<String>::new());
+}
+
+/// What is kept for a repair that may come gives way to what must be written.
+#[test]
+fn a_full_disk_takes_what_the_trash_keeps() {
+    let (sim, dir) = sim(69);
+    let open = || {
+        let db = Db::open(&dir, Settings { trash_bytes: 1 << 20, ..settings() }, parts(sim.env(sim.steps()))).unwrap();
+        assert!(!db.is_read_only());
+        db
+    };
+    let db = open();
+    for round in 0..8 {
+        fill(&db, 0..100, round);
+        db.compact(&default(&db), &ALL).unwrap();
+    }
+    let kept = || named(&sim, &dir, ".trash").len();
+    let before = kept();
+    sim.set_free_space(Some(0));
+    for round in 8..14 {
+        fill(&db, 0..30, round);
+        db.flush().unwrap();
+    }
+    let after = kept();
+    assert!(after < before, "{after} of {before}");
+    fill(&db, 0..30, 14);
+    kill(&sim, db);
+    sim.set_free_space(Some(0));
+    let db = open();
+    assert!(kept() < after, "{} of {after}", kept());
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), [filled(0..30, 14), filled(30..100, 7)].concat());
 }
