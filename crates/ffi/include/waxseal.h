@@ -2537,7 +2537,7 @@ int32_t waxseal_settle(waxseal_db_t *db,
  * A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by hard links
  * where the file system has them.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` if something is in the directory, `WAXSEAL_LOCKED` while another is written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_checkpoint(waxseal_db_t *db,
                            const uint8_t *path,

@@ -154,7 +154,7 @@ pub unsafe extern "C" fn waxseal_settle(db: *mut waxseal_db_t, error: *mut *mut 
 /// A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by hard links
 /// where the file system has them.
 ///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+/// Thread-safe. Errors: `WAXSEAL_INVALID` if something is in the directory, `WAXSEAL_LOCKED` while another is written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_checkpoint(
     db: *mut waxseal_db_t,

@@ -425,7 +425,8 @@ impl Db {
     }
 
     /// A copy of the store as it is now in a new directory, which a crash leaves whole or not at all. Tables are shared by
-    /// hard links where the file system has them, so it costs little; the copy is a store of its own.
+    /// hard links where the file system has them, so it costs little; the copy is a store of its own. Errors: `Invalid` if something is in the
+    /// directory, `Locked` while another checkpoint is written there, `Io`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -2,16 +2,17 @@
 //!
 //! Everything frozen at that commit is flushed first, so that tables alone carry it; no log file is linked or copied. Tables, and
 //! the value files that they point into, are linked where the file system can (they never change), else copied. The copy has its own manifest, log and uid.
+//! Holds: the lock of the copy, from before it is empty until it is whole: two at once would take each other's files for their own.
 //! Crash: a directory without `CURRENT`, which is no store.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::open::create_directory;
+use super::open::{create_directory, remove_ours, take_lock};
 use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
-use crate::env::{Open, read_into};
+use crate::env::{Env, Open, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
@@ -21,24 +22,33 @@ use crate::version::{Change, Edit, Manifest, State};
 impl Db {
     /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
     /// Costs a flush, a link per table (a copy where there are no links) and about ten fsyncs. On error what was made is removed.
+    /// Errors: `Invalid` if something is in `dir`, `Locked` while another checkpoint is written there, `Io`.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
-        let fs = &inner.env.fs;
-        if fs.exists(dir).during(|| "looking at the checkpoint's directory")? {
-            if !fs.list(dir).during(|| "listing the checkpoint's directory")?.is_empty() {
-                return Err(Error::invalid(format!("{} exists and is not empty", dir.display())));
-            }
-        } else {
-            create_directory(dir, &inner.env)?;
+        let env = &inner.env;
+        if env.fs.exists(dir).during(|| "looking at the checkpoint's directory")? {
+            check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
         }
+        create_directory(dir, env)?;
+        let held = take_lock(dir, env)?;
+        check_empty(dir, env)?;
         let outcome = inner.checkpoint(dir);
         if outcome.is_err() {
-            for name in fs.list(dir).unwrap_or_default() {
-                let _ = fs.remove(&dir.join(name));
-            }
-            let _ = fs.remove_dir(dir);
+            let _ = remove_ours(dir, env);
+        }
+        drop(held);
+        if outcome.is_err() {
+            let _ = env.fs.remove_dir(dir);
         }
         outcome
+    }
+}
+
+fn check_empty(dir: &Path, env: &Env) -> Result<()> {
+    let names = env.fs.list(dir).during(|| "listing the checkpoint's directory")?;
+    match names.iter().all(|name| Name::parse(name) == Some(Name::Lock)) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("{} exists and is not empty", dir.display()))),
     }
 }
 

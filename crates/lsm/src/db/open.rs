@@ -116,12 +116,21 @@ impl Inner {
     }
 }
 
-/// Removes a store's files, `CURRENT` first so that what is left of an interrupted call is no store.
+/// Removes a store's files.
 pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     if !env.fs.exists(dir).during(|| "looking for the store")? || !holds_ours(dir, env)? {
         return Err(Error::invalid(format!("{} holds no store", dir.display())));
     }
     let held = take_lock(dir, env)?;
+    let outcome = remove_ours(dir, env);
+    drop(held);
+    outcome?;
+    let _ = env.fs.remove_dir(dir); // stays if the user keeps something else in it
+    Ok(())
+}
+
+/// Removes the files of ours in a directory that is locked, `CURRENT` durably first: what a crash leaves is no store.
+pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
     if ours.contains(&Name::Current) {
@@ -131,8 +140,6 @@ pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     for name in ours.into_iter().filter(|name| *name != Name::Current) {
         env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"))?;
     }
-    drop(held);
-    let _ = env.fs.remove_dir(dir); // stays if the user keeps something else in it
     Ok(())
 }
 
@@ -166,7 +173,8 @@ pub(super) fn no_store(dir: &Path) -> Error {
     Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display()))
 }
 
-/// Makes a directory and those above it, if they are missing, and makes the name of each of them durable.
+/// Makes a directory and those above it, if they are missing, and makes the name of each of them durable. One that is there, and holds no store, may have
+/// been made by a call that was killed before its name was: that is done as well, as far as those above it let themselves be synced.
 pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
@@ -175,15 +183,30 @@ pub(super) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
         }
         missing.push(path);
     }
-    if missing.is_empty() {
+    if !missing.is_empty() {
+        env.fs.create_dir_all(dir).during(|| format!("creating {}", dir.display()))?;
+    } else if env.fs.exists(&dir.join(Name::Current.to_string())).during(|| "looking for a store")? {
         return Ok(());
     }
-    env.fs.create_dir_all(dir).during(|| format!("creating {}", dir.display()))?;
-    for parent in missing.iter().rev().filter_map(|path| path.parent()) {
+    let above: Vec<&Path> = dir.ancestors().filter_map(|path| path.parent()).collect();
+    let synced = above.iter().enumerate().try_for_each(|(place, parent)| {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        env.fs.sync_dir(parent).during(|| format!("syncing {}", parent.display()))?;
+        match env.fs.sync_dir(parent) {
+            Err(error) if place >= missing.len() && is_not_ours(&error) => Ok(()),
+            outcome => outcome.during(|| format!("syncing {}", parent.display())),
+        }
+    });
+    if synced.is_err() {
+        // Nothing is known of their names behind a sync that failed (I09): who tries again is to make them anew.
+        missing.iter().for_each(|path| drop(env.fs.remove_dir(path)));
     }
-    Ok(())
+    synced
+}
+
+/// A directory above that somebody else keeps: it may be read by nobody, or stand on a device that nobody writes to.
+fn is_not_ours(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
 fn holds_ours(dir: &Path, env: &Env) -> Result<bool> {
@@ -191,7 +214,7 @@ fn holds_ours(dir: &Path, env: &Env) -> Result<bool> {
     Ok(names.iter().filter_map(|name| Name::parse(name)).any(|name| name != Name::Lock))
 }
 
-fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
+pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
     let holder = format!("process {}", std::process::id());
     match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
         Ok(held) => Ok(held),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use waxseal_lsm::db::{At, Db, Parts};
-use waxseal_lsm::env::sim::{Crash, Loss};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, Fs, MemoryFs, RealFs};
 use waxseal_lsm::error::{ErrorKind, Verdict};
@@ -195,6 +195,70 @@ fn directories_that_were_made_on_the_way_survive_the_machine() {
         let db = db.unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
         assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"v");
     }
+}
+
+/// The directory may be there while its name is not durable yet: whoever finds it without a store in it sees to that.
+#[test]
+fn a_first_open_that_is_killed_takes_no_later_commit_along() {
+    let mut killed = 0;
+    for step in 0.. {
+        let (sim, _) = sim(70);
+        let dir = Path::new("/a/store");
+        sim.crash_at(sim.steps() + step);
+        let _ = try_open(&sim, dir).map(|db| drop(db.close()));
+        if !sim.is_crashed() {
+            break;
+        }
+        sim.reboot(Crash::Process);
+        let db = open(&sim, dir);
+        put(&db, &default(&db), b"k", b"v", Durability::Sync).unwrap();
+        sim.crash_at(sim.steps());
+        drop(db);
+        sim.reboot(Crash::Machine(Loss::DurableOnly));
+        let db = Db::open(dir, Settings { create_if_missing: false, ..settings() }, parts(sim.env(3)));
+        let db = db.unwrap_or_else(|error| panic!("killed at step {step}: {error}"));
+        assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"v");
+        killed += 1;
+    }
+    assert!(killed > 10, "{killed}");
+}
+
+/// A sync of the directory above that failed leaves no directory, so that the next call makes it, and its name, anew.
+#[test]
+fn a_checkpoint_whose_directory_is_not_durable_leaves_none() {
+    let (sim, dir) = sim(71);
+    let db = open(&sim, &dir);
+    put(&db, &default(&db), b"k", b"v", Durability::Sync).unwrap();
+    let copy = Path::new("/copy");
+    sim.fail_at(sim.steps(), Fault::SyncFailed);
+    db.checkpoint(copy).unwrap_err();
+    assert!(sim.clear_faults() && !sim.exists(copy).unwrap());
+    db.checkpoint(copy).unwrap();
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Machine(Loss::DurableOnly));
+    let db = Db::open(copy, Settings { create_if_missing: false, ..settings() }, parts(sim.env(3))).unwrap();
+    assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"v");
+}
+
+/// Two checkpoints into one directory would take each other's files for their own, and one that fails would take the other's away. That it is held until
+/// the end is in `scripts/durability`.
+#[test]
+fn a_checkpoint_holds_the_lock_of_its_copy() {
+    let (sim, dir) = sim(72);
+    let db = open(&sim, &dir);
+    fill(&db, 0..20, 0);
+    let copy = Path::new("/copy");
+    sim.create_dir_all(copy).unwrap();
+    let other = sim.lock(&copy.join("LOCK"), "another").unwrap().unwrap();
+    let refused = assert_kind(db.checkpoint(copy), ErrorKind::Locked, "while another is at it");
+    assert!(refused.to_string().contains("another"), "{refused}");
+    assert_eq!(sim.files(copy), ["LOCK"]);
+    drop(other);
+    db.checkpoint(copy).unwrap();
+    assert_kind(db.checkpoint(copy), ErrorKind::Invalid, "into a store");
+    let db = open(&sim, copy);
+    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 0));
 }
 
 #[test]
