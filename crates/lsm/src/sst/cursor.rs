@@ -228,6 +228,9 @@ impl TableCursor {
     #[inline(never)]
     fn stand_anew(&mut self, arrival: Arrival<'_>, stood: Result<()>) -> Result<()> {
         self.entry = None;
+        if self.left == 0 {
+            self.left = self.every; // whose turn it was could not be looked at: it goes on behind it
+        }
         let number = self.number;
         if let Err(error) = &stood
             && !error.is_corruption()

@@ -180,6 +180,21 @@ fn what_is_read_without_a_check_may_be_wrong_and_only_then() {
     }
 }
 
+/// A record whose place cannot be told is found by its block, without a look at its seal: the next one has its look all the same.
+#[test]
+fn a_scan_that_was_led_astray_in_one_block_checks_the_next() {
+    let stage = Stage::filled(wide());
+    let (table, all) = (stage.table(), filled(0..100, 0));
+    let scan = || walk(&stage.db, &stage.family(), Verify::Always, true);
+    for byte in 0..300 {
+        assert_eq!(scan().0, all);
+        assert!(stage.db.damage_cache(&table, 0, byte, 0x80).unwrap());
+        assert!(stage.db.damage_cache(&table, 2, 100, 0x08).unwrap());
+        let (rows, errors) = scan();
+        assert!(rows == all && errors.is_empty(), "byte {byte}: {errors:?}");
+    }
+}
+
 /// A cursor of a few rows never comes to the last of so many records: where it begins to count differs from one to the next.
 #[test]
 fn short_walks_have_their_share_of_checks() {
