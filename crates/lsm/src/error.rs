@@ -214,12 +214,14 @@ impl Error {
         self.damage().is_some()
     }
 
-    /// True if the device is full or the quota is used up: the same call may succeed once there is space.
+    /// True if the device is full, the quota is used up, or a file may not be that long: the same call may succeed once there is space.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::Io(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
-        )
+        self.is_disk_full() || self.0.kind == ErrorKind::Io(io::ErrorKind::FileTooLarge)
+    }
+
+    /// The same, where other files stand in the way.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Io(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
     }
 }
 

@@ -13,7 +13,7 @@ use super::open::{create_directory, remove_ours, take_lock};
 use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::env::{Env, Open, read_into};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
@@ -30,7 +30,12 @@ impl Db {
             check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
         }
         create_directory(dir, env)?;
-        let held = take_lock(dir, env)?;
+        let held = take_lock(dir, env).inspect_err(|error| {
+            if *error.kind() != ErrorKind::Locked {
+                let _ = env.fs.remove(&dir.join(Name::Lock.to_string()));
+                let _ = env.fs.remove_dir(dir);
+            }
+        })?;
         check_empty(dir, env)?;
         let outcome = inner.checkpoint(dir);
         if outcome.is_err() {

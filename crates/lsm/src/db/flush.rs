@@ -112,7 +112,7 @@ impl Inner {
             && error.is_out_of_space()
             && self.check_halted().is_ok()
             && (std::mem::take(&mut is_first) && self.log_makes_room()
-                || self.trash.make_room(&*self.env.fs, &self.dir))
+                || error.is_disk_full() && self.trash.make_room(&*self.env.fs, &self.dir))
         {
             outcome = self.flush_once(family, frozen);
         }

@@ -59,7 +59,7 @@ impl Db {
         let integrity = Integrity::new(parts.listener.clone());
         let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
         let mut recovered = opening.recover_for_writing();
-        if recovered.as_ref().is_err_and(|error| error.is_out_of_space()) && opening.empty_trash() {
+        if recovered.as_ref().is_err_and(|error| error.is_disk_full()) && opening.empty_trash() {
             recovered = opening.recover_for_writing();
         }
         let (opened, access) = match recovered {
@@ -129,7 +129,8 @@ pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files of ours in a directory that is locked, `CURRENT` durably first: what a crash leaves is no store.
+/// Removes the files of ours in a directory that is locked, `CURRENT` durably first: what a crash leaves is no store. Of others as many as can be; errors: the
+/// first.
 pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
     let names = env.fs.list(dir).during(|| "listing the store's directory")?;
     let ours: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
@@ -137,10 +138,9 @@ pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
         env.fs.remove(&dir.join(Name::Current.to_string())).during(|| "removing CURRENT")?;
         env.fs.sync_dir(dir).during(|| "syncing the store's directory")?;
     }
-    for name in ours.into_iter().filter(|name| *name != Name::Current) {
-        env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"))?;
-    }
-    Ok(())
+    let remove = |name: Name| env.fs.remove(&dir.join(name.to_string())).during(|| format!("removing {name}"));
+    let others = ours.into_iter().filter(|name| *name != Name::Current);
+    others.map(remove).fold(Ok(()), Result::and)
 }
 
 fn validate(settings: &Settings, parts: &Parts) -> Result<()> {

@@ -107,11 +107,11 @@ impl Db {
         numbers.filter(|number| self.inner().compactions.bars_any([*number].into_iter())).collect()
     }
 
-    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen. Waits for those at work on them.
+    /// Has compactions leave tables alone until they are replaced or freed. Remembered over a reopen. Waits for those at work on
+    /// them; whoever holds tables himself has `HeldTables::bar`.
     pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
-        let (inner, _) = self.writable()?;
         match self.hold_tables(family, tables)? {
-            Some(_held) => inner.bar_tables(family, tables), // else one that is being moved were free again behind it
+            Some(held) => held.bar(), // held: one that is being moved were free again behind it
             None => Err(Error::invalid("a table that is to be barred is not there")),
         }
     }
@@ -183,6 +183,12 @@ impl<'a> HeldTables<'a> {
         let replaced = Replaced::tables(family, removes, adds);
         inner.exchange_fenced(replaced, (lifted, fenced), Some(Deed::Replaced), started)?;
         Ok(written)
+    }
+
+    /// Has compactions leave the tables alone until they are replaced or freed, also when they are held no more. Remembered over a reopen.
+    pub fn bar(&self) -> Result<()> {
+        let numbers: Vec<u64> = self.tables.iter().map(|(_, table)| table.meta().number).collect();
+        self.inner.bar_tables(&self.family, &numbers)
     }
 
     /// Lets compactions have the tables again, if they were barred: each is removed and added again.

@@ -55,8 +55,9 @@ impl Trash {
 
     /// The disk is full: removes the oldest. True if that is some room.
     pub(super) fn make_room(&self, fs: &dyn Fs, dir: &Path) -> bool {
-        let oldest = lock(&self.held).pop_front();
-        oldest.is_some_and(|(number, _)| fs.remove(&dir.join(Name::Trash(number).to_string())).is_ok())
+        let oldest = || lock(&self.held).pop_front();
+        let mut files = std::iter::from_fn(oldest).map(|(number, _)| Name::Trash(number).to_string());
+        files.any(|name| fs.remove(&dir.join(name)).is_ok())
     }
 
     fn keep(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {

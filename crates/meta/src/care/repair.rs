@@ -449,8 +449,7 @@ impl<'a, 'o> Mending<'a, 'o> {
             let accepted = self.options.accept_loss && self.deficit().is_some();
             if !accepted {
                 report.lost += self.deficit().map_or(0, |deficit| deficit.count());
-                drop(held);
-                return self.fence_all(finding, report);
+                return self.fence_all(held, finding, report);
             }
             self.findings.push(Finding { outcome: Outcome::Accepted, ..finding });
         }
@@ -514,7 +513,10 @@ impl<'a, 'o> Mending<'a, 'o> {
                     outcome: Outcome::Barred,
                     ..Finding::of(&error.in_file(&self.table.name(), 0), Some(family.name()))
                 });
-                self.db.bar_tables(&family, &[self.table.meta().number])?;
+                // None: a merge has taken its place meanwhile.
+                if let Some(held) = self.db.hold_tables(&family, &[self.table.meta().number])? {
+                    held.bar()?;
+                }
                 Ok(Ended::Done)
             }
             Err(error) => Err(error),
@@ -573,13 +575,13 @@ impl<'a, 'o> Mending<'a, 'o> {
     }
 
     /// Leaves the table as it is, barred and under one fence: within it only newer records decide.
-    fn fence_all(mut self, finding: Finding, report: &mut Report) -> Result<Ended> {
+    fn fence_all(mut self, held: HeldTables<'_>, finding: Finding, report: &mut Report) -> Result<Ended> {
         let family = self.table.family();
         let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
         if outcome == Outcome::Fenced && own_fences(self.db, self.table).is_empty() {
             self.db.add_fences(family, vec![fence_over(self.table)])?;
         }
-        self.db.bar_tables(family, &[self.table.meta().number])?;
+        held.bar()?;
         self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Barred);
         self.findings.push(Finding { outcome, ..finding });
         report.damage.append(&mut self.findings);
@@ -588,8 +590,7 @@ impl<'a, 'o> Mending<'a, 'o> {
 
     /// Leaves the table as it is, barred.
     fn leave(mut self, held: HeldTables<'_>, report: &mut Report, decision: Decision) -> Result<Ended> {
-        drop(held);
-        self.db.bar_tables(self.table.family(), &[self.table.meta().number])?;
+        held.bar()?;
         for finding in &mut self.findings {
             finding.outcome = Outcome::Barred;
         }
