@@ -107,8 +107,10 @@ pub fn peers(line: &Line) -> Outcome<u8> {
     let bench = bench(line)?;
     let suites = if line.suites.is_empty() { line.gates.suites() } else { &line.suites };
     announce(&bench, suites);
-    let rounds = bench.suites(suites, &mut |suite, round| {
-        eprintln!("{suite:?}: a round of {} steps", round.order.len());
+    let rounds = bench.suites(suites, &mut |suite, rounds| {
+        eprintln!("{suite:?}: a round of {} steps", rounds.last().map_or(0, |round| round.order.len()));
+        // Whoever ends a run of hours has what was measured by then.
+        line.out.as_ref().map_or(Ok(()), |out| write_rounds(out, &bench, rounds, &[]))
     })?;
     println!("{}", table::times(&bench, &rounds));
     let gates = gates(line, &bench, &rounds, suites)?;
@@ -238,10 +240,15 @@ impl<'a> All<'a> {
     }
 }
 
+/// What was measured so far; lines once all of it was.
+fn write_rounds(out: &Path, bench: &Bench, rounds: &[Round], gates: &[Gate]) -> Outcome<()> {
+    std::fs::create_dir_all(out)?;
+    Ok(std::fs::write(out.join("rounds.json"), serde_json::to_vec_pretty(&All::of(bench, rounds, gates))?)?)
+}
+
 /// What was measured, the tables, the lines and the plots, for whoever wants to look closer.
 fn write_out(out: &Path, bench: &Bench, rounds: &[Round], gates: &[Gate]) -> Outcome<()> {
-    std::fs::create_dir_all(out)?;
-    std::fs::write(out.join("rounds.json"), serde_json::to_vec_pretty(&All::of(bench, rounds, gates))?)?;
+    write_rounds(out, bench, rounds, gates)?;
     let lines: Vec<String> = gates.iter().map(Gate::line).collect();
     let page = format!("{}\n```text\n{}\n```\n", table::markdown(bench, rounds), lines.join("\n"));
     std::fs::write(out.join("tables.md"), page)?;

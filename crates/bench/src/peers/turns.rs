@@ -77,8 +77,12 @@ impl Bench {
         self.num as f64 / FULL as f64
     }
 
-    /// Runs suites one after the other, and shows each round as soon as it is there.
-    pub(super) fn suites(&self, suites: &[Suite], shown: &mut dyn FnMut(Suite, &Round)) -> Outcome<Vec<Round>> {
+    /// Runs suites one after the other, and shows all rounds that there are as soon as there is one more.
+    pub(super) fn suites(
+        &self,
+        suites: &[Suite],
+        shown: &mut dyn FnMut(Suite, &[Round]) -> Outcome<()>,
+    ) -> Outcome<Vec<Round>> {
         let mut rounds = Vec::new();
         for (place, suite) in suites.iter().enumerate() {
             let rest: f64 = suites[place..].iter().map(|suite| suite.weight()).sum();
@@ -90,9 +94,8 @@ impl Bench {
                 if is_over(until) {
                     break;
                 }
-                let round = self.round(*suite, number, until)?;
-                shown(*suite, &round);
-                rounds.push(round);
+                rounds.push(self.round(*suite, number, until)?);
+                shown(*suite, &rounds)?;
             }
         }
         Ok(rounds)
