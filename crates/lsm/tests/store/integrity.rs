@@ -96,15 +96,26 @@ impl Stage {
         Ok(value)
     }
 
+    /// Where the value of a record stands in the table's file.
+    fn place_of(&self, n: usize) -> usize {
+        let bytes = self.sim.read_all(self.dir.join(self.table())).unwrap();
+        let value = record(n, 0).1;
+        bytes.windows(value.len()).position(|window| window == value).expect("the record is in the table")
+    }
+
     /// Flips four bits of a record on disk.
     fn hit(&self, n: usize) {
-        let path = self.dir.join(self.table());
-        let bytes = self.sim.read_all(&path).unwrap();
-        let value = record(n, 0).1;
-        let at = bytes.windows(value.len()).position(|window| window == value).expect("the record is in the table");
+        let at = self.place_of(n);
         for bit in [0, 9, 18, 27] {
-            self.sim.flip(&path, (at * 8 + bit) as u64).unwrap();
+            self.sim.flip(self.dir.join(self.table()), (at * 8 + bit) as u64).unwrap();
         }
+    }
+
+    /// Flips a bit of a record of the first block in the cache, once the block is there.
+    fn hit_in_cache(&self, n: usize) {
+        self.get(n, Verify::Always).unwrap();
+        let in_block = self.place_of(n) - 64; // behind the header of the file
+        assert!(self.db.damage_cache(&self.table(), 0, in_block, 1).unwrap());
     }
 }
 
@@ -170,13 +181,8 @@ fn what_is_read_without_a_check_may_be_wrong_and_only_then() {
         [(Verify::Never, false), (Verify::OnFill, false), (Verify::Sampled(1), true), (Verify::Always, true)]
     {
         let stage = Stage::filled(wide());
-        let value = record(3, 0).1;
-        stage.get(3, Verify::Always).unwrap();
-        let path = stage.dir.join(stage.table());
-        let bytes = stage.sim.read_all(&path).unwrap();
-        let at = bytes.windows(value.len()).position(|window| window == value).unwrap() - 64;
-        assert!(stage.db.damage_cache(&stage.table(), 0, at, 1).unwrap());
-        assert_eq!(stage.get(3, verify).unwrap() == Some(value), catches, "{verify:?}");
+        stage.hit_in_cache(3);
+        assert_eq!(stage.get(3, verify).unwrap() == Some(record(3, 0).1), catches, "{verify:?}");
     }
 }
 
@@ -199,12 +205,7 @@ fn a_scan_that_was_led_astray_in_one_block_checks_the_next() {
 #[test]
 fn short_walks_have_their_share_of_checks() {
     let stage = Stage::filled(wide());
-    let value = record(3, 0).1;
-    stage.get(3, Verify::Always).unwrap();
-    let path = stage.dir.join(stage.table());
-    let bytes = stage.sim.read_all(&path).unwrap();
-    let at = bytes.windows(value.len()).position(|window| window == value).unwrap() - 64;
-    assert!(stage.db.damage_cache(&stage.table(), 0, at, 1).unwrap());
+    stage.hit_in_cache(3);
     let is_right = || {
         let mut cursor = stage.db.cursor_checked(&stage.family(), At::Latest, ALL, Verify::Sampled(64)).unwrap();
         cursor.seek(&record(0, 0).0).unwrap();
