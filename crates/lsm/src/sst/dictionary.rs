@@ -51,7 +51,12 @@ const CONFIRMED_BY: usize = 8;
 /// A block does not unpack to more than so many bytes for each of its own, and as many again: what may be allocated for it is
 /// bounded by what was read.
 pub(super) fn may_unpack_to(raw_len: usize, stored_len: usize) -> bool {
-    raw_len as u64 <= 255 * stored_len as u64 + 64
+    raw_len as u64 <= most_unpacked(stored_len as u64)
+}
+
+/// What so many bytes of a file unpack to at most.
+pub(super) fn most_unpacked(stored_len: u64) -> u64 {
+    stored_len.saturating_mul(255).saturating_add(64)
 }
 
 /// The dictionary of a table, ready for both directions.

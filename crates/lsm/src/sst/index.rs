@@ -155,14 +155,13 @@ impl Index {
             return Err(Error::structural("an index claims more entries than it can hold"));
         }
         let mut separators = Separators::new(reader, &range);
+        let is_last = range.is_last;
         let mut filling = Filling::new(range, order, (count, body.len() - count * LEAST_ENTRY_BYTES));
         for at in 0..count {
             let handle = separators.next(at, data_end, order)?;
             filling.add(&separators.last, handle)?;
         }
-        if !separators.reader.is_empty() {
-            return Err(Error::structural("bytes behind the last entry of an index"));
-        }
+        separators.finish(is_last)?;
         filling.finish()
     }
 
@@ -653,6 +652,25 @@ mod tests {
         let mut falling = keys;
         falling.swap(70, 71);
         assert!(Index::decode(&built(&falling), &order, u64::MAX).is_err());
+    }
+
+    /// A few bytes name a key of 65,533 bytes once more: a file of 3 MB would be an index of 8 GB.
+    #[test]
+    fn a_separator_longer_than_the_keys_beside_it_is_refused() {
+        let long = vec![b'k'; 65_533];
+        let read = |blocks: &[(&[u8], u32)], range: Range| {
+            let mut builder = Builder::new();
+            for (key, raw_len) in blocks {
+                builder.add(key, &Handle { stored_len: raw_len.div_ceil(255), raw_len: *raw_len, ..Handle::default() });
+            }
+            Index::decode_part(&builder.finish(), &Order::bytewise(), u64::MAX, range).is_ok()
+        };
+        let whole = Range::whole;
+        assert!(read(&[(b"a", 100), (&long, 65_533), (&long, 65_533)], whole()), "it stands in its block");
+        assert!(read(&[(&long, 100), (b"l", 65_533)], whole()), "in the next one");
+        assert!(!read(&[(&long, 100), (b"l", 65_532)], whole()) && !read(&[(&long, 65_532)], whole()), "in none");
+        assert!(!read(&[(&long, 65_533), (&long, 100), (&long, 100)], whole()), "nor here, again and again");
+        assert!(read(&[(&long, 100)], Range { is_last: false, ..whole() }), "in the next part");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::ends::read_error;
 use super::format::{FOOTER_BYTES, Footer, Handle, LEAST_BLOCK_BYTES, Stored, TRAILER_BYTES, check};
 use super::given::Given;
 use super::guide::PartSource;
-use super::index::{self, Filling, Index, Range as Place};
+use super::index::{Filling, Index, Range as Place};
 use super::properties::Properties;
 use super::steps::{Keys, walk};
 use super::table::{Assembly, Expected, Table};
@@ -330,22 +330,23 @@ impl Found {
     /// An index of what was found. A gap is named like a block; its CRC is one that its bytes do not have. `largest`: the last key
     /// of the table, if somebody knows it.
     fn of(blocks: &[Block], data_end: u64, largest: &[u8], order: &Order) -> Result<Found> {
-        let mut builder = index::Builder::new();
+        // Not judged as one that was written is: nobody knows how long a key a gap had room for.
+        let mut index = Filling::new(Place::whole(), order, (blocks.len(), 0));
         let mut gaps = Vec::new();
         let mut at = HEADER_BYTES as u64;
         let longest = blocks.iter().map(|block| block.handle.raw_len).max().unwrap_or(0);
-        let mut gap = |builder: &mut index::Builder, from: u64, to: u64, separator: &[u8]| {
+        let mut gap = |index: &mut Filling<'_>, from: u64, to: u64, separator: &[u8]| {
             let stored_len = (to - from).saturating_sub(TRAILER_BYTES as u64).min(u32::MAX.into()) as u32;
             // One block, most likely; how long it was before it was packed nobody says.
             let raw_len = stored_len.max(longest.saturating_mul(2).min(stored_len.saturating_mul(255)));
-            builder.add(separator, &Handle { offset: from, stored_len, raw_len, crc: 0 });
             gaps.push(from..to);
+            index.add(separator, Handle { offset: from, stored_len, raw_len, crc: 0 })
         };
         for block in blocks {
             if block.handle.offset > at {
-                gap(&mut builder, at, block.handle.offset, &block.first_key);
+                gap(&mut index, at, block.handle.offset, &block.first_key)?;
             }
-            builder.add(&block.last_key, &block.handle);
+            index.add(&block.last_key, block.handle)?;
             at = block.handle.end();
         }
         let Some(last) = blocks.last() else {
@@ -353,10 +354,9 @@ impl Found {
         };
         if data_end.saturating_sub(at) >= LEAST_BLOCK_BYTES {
             let is_behind = order.compare(&last.last_key, largest).is_lt();
-            gap(&mut builder, at, data_end, if is_behind { largest } else { &last.last_key });
-            at = data_end;
+            gap(&mut index, at, data_end, if is_behind { largest } else { &last.last_key })?;
         }
-        Ok(Found { index: Index::decode(&builder.finish(), order, at)?, gaps })
+        Ok(Found { index: index.finish()?, gaps })
     }
 }
 

@@ -9,8 +9,10 @@
 
 use std::cmp::Ordering;
 
+use super::dictionary::most_unpacked;
 use super::format::{Handle, LEAST_BLOCK_BYTES};
 use super::index::{Filling, Index, Range};
+use super::separators::Lengths;
 use crate::checksum::hash;
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
@@ -91,6 +93,7 @@ impl Top {
         }
         let mut spans: Vec<Span> = Vec::with_capacity(count);
         let (mut range, mut bound) = (Range { is_last: false, ..Range::whole() }, Vec::new());
+        let mut lengths = Lengths::default();
         for at in 0..count {
             let (shared, unshared) = (reader.varint()?, reader.varint_len()?);
             if shared > bound.len() as u64 || shared + unshared as u64 > MAX_KEY_BYTES as u64 {
@@ -106,6 +109,7 @@ impl Top {
             let (Some(end), true) = (end, blocks > 0 && blocks <= bytes / LEAST_BLOCK_BYTES) else {
                 return Err(Error::structural("a range of blocks that its bytes cannot hold"));
             };
+            lengths.add(bound.len(), most_unpacked(bytes))?;
             let (blocks, is_last) = (blocks as usize, at + 1 == count);
             let (index, filter) = (part(&mut reader)?, part(&mut reader)?);
             let sum = reader.u64()?;
@@ -116,6 +120,7 @@ impl Top {
         if !reader.is_empty() {
             return Err(Error::structural("bytes behind the last entry of the top of an index"));
         }
+        lengths.finish()?;
         let mut at = behind.unwrap_or(range.offset);
         for part in spans.iter_mut().flat_map(|span| [&mut span.index, &mut span.filter]) {
             if part.stored_len > 0 {
@@ -277,5 +282,23 @@ mod tests {
         assert!(refused(&spans(&[b"b".to_vec(), b"b".to_vec()], true), end), "one key in two ranges");
         let many = [Span { blocks: 1000, ..two[0].clone() }, two[1].clone()];
         assert!(refused(&many, end), "more blocks than bytes");
+    }
+
+    /// A range of a few bytes has no room for a long key: each would cost three copies of it in memory.
+    #[test]
+    fn bounds_longer_than_the_keys_of_their_ranges_are_refused() {
+        let order = Order::bytewise();
+        let bounds: Vec<Vec<u8>> =
+            (0..500u16).map(|n| [&[b'k'; 65_531][..], &[(n >> 8) as u8, n as u8]].concat()).collect();
+        let read = |bytes: u64, count: usize| {
+            let mut spans = spans(&bounds[..count], false);
+            let mut at = HEADER_BYTES as u64;
+            for span in &mut spans {
+                (span.blocks, span.range.offset, span.end) = (1, at, at + bytes);
+                at += bytes;
+            }
+            Top::decode(&encode(&spans), &order, None, 1 << 30).is_ok()
+        };
+        assert!(!read(LEAST_BLOCK_BYTES, 500) && !read(256, 1) && read(257, 500));
     }
 }
