@@ -68,7 +68,7 @@ pub struct Settings {
     /// half of the files that the process may have open. Of value files half as many stay open. A store that is opened for reading keeps all open.
     pub open_tables: usize,
     /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
-    /// enough for about 40 GB of records of 100 bytes. One table that takes more than that is open alone. No bound of a store that is opened for reading.
+    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone. No bound of a store that is opened for reading.
     pub index_bytes: usize,
     /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
     /// jobs, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of that on the largest memtable is frozen
@@ -144,7 +144,10 @@ impl Settings {
             ((4 * KIB..=MIB * MIB).contains(&self.memtable_bytes), "memtable_bytes must lie between 4 KiB and 1 TiB"),
             (pages(self.segment_bytes, 16 * KIB as u64), "segment_bytes must be a multiple of 4096, at least 16 KiB"),
             (pages(self.ring_bytes as u64, 16 * KIB as u64), "ring_bytes must be a multiple of 4096, at least 16 KiB"),
-            (self.drain_bytes <= self.ring_bytes / 2, "drain_bytes must be at most half of ring_bytes"),
+            (
+                (1..=self.ring_bytes / 2).contains(&self.drain_bytes),
+                "drain_bytes must be at least 1, and at most half of ring_bytes",
+            ),
             ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
             ((1..=64).contains(&self.subcompactions), "subcompactions must lie between 1 and 64"),
         ];

@@ -37,6 +37,7 @@ pub enum Bug {
     SegmentNotNamed,
     BehindLongerKept,
     SealedBeforeSync,
+    RetiredBeforeDrained,
     // Found by the engine's own.
     AcknowledgeBeforeFsync,
     EditBeforeTableSync,

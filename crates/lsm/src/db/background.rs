@@ -362,13 +362,17 @@ mod tests {
 
     /// Commits, each by itself, until the lane of the log is kicked.
     fn sync_until_kicked(db: &Db, most: usize) {
+        commit_until_kicked(db, most, Durability::Sync);
+    }
+
+    fn commit_until_kicked(db: &Db, most: usize, durability: Durability) {
         let family = db.family("default").unwrap();
         let is_kicked = || db.inner().background.kicked[Lane::Log as usize].load(Ordering::Relaxed);
         let mut commits = 0;
         while !is_kicked() {
             let mut batch = Batch::new();
             batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
-            db.commit(&mut batch, Durability::Sync).unwrap();
+            db.commit(&mut batch, durability).unwrap();
             commits += 1;
             assert!(commits < most, "half of what was written of the first segment is used, and nobody knows");
         }
@@ -407,5 +411,24 @@ mod tests {
         let before = made();
         while db.step().unwrap() {}
         assert_eq!(made(), before + 1);
+    }
+
+    /// Nobody drains a log that is not mapped, and who does not sync finds nothing that is due: without a kick the full segments wait for
+    /// the next flush to be durable, and each commit that comes to the end of one makes the next itself.
+    #[test]
+    fn a_log_that_is_not_mapped_asks_for_its_next_segment() {
+        let sim = SimFs::new(1);
+        let parts =
+            Parts { env: sim.env(1), families: vec![("default".to_owned(), CfOptions::default())], ..Parts::real() };
+        let settings = Settings { segment_bytes: 16 * 1024, wal_mapped: false, ..Settings::default() };
+        let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+        let log = db.inner().log.as_ref().unwrap();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for _ in 0..4 {
+            commit_until_kicked(&db, 400, Durability::Os);
+            while db.step().unwrap() {}
+            db.inner().background.kicked[Lane::Log as usize].store(false, Ordering::Relaxed);
+        }
+        assert!(count(&log.wal().metrics().segments_made) > 1 && count(&log.wal().metrics().syncs) > 0);
     }
 }

@@ -532,10 +532,11 @@ impl Inner {
     }
 
     /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
-    /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written.
+    /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written. Nor is a log that is
+    /// not mapped.
     #[inline]
     fn kick_log(&self, log: &Log, synced: bool) {
-        if log.wal.drain_due() || synced && log.wal.prepare_wanted() {
+        if log.wal.drain_due() || (synced || !log.wal.is_mapped()) && log.wal.prepare_wanted() {
             self.background.kick(Lane::Log);
         }
     }

@@ -315,9 +315,12 @@ impl<T> Wal<T> {
         before - retired.segments.len()
     }
 
-    /// The segments that lie entirely below an offset, and the log's start without them; none: None.
+    /// The segments that lie entirely below an offset, and the log's start without them; none: None. What of one still waits in the ring is written to
+    /// it first: behind its next header that would go over what was written there since.
     pub fn retirable(&self, below: u64) -> Option<Retirable> {
-        let order = self.order.lock();
+        let mut order = self.order.lock();
+        self.look(&mut order);
+        let below = if planted::active(Bug::RetiredBeforeDrained) { below } else { below.min(order.drained) };
         let is_over = |segment: &&Arc<Segment>| segment.closed.get().is_some_and(|(end, _)| *end <= below);
         let segments: Vec<u64> = order.live.iter().take_while(is_over).map(|segment| segment.number).collect();
         let place = order.live.get(segments.len())?.start();

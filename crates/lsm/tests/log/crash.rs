@@ -11,6 +11,7 @@ fn a_crash_at_any_step_leaves_a_prefix_that_holds_what_must_be_there() {
             tried += sweep(name, mapped, &script).unwrap_or_else(|fault| panic!("{fault}"));
         }
     }
+    tried += sweep_over_segments_used_again().unwrap_or_else(|fault| panic!("{fault}"));
     failed_sync(true).and_then(|()| failed_sync(false)).unwrap_or_else(|fault| panic!("{fault}"));
     println!("{tried} crashes");
     assert!(tried > 1000);

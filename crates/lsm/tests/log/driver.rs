@@ -40,6 +40,8 @@ pub(crate) enum Do {
     Seal,
     /// Make all that was taken permanent, and retire the segments below.
     Retire,
+    /// The same, but nothing is made durable before.
+    RetireTaken,
     /// Let go of those that were retired.
     Recycle,
     /// Turn to a short segment, durably.
@@ -223,15 +225,11 @@ impl Driver {
             }
             Do::Retire => {
                 self.step(Do::Sync)?;
-                let below = self.wal.synced().offset;
-                self.manifest.facts.permanent = below;
-                if let Some(retirable) = self.wal.retirable(below) {
-                    self.manifest.start = retirable.start;
-                    let start = retirable.start.place.offset;
-                    self.manifest.retired = self.bodies.iter().take_while(|(_, end)| *end <= start).count();
-                    self.retired = retirable.segments;
-                    self.manifest.facts.sealed.retain(|seal| !self.retired.contains(&seal.segment));
-                }
+                self.retire(self.wal.synced().offset);
+                Ok(())
+            }
+            Do::RetireTaken => {
+                self.retire(self.wal.taken_up_to());
                 Ok(())
             }
             Do::Recycle => {
@@ -252,6 +250,18 @@ impl Driver {
                 self.manifest.facts.sealed.push(seal);
                 Ok(())
             }
+        }
+    }
+
+    /// The manifest does without the segments below an offset.
+    fn retire(&mut self, below: u64) {
+        self.manifest.facts.permanent = self.wal.synced().offset;
+        if let Some(retirable) = self.wal.retirable(below) {
+            self.manifest.start = retirable.start;
+            let start = retirable.start.place.offset;
+            self.manifest.retired = self.bodies.iter().take_while(|(_, end)| *end <= start).count();
+            self.retired = retirable.segments;
+            self.manifest.facts.sealed.retain(|seal| !self.retired.contains(&seal.segment));
         }
     }
 }
@@ -305,14 +315,26 @@ pub(crate) fn check(
 /// Runs a script once to count its steps, then once for each step that changes something, with the crash there, and reads
 /// back after every kind of crash. Returns how many crashes were tried.
 pub(crate) fn sweep(name: &str, mapped: bool, script: &[Do]) -> std::result::Result<usize, String> {
-    let dir = Path::new("/db");
+    sweep_with(name, &settings(mapped), script)
+}
+
+/// What is retired while its last page waits in a ring that is longer than the segments, and is used again at once.
+pub(crate) fn sweep_over_segments_used_again() -> std::result::Result<usize, String> {
+    use Do::*;
+    let settings = Settings { ring_bytes: 128 * 1024, ..settings(true) };
+    let turn = [Commit(100), Sync, Commit(20_000), RetireTaken, Recycle, CommitSync(20_000)];
+    sweep_with("used again", &settings, &[&turn.repeat(3)[..], &[Retire, Commit(50)]].concat())
+}
+
+fn sweep_with(name: &str, settings: &Settings, script: &[Do]) -> std::result::Result<usize, String> {
+    let (dir, mapped) = (Path::new("/db"), settings.wal_mapped);
     let begin = |seed: u64| {
         let sim = SimFs::new(seed);
         let env = sim.env(seed);
         env.fs.create_dir_all(dir).unwrap();
         env.fs.sync_dir(dir).unwrap();
         sim.settle();
-        let mut driver = Driver::create(&env, dir, &settings(mapped), 0).unwrap();
+        let mut driver = Driver::create(&env, dir, settings, 0).unwrap();
         driver.sim = Some(sim.clone());
         (sim, driver)
     };

@@ -24,6 +24,7 @@ fn each_planted_bug_of_the_log_is_found() {
         Bug::SegmentNotNamed,
         Bug::BehindLongerKept,
         Bug::SealedBeforeSync,
+        Bug::RetiredBeforeDrained,
     ];
     for bug in bugs {
         plant(Some(bug));
@@ -41,6 +42,7 @@ fn everything() -> Result<(), String> {
             sweep(name, mapped, &script)?;
         }
     }
+    sweep_over_segments_used_again()?;
     failed_sync(true)?;
     failed_sync(false)
 }
