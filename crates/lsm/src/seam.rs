@@ -73,6 +73,18 @@ impl Check {
     }
 }
 
+/// Whether the time of a record is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// It has none, or it is yet to come.
+    Alive,
+    /// It is: the record counts as absent from now on.
+    Over,
+    /// The record says so, and is not what was written: it is neither to be shown nor passed over by whoever has not checked it. Where a
+    /// check serves it all the same it is alive.
+    Doubtful,
+}
+
 /// What becomes of a companion while a table is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Build {
@@ -348,12 +360,16 @@ pub trait Companions: Send + Sync {
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
     }
-    /// True if the record counts as absent from now on: its time is over, and it is what was written, which the keeper sees to itself.
-    /// Asked of values that would be given out or kept and have more beside them than one word; `now` is microseconds since 1970, read
-    /// only if the record has a time.
+    /// Whether the time of a record is over; the keeper sees to it itself that it is what was written. Asked of values that would be given
+    /// out or kept and have more beside them than one word; `now` is microseconds since 1970, read only if the record has a time.
+    #[inline]
+    fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
+        self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
+    }
+    /// True if the record counts as absent from now on.
     #[inline]
     fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        self.beneath().is_some_and(|beneath| beneath.expired(record, now))
+        self.life(record, now) == Life::Over
     }
     /// The record's term in the ledger: the same wherever it lives. 0 if it has none.
     fn term(&self, record: &Record<'_>) -> u64 {
@@ -412,10 +428,16 @@ pub trait Companions: Send + Sync {
     }
 }
 
-/// True if the time of a record is over. One that has a word beside it and nothing else has none, whoever keeps it.
+/// Whether the time of a record is over. One that has a word beside it and nothing else has none, whoever keeps it.
+#[inline]
+pub fn life_of(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
+    if companion::is_bare(record.companion) { Life::Alive } else { keeper.life(record, now) }
+}
+
+/// True if the time of a record is over, for whoever has checked it.
 #[inline]
 pub fn is_over(keeper: &dyn Companions, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-    !companion::is_bare(record.companion) && keeper.expired(record, now)
+    life_of(keeper, record, now) == Life::Over
 }
 
 /// What a work says of one table.

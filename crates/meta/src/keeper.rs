@@ -25,7 +25,7 @@ use waxseal_lsm::planted::{Bug, active};
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{
-    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Protection, bind_written,
+    Build, Check, Collector, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, bind_written,
 };
 
 use crate::beside::{
@@ -342,14 +342,22 @@ impl Sealer {
     }
 
     #[cold]
-    fn expired_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        let Some((expiry, _)) = self.providers.find(EXPIRY) else { return false };
+    fn life_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
+        let Some((expiry, _)) = self.providers.find(EXPIRY) else { return Life::Alive };
         let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
-        let Ok(Some(entry)) = entry else { return false };
-        entry.sealed
+        let Ok(Some(entry)) = entry else { return Life::Alive };
+        let says_over = entry.sealed
             && entry.version == expiry.version
-            && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now())
-            && verdict_on(record, hash(record.key), true) == Verdict::Validated
+            && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now());
+        if !says_over {
+            return Life::Alive;
+        }
+        match verdict_on(record, hash(record.key), true) {
+            // Where its word alone was hit the record is right, and as over as it was.
+            Verdict::Validated | Verdict::CheckDamaged | Verdict::SealDamaged => Life::Over,
+            Verdict::Unverified | Verdict::Missing => Life::Alive, // nothing speaks for what it says
+            Verdict::RecordDamaged | Verdict::BothDamaged | Verdict::Structural => Life::Doubtful,
+        }
     }
 }
 
@@ -467,8 +475,11 @@ impl Companions for Sealer {
     }
 
     #[inline]
-    fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {
-        may_have_entries(record.companion) && self.expires && self.expired_slowly(record, now)
+    fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
+        match may_have_entries(record.companion) && self.expires {
+            true => self.life_slowly(record, now),
+            false => Life::Alive,
+        }
     }
 
     fn term(&self, record: &Record<'_>) -> u64 {

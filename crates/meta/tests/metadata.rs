@@ -12,10 +12,10 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, SealLayout};
+use waxseal_lsm::options::{CfOptions, Compression, SealLayout, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Check, Companions, DropReason, Protection};
+use waxseal_lsm::seam::{Check, Companions, DropReason, Life, Protection};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_meta::beside::Beside;
 use waxseal_meta::builtin::{Etl, Expiry, Labels, Provenance, standard};
@@ -297,16 +297,86 @@ fn a_flipped_expiry_ends_nothing() {
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
     assert!(keeper.expired(&record(&companion), &|| 1000) && !keeper.expired(&record(&companion), &|| 999));
     assert!(!Sealer::new().expired(&record(&companion), &|| 1000)); // without the provider
-    let hits: Vec<Vec<u8>> = (9 * 8..companion.len() * 8)
-        .map(|bit| {
+    let hits = |bits: std::ops::Range<usize>| -> Vec<Vec<u8>> {
+        let flipped = |bit: usize| {
             let mut hit = companion.clone();
             hit[bit / 8] ^= 1 << (bit % 8);
             hit
-        })
-        .collect();
-    for hit in &hits {
+        };
+        bits.map(flipped).collect()
+    };
+    let (word, list) = (hits(8..9 * 8), hits(9 * 8..companion.len() * 8));
+    for hit in &list {
         assert!(!keeper.expired(&record(hit), &|| u64::MAX));
         assert_eq!(keeper.verify(&record(hit), hash(b"k"), Protection::Complete), Check::Corrupted);
+    }
+    // Its word alone: the record is right, and its time as over as it was.
+    for hit in &word {
+        assert!(keeper.expired(&record(hit), &|| 1000) && !keeper.expired(&record(hit), &|| 999));
+        assert_eq!(keeper.verify(&record(hit), hash(b"k"), Protection::Complete), Check::CompanionDamaged);
+    }
+    // Its value: what it says of its time is nobody's to believe.
+    let other = Record { value: b"w", ..record(&companion) };
+    assert_eq!([1000, 999].map(|now| keeper.life(&other, &|| now)), [Life::Doubtful, Life::Alive]);
+}
+
+/// A policy says what is looked for. What is met all the same is not given out, and not taken for something else.
+#[test]
+fn a_record_whose_time_is_over_does_not_come_back_when_it_is_hit() {
+    let (sim, keeper) = (SimFs::new(1), sealer());
+    let store = Store::sealed(&sim, &keeper);
+    let end = sim.env(1).clock.wall_micros() + 1_000_000_000;
+    store.put(b"a", b"stays");
+    store.apply(Kind::Put, b"b", b"for a while", &[(EXPIRY, &Expiry::at(end))]).unwrap();
+    store.put(b"c", b"stays");
+    store.db.flush().unwrap();
+    let whole = store.get(b"b").unwrap().unwrap();
+    sim.clock().advance_nanos(2_000_000_000_000);
+    let path = &store.tables()[0];
+    let (bytes, name) = (sim.read_all(path).unwrap(), path.file_name().unwrap().to_str().unwrap());
+    let place_of = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part).unwrap() - 64;
+    let hit = |byte: usize, mask: u8| assert!(store.db.damage_cache(name, 0, byte, mask).unwrap());
+    let read = |verify: Verify| {
+        let mut found = None;
+        let mut see = |record: &Record<'_>| found = Some(record.value.to_vec());
+        store.db.get_checked(&store.family, b"b", At::Latest, verify, &mut see).unwrap();
+        found
+    };
+    let walk = |verify: Verify, forward: bool| {
+        let mut cursor = store.db.cursor_checked(&store.family, At::Latest, ALL, verify).unwrap();
+        let (mut keys, mut errors) = (Vec::new(), Vec::new());
+        let mut moved = if forward { cursor.first() } else { cursor.last() };
+        loop {
+            match moved {
+                Ok(()) if !cursor.valid() => break,
+                Ok(()) => keys.push(cursor.key().to_vec()),
+                Err(error) => errors.push(error),
+            }
+            moved = if forward { cursor.next() } else { cursor.prev() };
+        }
+        keys.sort();
+        assert_eq!(keys, [b"a", b"c"]);
+        errors
+    };
+    // Its word alone, which no read is told of.
+    hit(place_of(&whole.companion) + 1, 0x10);
+    for verify in [Verify::Never, Verify::OnFill, Verify::Always] {
+        assert_eq!(read(verify), None, "{verify:?}");
+        assert!(walk(verify, true).is_empty() && walk(verify, false).is_empty(), "{verify:?}");
+    }
+    hit(place_of(&whole.companion) + 1, 0x10); // as it was
+    // Its value. A cursor goes on behind it; a read looks again, and the file has what was written.
+    for verify in [Verify::Never, Verify::OnFill] {
+        hit(place_of(b"for a while"), 1);
+        for forward in [true, false] {
+            let errors = walk(verify, forward);
+            assert_eq!(errors.len(), 1, "{verify:?}, forward: {forward}");
+            let damage = errors[0].damage().unwrap();
+            assert_eq!((damage.file.as_str(), damage.cf.as_deref()), (name, Some("default")));
+            assert_eq!(damage.key_range, Some((b"b".to_vec(), b"b".to_vec())));
+        }
+        assert_eq!(read(verify), None, "{verify:?}");
+        assert!(walk(verify, true).is_empty() && walk(verify, false).is_empty(), "{verify:?}");
     }
 }
 

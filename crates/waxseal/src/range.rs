@@ -177,7 +177,7 @@ struct Side {
     cursor: Option<UserCursor>,
     /// The key given last: after an error the cursor does not tell.
     given: Option<Vec<u8>>,
-    /// The damage told since: the other end may come to it from its side, the last first.
+    /// The damage told, as far as this end has not left it behind: the other end may come to it from its side.
     told: Vec<Damage>,
 }
 
@@ -235,7 +235,7 @@ impl Range {
                         return Some(Err(error));
                     };
                     if let Some(at) = other.told.iter().rposition(|told| told == damage) {
-                        other.told.truncate(at);
+                        other.told.remove(at);
                         continue;
                     }
                     mine.told.push(damage.clone());
@@ -243,9 +243,15 @@ impl Range {
                 }
             }
         }
-        let side = self.sides(end).0;
-        side.told.clear();
+        let side = match end {
+            End::Front => &mut self.front,
+            End::Back => &mut self.back,
+        };
         let cursor = side.cursor.as_ref()?;
+        if !side.told.is_empty() {
+            let order = self.cf.order();
+            side.told.retain(|told| reaches_beyond(order, told, cursor.key(), end));
+        }
         let given = side.given.get_or_insert_default();
         given.clear();
         given.extend_from_slice(cursor.key());
@@ -279,7 +285,9 @@ impl Range {
             }
             none => {
                 let cursor = self.cf.inner.scan(&self.cf, At::Snapshot(snapshot), self.bounds.clone())?;
-                let cursor = none.insert(if self.keys_only { cursor.without_values() } else { cursor });
+                // Of those that a prefix passes over no value is read, nor missed.
+                let is_lean = self.keys_only || self.prefix.is_some();
+                let cursor = none.insert(if is_lean { cursor.without_values() } else { cursor });
                 match end {
                     End::Front => cursor.first()?,
                     End::Back => cursor.last()?,
@@ -295,6 +303,7 @@ impl Range {
             }
             match &self.prefix {
                 Some(prefix) if !cursor.key().starts_with(prefix) => step(cursor, end)?,
+                Some(_) if !self.keys_only => return cursor.read_pointed().map(|()| true),
                 _ => return Ok(true),
             }
         }
@@ -322,6 +331,16 @@ fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
         End::Front => ordering.is_ge(),
         End::Back => ordering.is_le(),
     }
+}
+
+/// True if an end that has given `key` has not left all of the damage behind: newer records may stand among what was lost. Of one that names no
+/// keys that is not known, and it is rather told twice than not at all.
+#[cold]
+fn reaches_beyond(order: &Order, damage: &Damage, key: &[u8], end: End) -> bool {
+    damage.key_range.as_ref().is_some_and(|(low, high)| match end {
+        End::Front => order.compare(high, key).is_ge(),
+        End::Back => order.compare(low, key).is_le(),
+    })
 }
 
 /// True if no key can lie between the bounds.

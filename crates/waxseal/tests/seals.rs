@@ -1,11 +1,13 @@
 //! Seals as a user meets them: on by default, handed in and out, through every place where a record lives; plain nodes.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waxseal::env::{Fs, MemoryFs, Open};
 use waxseal::{
-    Builder, ColumnFamily, Compression, Db, Durability, ErrorKind, Result, Seal, Slice, Verify, WriteOptions,
+    Builder, CfOptions, ColumnFamily, Comparator, Compression, Db, Durability, ErrorKind, Order, Result, Seal, Slice,
+    Verify, WriteOptions,
 };
 
 /// A store in memory that is opened more than once.
@@ -358,6 +360,86 @@ fn gaps_in_turn_are_told_once_by_both_ends_together() -> Result<()> {
         range.by_ref().rev().for_each(|row| seen(&row));
         assert_eq!((rows, told), (all, gaps), "{from_front} of them from the front");
     }
+    Ok(())
+}
+
+/// What is newer than all that was lost stands within the gap: whoever has given it has not left the gap behind.
+#[test]
+fn a_gap_around_a_newer_record_is_told_once_by_both_ends_together() -> Result<()> {
+    let (shelf, table) = Shelf::with_table(100)?;
+    let length = shelf.length(&table) as usize;
+    shelf.change(&table, 0, |bytes| bytes.fill(0xA5), length);
+    let db = shelf.builder().open()?;
+    let cf = db.column_family("default")?;
+    for key in ["00", "0050", "b"] {
+        cf.put(key, "newer")?; // before what the table held, within and behind it
+    }
+    for turns in 0..1u32 << 6 {
+        let (mut range, mut rows, mut gaps, mut turn) = (cf.iter(), 0, 0, 0);
+        while let Some(row) = if turns >> turn & 1 == 1 { range.next() } else { range.next_back() } {
+            if row.is_ok() {
+                rows += 1
+            } else {
+                gaps += 1
+            }
+            turn = (turn + 1) % 6;
+        }
+        assert_eq!((rows, gaps), (3, 1), "from the front where a bit is set: {turns:06b}");
+    }
+    Ok(())
+}
+
+/// Orders keys backwards.
+struct Backwards;
+
+impl Comparator for Backwards {
+    fn name(&self) -> &str {
+        "test.backwards"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+/// In an order of its own a family is walked as a whole for a prefix. What is damaged beyond it is nobody's business.
+#[test]
+fn a_prefix_in_an_order_of_its_own_meets_no_value_beyond_it() -> Result<()> {
+    const LENGTH: usize = 5000;
+    let shelf = Shelf::new();
+    let open = || {
+        let (order, compression) = (Order::custom(Arc::new(Backwards)), Compression::None);
+        let options = CfOptions { order, compression, ..CfOptions::default() };
+        shelf.builder().comparator(Arc::new(Backwards)).column_family("backwards", options).open()
+    };
+    let db = open()?;
+    for n in 0..20u8 {
+        db.column_family("backwards")?.put([n % 2, n], [n; LENGTH])?;
+    }
+    db.flush()?;
+    db.close()?;
+    let names = shelf.fs.list(Path::new("store")).unwrap();
+    let values = Path::new("store").join(names.iter().find(|name| name.ends_with(".val")).unwrap());
+    for at in (1..20).step_by(2) {
+        shelf.change(&values, 64 + at * (LENGTH as u64 + 39) + 2500, |bytes| bytes.fill(0xA5), 40);
+    }
+    let db = open()?;
+    let cf = db.column_family("backwards")?;
+    let expected: Vec<_> = (0..20u8).rev().step_by(2).map(|n| (vec![0, n - 1], vec![n - 1; LENGTH])).collect();
+    let owned = |(key, value): (Slice, Slice)| (key.to_vec(), value.to_vec());
+    let rows: Vec<_> = cf.prefix([0u8]).map(|row| row.map(owned)).collect::<Result<_>>()?;
+    assert_eq!(rows, expected);
+    let mut rows: Vec<_> = cf.prefix([0u8]).rev().map(|row| row.map(owned)).collect::<Result<_>>()?;
+    rows.reverse();
+    assert_eq!(rows, expected);
+    // Within it each is told of, once, whichever end comes to it, and its key is there.
+    let (mut range, mut gaps) = (cf.prefix([1u8]), 0);
+    while let Some(row) = if gaps % 3 == 0 { range.next_back() } else { range.next() } {
+        assert!(row.unwrap_err().is_corruption());
+        gaps += 1;
+    }
+    assert_eq!(gaps, 10);
+    assert_eq!(cf.prefix([1u8]).keys().collect::<Result<Vec<_>>>()?.len(), 10);
     Ok(())
 }
 

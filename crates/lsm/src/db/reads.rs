@@ -23,7 +23,7 @@ use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Protection, is_over};
+use crate::seam::{Check, Life, Protection, life_of};
 use crate::sst::{Approach, Checks, Table, TableCursor};
 use crate::turn::is_turn;
 use crate::values::Room;
@@ -77,15 +77,20 @@ impl Db {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let (view, seqno, checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
-        let mut found = false;
-        inner.version_in((family, &view), (key, None), seqno, checks, |record| {
-            found = inner.is_value(record);
-            if found {
-                visit(record);
+        let (view, seqno, mut checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
+        loop {
+            let mut found = Some(false);
+            inner.version_in((family, &view), (key, None), seqno, checks, |record| {
+                found = inner.is_value(record, checks);
+                if found == Some(true) {
+                    visit(record);
+                }
+            })?;
+            match found {
+                Some(found) => return Ok(found),
+                None => checks.each = true,
             }
-        })?;
-        Ok(found)
+        }
     }
 
     /// A cursor over the values of a family within bounds, both ways. It keeps its view of the store until it is dropped. Checked as
@@ -211,8 +216,23 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        self.version_in(of, key, seqno, checks, |record| outcome = self.value_of(of, record, checks, visit))?;
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
+        self.version_in(of, key, seqno, checks, decide)?;
         outcome
+    }
+
+    /// `get_in`, by checking what is given out: what has decided says that its time is over, and is not what was written.
+    #[cold]
+    #[inline(never)]
+    fn get_closely(
+        &self,
+        of: (&Family, &View),
+        key: &[u8],
+        seqno: Seqno,
+        checks: Checks,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<bool> {
+        self.get_in(of, (key, None), seqno, Checks { each: true, ..checks }, visit)
     }
 
     /// `get_in`, on a way that is known.
@@ -226,7 +246,7 @@ impl Inner {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, checks, visit);
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
         self.version_by(of, (key, way.key_hash), seqno, checks, decide, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             match way.block {
@@ -248,24 +268,35 @@ impl Inner {
         &self,
         of: (&Family, &View),
         record: &Record<'_>,
-        checks: Checks,
+        (seqno, checks): (Seqno, Checks),
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         match record.kind {
-            Kind::Put | Kind::BlobPointer if !self.is_value(record) => Ok(false),
-            Kind::Put | Kind::BlobPointer => {
-                self.show_whole(of, record, fetch_by(checks), visit)?;
-                Ok(true)
-            }
+            Kind::Put | Kind::BlobPointer => match self.is_value(record, checks) {
+                Some(true) => {
+                    self.show_whole(of, record, fetch_by(checks), visit)?;
+                    Ok(true)
+                }
+                Some(false) => Ok(false),
+                None => self.get_closely(of, record.key, seqno, checks, visit),
+            },
             Kind::Delete => Ok(false),
             kind => Err(unread(kind)),
         }
     }
 
-    /// True for a value, wherever it stands, whose time is not over.
+    /// True for a value, wherever it stands, whose time is not over. None: nobody has checked it, it says that its time is over, and it is
+    /// not what was written; a read that checks finds out what was.
     #[inline]
-    pub(super) fn is_value(&self, record: &Record<'_>) -> bool {
-        record.kind.is_value() && !is_over(&*self.companions, record, &|| self.env.clock.wall_micros())
+    pub(super) fn is_value(&self, record: &Record<'_>, checks: Checks) -> Option<bool> {
+        if !record.kind.is_value() {
+            return Some(false);
+        }
+        match life_of(&*self.companions, record, &|| self.env.clock.wall_micros()) {
+            Life::Alive => Some(true),
+            Life::Over => Some(false),
+            Life::Doubtful => (checks.each || self.promise == Protection::None).then_some(true),
+        }
     }
 
     /// The newest version that is not above a seqno, be it a tombstone.
@@ -453,7 +484,8 @@ impl Inner {
     /// All records of a view in internal order, and where some may be lost. Nothing is opened before a move needs it.
     fn internal_cursor(&self, family: &Family, view: Arc<View>, reading: Reading) -> (MergeCursor, Arc<ViewTables>) {
         let order = family.order();
-        let asks_values = self.checks(reading).asks_values();
+        // As `Checks::asks_values` says of each read; nobody's turn is taken for it.
+        let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
         let integrity = self.integrity.clone();
         let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, integrity });
         let view = &tables.view;
@@ -489,7 +521,11 @@ struct ViewTables {
 
 impl Values for ViewTables {
     fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()> {
-        read_value((&self.family, &self.view), record, self.asks_values, room)
+        read_value((&self.family, &self.view), &self.integrity, record, self.asks_values, room)
+    }
+
+    fn damaged_in_memory(&self, seqno: Seqno, error: &Error) {
+        self.integrity.tell(Place::Memory(seqno), error);
     }
 }
 

@@ -85,17 +85,17 @@ impl Inner {
     ) -> Result<Option<bool>> {
         let mut outcome = Ok(Some(false));
         let decide = |record: &Record<'_>| {
-            outcome = match record.kind {
-                Kind::Put if self.is_value(record) => {
+            outcome = match (record.kind, self.is_value(record, checks)) {
+                (Kind::Put, Some(true)) => {
                     visit(record);
                     Ok(Some(true))
                 }
                 // Mostly its value is in a file.
-                Kind::BlobPointer if self.is_value(record) => {
+                (Kind::BlobPointer, Some(true)) => {
                     Ok(show_cached(of.1, record, checks.asks_values(), visit).then_some(true))
                 }
-                Kind::Put | Kind::BlobPointer | Kind::Delete => Ok(Some(false)),
-                kind => Err(unread(kind)),
+                (Kind::Put | Kind::BlobPointer | Kind::Delete, is_value) => Ok(is_value), // none: a closer look
+                (kind, _) => Err(unread(kind)),
             };
         };
         let found = self.version_by(of, (key, None), seqno, checks, decide, |table, key_hash, decide| {

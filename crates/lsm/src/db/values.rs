@@ -10,11 +10,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::family::{Family, View};
-use super::watch::Place;
+use super::watch::{Integrity, Place};
 use super::{Db, Inner};
-use crate::checksum::Uid;
+use crate::checksum::{Uid, hash};
 use crate::error::{Error, Result};
 use crate::options::KIB;
+use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::sst::Checks;
 use crate::values::{Fetch, Room, ValueFile, ValueShelf};
@@ -114,19 +115,24 @@ impl Inner {
     ) -> Result<()> {
         let shelf = shelf_of(view)?;
         with_room(|room| {
-            shelf.fetch(record, how, room).map_err(|error| self.unread_value(family, record, error))?;
+            let read = shelf.fetch(record, how, room);
+            read.map_err(|error| unread_value(&self.integrity, family, record, error))?;
             visit(&Record { kind: Kind::Put, value: room.value(), ..*record });
             Ok(())
         })
     }
+}
 
-    /// The error of a value that cannot be had, told of once.
-    #[cold]
-    fn unread_value(&self, family: &Family, record: &Record<'_>, error: Error) -> Error {
-        let error = error.in_family(family.name(), Some((record.key, record.key)));
-        self.integrity.tell(Place::Value(record.seqno), &error);
-        error
-    }
+/// The error of a value that cannot be had, told of once.
+#[cold]
+fn unread_value(integrity: &Integrity, family: &Family, record: &Record<'_>, error: Error) -> Error {
+    let error = error.in_family(family.name(), Some((record.key, record.key)));
+    let place = match Pointer::decode(record.value) {
+        Ok(pointer) => Place::Value(pointer.uid, pointer.offset),
+        Err(_) => Place::Value(Uid::default(), hash(record.key)), // it was hit itself, and says nothing
+    };
+    integrity.tell(place, &error);
+    error
 }
 
 /// Shows a record with its value if that is in memory; false if not, and then nothing was shown.
@@ -149,10 +155,11 @@ pub(super) fn show_cached(
 /// Reads the value that a record of a view points to, into room that is used again. It stays in memory only if it was there.
 pub(super) fn read_value(
     (family, view): (&Family, &View),
+    integrity: &Integrity,
     record: &Record<'_>,
     by_value: bool,
     room: &mut Room,
 ) -> Result<()> {
     let read = shelf_of(view)?.fetch(record, Fetch { by_value, keep: false }, room);
-    read.map_err(|error| error.in_family(family.name(), None))
+    read.map_err(|error| unread_value(integrity, family, record, error))
 }

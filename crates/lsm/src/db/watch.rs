@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use super::events::{Event, Listener, Noted};
+use crate::checksum::Uid;
 use crate::env::work::lock;
 use crate::error::{Error, Remedy};
 use crate::sst::Watch;
@@ -55,8 +56,8 @@ pub(crate) enum Place {
     Table(u64),
     /// A record in memory, by its seqno.
     Memory(u64),
-    /// A value in a value file, by its record's seqno.
-    Value(u64),
+    /// A value in a value file, by the file's own name and where its entry begins.
+    Value(Uid, u64),
 }
 
 impl Integrity {
@@ -122,7 +123,7 @@ impl Integrity {
         };
         match place {
             Place::Memory(_) => self.damaged_in_memory.fetch_add(1, Relaxed),
-            Place::Value(_) => self.gaps_met.fetch_add(1, Relaxed),
+            Place::Value(..) => self.gaps_met.fetch_add(1, Relaxed),
             Place::Table(_) => self.fences_met.fetch_add(1, Relaxed),
         };
         if fresh {

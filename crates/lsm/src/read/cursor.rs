@@ -18,6 +18,8 @@
 //! Most steps do none of this. Where the source below is a table's block in which no key has two versions, and no other source and
 //! no bound comes before the block's next keys, the table's cursor is lent for these, and a step is a step of its own (`run`).
 
+mod closer;
+
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use crate::merge::{MergeCursor, Walk};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Companions, is_over};
+use crate::seam::{Companions, Life, life_of};
 use crate::values::Room;
 
 /// The user keys that a cursor may show: from, to.
@@ -40,10 +42,12 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// Records passed over one by one before a seek is cheaper.
 const LONG_RUN: usize = 16;
 
-/// Reads values that do not stand in their records.
+/// Reads values that do not stand in their records, and hears of damage that nobody below can tell of.
 pub trait Values: Send + Sync {
     /// Reads the value that a record points to into a room.
     fn read(&self, record: &Record<'_>, room: &mut Room) -> Result<()>;
+    /// A record in memory is not what was written: its seqno, and the error that is answered in its place.
+    fn damaged_in_memory(&self, seqno: Seqno, error: &Error);
 }
 
 /// The user's view of a family at a seqno. Starts invalid. A step on an invalid cursor leaves it so.
@@ -76,7 +80,7 @@ pub struct UserCursor {
     room: Room,
     /// Nobody wants them: pointers are shown.
     shows_pointers: bool,
-    /// The record it stands on points to its value, which was read.
+    /// The record it stands on points to its value, which was read. On the way there: that record is to be looked at closer.
     is_pointer: bool,
 }
 
@@ -341,7 +345,7 @@ impl UserCursor {
     fn find_forward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_forward()?;
-        if self.is_pointer { self.read_value() } else { Ok(()) }
+        if self.is_pointer { self.look_closer() } else { Ok(()) }
     }
 
     #[inline]
@@ -364,13 +368,16 @@ impl UserCursor {
             } else {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
+            // Anything but a value is as good as one whose time is over.
+            let life = if pass_to.is_none() && record.kind.is_value() { self.life(&record) } else { Life::Over };
             match pass_to {
                 None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record, self.seqno) => {
                     self.seen.set(lead, record.key);
                     passed = 0;
                 }
-                None if record.kind.is_value() && !self.is_expired(&record) => {
-                    (self.place, self.is_pointer) = (Place::Inner, record.kind == Kind::BlobPointer);
+                None if life != Life::Over => {
+                    let is_pointer = record.kind == Kind::BlobPointer || life == Life::Doubtful;
+                    (self.place, self.is_pointer) = (Place::Inner, is_pointer);
                     break;
                 }
                 None => {
@@ -403,7 +410,7 @@ impl UserCursor {
     fn find_backward(&mut self) -> Result<()> {
         self.is_pointer = false;
         self.walk_backward()?;
-        if self.is_pointer { self.read_value() } else { Ok(()) }
+        if self.is_pointer { self.look_closer() } else { Ok(()) }
     }
 
     fn walk_backward(&mut self) -> Result<()> {
@@ -439,8 +446,10 @@ impl UserCursor {
                 continue;
             }
             let newest = if place == Place::Inner { self.inner.record() } else { self.saved.record() };
-            if newest.kind.is_value() && !self.is_expired(&newest) {
-                (self.place, self.is_pointer) = (place, newest.kind == Kind::BlobPointer);
+            let life = if newest.kind.is_value() { self.life(&newest) } else { Life::Over };
+            if life != Life::Over {
+                let is_pointer = newest.kind == Kind::BlobPointer || life == Life::Doubtful;
+                (self.place, self.is_pointer) = (place, is_pointer);
                 break;
             }
             hides_its_key(&newest)?;
@@ -525,29 +534,6 @@ impl UserCursor {
         was_lent
     }
 
-    /// Reads the value that the record under the cursor points to. One that cannot be read is answered as an error in its place, and the
-    /// next step goes on behind its key.
-    #[cold]
-    #[inline(never)]
-    fn read_value(&mut self) -> Result<()> {
-        let (record, after) = match self.place {
-            Place::Inner => (self.inner.record(), Place::Fence),
-            Place::Saved => (self.saved.record(), Place::Told),
-            Place::Nowhere | Place::Fence | Place::Told => return Ok(()),
-        };
-        let Some(values) = self.values.as_ref().filter(|_| !self.shows_pointers) else {
-            self.is_pointer = false;
-            return Ok(());
-        };
-        let outcome = values.read(&record, &mut self.room);
-        if outcome.is_err() {
-            // The next step must not show an older version in its place.
-            self.seen.set(self.order.lead(record.key), record.key);
-            (self.place, self.is_pointer) = (after, false);
-        }
-        outcome
-    }
-
     /// Forgets where the cursor stood, for its sources to be moved elsewhere.
     fn leave(&mut self) {
         self.stand_nowhere();
@@ -596,7 +582,21 @@ impl UserCursor {
     #[cold]
     fn error_of(&self, number: usize) -> Error {
         let none = || Error::structural("a fence that is not there");
-        let error = self.fences.get(number).map_or_else(none, Fence::error);
+        let fence = self.fences.get(number);
+        let error = self.named(fence.map_or_else(none, Fence::error));
+        // One of a single place, in no file, stands for a record in memory.
+        if let (Some(fence), Some(values)) = (fence, &self.values)
+            && fence.file.is_empty()
+            && fence.from == fence.to
+        {
+            values.damaged_in_memory(fence.from.1, &error);
+        }
+        error
+    }
+
+    /// Names the family in an error.
+    #[cold]
+    fn named(&self, error: Error) -> Error {
         if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
     }
 
@@ -610,11 +610,13 @@ impl UserCursor {
         self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
-    /// True if the time of a record is over.
+    /// Whether the time of a record is over.
     #[inline]
-    fn is_expired(&self, record: &Record<'_>) -> bool {
-        let expiry = self.expiry.as_ref();
-        expiry.is_some_and(|(keeper, clock)| is_over(&**keeper, record, &|| clock.wall_micros()))
+    fn life(&self, record: &Record<'_>) -> Life {
+        match &self.expiry {
+            Some((keeper, clock)) => life_of(&**keeper, record, &|| clock.wall_micros()),
+            None => Life::Alive,
+        }
     }
 
     /// True if a key lies below the bounds.

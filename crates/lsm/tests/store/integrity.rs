@@ -461,6 +461,31 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
     }
 }
 
+/// What only scans come by is told and counted as what is read by its key: once for its place, and each time.
+#[test]
+fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
+    let stage = Stage::open(wide());
+    fill(&stage.db, 0..20, 0);
+    let mut batch = Batch::new();
+    batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
+    stage.keeper.blind.store(true, Ordering::Relaxed);
+    stage.db.commit(&mut batch, Durability::Os).unwrap();
+    stage.keeper.blind.store(false, Ordering::Relaxed);
+    for forward in [true, false] {
+        let (rows, errors) = walk(&stage.db, &stage.family(), Verify::Always, forward);
+        assert_eq!((rows.len(), errors.len()), (19, 1));
+    }
+    let counted = || stage.db.metrics().integrity.damaged_in_memory;
+    assert_eq!(counted(), 2);
+    assert!(stage.get(7, Verify::Always).unwrap_err().is_corruption());
+    assert_eq!(counted(), 3);
+    let told = stage.heard.corruptions();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let damage = told[0].damage().unwrap();
+    assert_eq!((damage.file.as_str(), damage.cf.as_deref()), ("", Some("default")));
+    assert_eq!(damage.key_range, Some((record(7, 0).0, record(7, 0).0)));
+}
+
 /// A leaf of the memtable in which every key is deleted is passed by whoever comes after one who looked at all of it; but not where a tombstone is not what
 /// was sealed, nor where the one before did not check.
 #[test]
