@@ -17,7 +17,7 @@ use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::{Crash, Fault, SimFs};
-use waxseal_lsm::env::{Fs, Open};
+use waxseal_lsm::env::{Fs, Open, TracedFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
@@ -746,5 +746,48 @@ fn a_record_that_fills_a_hole_may_have_an_older_label() {
         assert_eq!((saved.report.lost, saved.report.lost_beside), (0, told), "{lost}, {filling}: {}", saved.report);
         let left_out = saved.outcomes().iter().filter(|outcome| **outcome == Outcome::LeftOut).count();
         assert_eq!(left_out as u64, told, "{lost}, {filling}: {}", saved.report);
+    }
+}
+
+/// What is gathered is bounded by its bytes, not by the number of records alone: else a few hundred large values were more than a batch may
+/// hold, and no store would be left.
+#[test]
+fn large_values_are_written_in_groups_that_stay_small() {
+    const VALUE: usize = 1 << 20;
+    let sim = SimFs::new(3);
+    // Values stand in their records, so all of a group stands in one frame of the log.
+    let options = CfOptions { compression: Compression::None, large_value_bytes: 0, ..CfOptions::default() };
+    let of_large = || Parts { families: vec![("default".to_owned(), options.clone())], ..parts(&sim) };
+    let db = Db::open(Path::new(DIR), Settings::default(), of_large()).unwrap();
+    let family = db.family("default").unwrap();
+    for n in 0..12u8 {
+        let mut batch = Batch::new();
+        batch.push(family.id(), Kind::Put, &[n], &vec![n; VALUE], db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    let mut into = of_large();
+    let traced = TracedFs::new(into.env.fs.clone(), SAVED);
+    into.env.fs = Arc::new(traced.clone());
+    let how = SalvageOptions::default();
+    let report = salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), into, how).unwrap();
+    assert!(report.is_clean() && report.records == 12, "{report}");
+    // A frame of that length is written by itself, all but its first page and its last.
+    let trace = traced.take();
+    let written = |line: &str| {
+        let (name, place) = line.strip_prefix("write ")?.split_once(' ')?;
+        let (_, bytes) = place.split_once('+')?;
+        if name.ends_with(".log") { bytes.parse::<usize>().ok() } else { None }
+    };
+    let largest = trace.lines().filter_map(written).max().unwrap();
+    assert!(largest > VALUE && largest <= 4 * VALUE, "{largest} bytes at once");
+    let db = Db::open(Path::new(SAVED), Settings::default(), of_large()).unwrap();
+    let family = db.family("default").unwrap();
+    for n in 0..12u8 {
+        let mut is_whole = false;
+        let look = &mut |record: &Record<'_>| is_whole = record.value == vec![n; VALUE];
+        db.get(&family, &[n], At::Latest, look).unwrap();
+        assert!(is_whole, "{n}");
     }
 }

@@ -14,11 +14,11 @@ use waxseal_lsm::db::{At, Db, Family, Parts, Silent, TableRef};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::{Entry, walk};
 use waxseal_meta::care::{
-    Candidate, Finding, Outcome, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
+    Candidate, Finding, Outcome, Progress, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch, repair, salvage, scrub, verify,
 };
 use waxseal_meta::exchange::{Export, Policy, export};
@@ -316,7 +316,7 @@ fn verify_looks_at_values_that_no_table_points_to_yet() {
     holds_all_but(&store, Some(0));
 }
 
-/// A writer replaces tables and value files while a reader beside it is looked through, and the reader moves on: what it was to look at
+/// A writer replaces tables and value files while a reader beside it is looked through, and the reader moves on or not: what it looks at
 /// is whole, though it has no name any more.
 #[test]
 fn what_is_replaced_under_a_look_is_no_damage() {
@@ -325,7 +325,7 @@ fn what_is_replaced_under_a_look_is_no_damage() {
         numbers.for_each(|n| store.put(&key(n), &value(n)));
         store.compact();
     };
-    for scrubs in [false, true] {
+    for (scrubs, moves_on) in [(false, true), (true, true), (true, false)] {
         let sim = SimFs::new(17);
         let store = Store::open(&sim, Arc::new(Sealer::new()), options.clone()).unwrap();
         write(&store, 0..60);
@@ -341,7 +341,9 @@ fn what_is_replaced_under_a_look_is_no_damage() {
             if !moved {
                 write(&store, 0..70);
                 write(&store, 0..70);
-                reader.refresh().unwrap();
+                if moves_on {
+                    reader.refresh().unwrap();
+                }
                 moved = true;
             }
             ControlFlow::Continue(())
@@ -353,12 +355,191 @@ fn what_is_replaced_under_a_look_is_no_damage() {
         assert!(moved && !sim.files(DIR).iter().any(|name| old.contains(name)));
         let report = report.unwrap();
         assert!(report.is_clean(), "{report}");
+        // What it does not see any more it was not to look at.
+        assert_eq!(report.tables.len(), if moves_on { 1 } else { old.len() }, "{report}");
         // One that the manifest names is missed.
+        reader.refresh().unwrap();
         let table = &reader.tables(&family).unwrap()[0];
         sim.env(1).fs.remove(&Path::new(DIR).join(table.name())).unwrap();
         let report = verify(&reader, VerifyOptions::default()).unwrap();
         assert!(report.damage.iter().any(|damage| damage.file == table.name()), "{report}");
     }
+}
+
+/// Small tables of pointers to values of their own.
+fn many_tables(seed: u64, compression: Compression, value: impl Fn(usize) -> Vec<u8>) -> (SimFs, Store) {
+    let sim = SimFs::new(seed);
+    let options = CfOptions { table_bytes: 1024, compression, ..with_values() };
+    let store = Store::open(&sim, Arc::new(Sealer::new()), options).unwrap();
+    (0..60).for_each(|n| store.put(&key(n), &value(n)));
+    store.compact();
+    assert!(store.tables().len() > 1);
+    (sim, store)
+}
+
+/// The tables that a store has now, each with the value files that it points into.
+fn live(store: &Store) -> Vec<(String, Vec<String>)> {
+    let values = |table: &TableRef| table.values().iter().map(|file| file.name().to_string()).collect();
+    store.db.tables(&store.family).unwrap().iter().map(|table| (table.name(), values(table))).collect()
+}
+
+/// A look at a store, of either kind.
+fn look(store: &Store, scrubs: bool, progress: Watch<'_>) -> Report {
+    let progress = Some(progress);
+    match scrubs {
+        false => verify(&store.db, VerifyOptions { progress, ..VerifyOptions::default() }).unwrap(),
+        true => scrub(&store.db, ScrubOptions { progress, ..ScrubOptions::default() }).unwrap(),
+    }
+}
+
+/// Hits a value where it stands, so that no correction helps.
+fn strike_value(sim: &SimFs, value: &[u8]) {
+    let mut hits = 0;
+    for name in sim.files(DIR).into_iter().filter(|name| name.ends_with(".val")) {
+        let path = Path::new(DIR).join(name);
+        let bytes = sim.read_all(&path).unwrap();
+        if let Some(place) = bytes.windows(64).position(|window| window == &value[..64]) {
+            for (at, bit) in [(3, 1), (50, 4), (51, 6), (200, 2)] {
+                sim.flip(&path, (place + at) as u64 * 8 + bit).unwrap();
+            }
+            hits += 1;
+        }
+    }
+    assert_eq!(hits, 1);
+}
+
+/// A look may take hours: it holds the table at hand, and what is replaced of the others is removed meanwhile.
+#[test]
+fn what_is_replaced_under_a_look_is_removed_while_it_goes_on() {
+    for scrubs in [false, true] {
+        let (sim, store) = many_tables(18, Compression::None, value);
+        let old = live(&store);
+        // What of those that were there is still on the disk and nobody's any more.
+        let left = || -> (Vec<String>, Vec<String>) {
+            let (now, files) = (live(&store), sim.files(DIR));
+            let tables = old.iter().map(|(table, _)| table).filter(|table| now.iter().all(|(name, _)| name != *table));
+            let values = old.iter().flat_map(|(_, values)| values);
+            let values = values.filter(|file| now.iter().all(|(_, values)| !values.contains(file)));
+            let is_there = |name: &&String| files.contains(name);
+            (tables.filter(is_there).cloned().collect(), values.filter(is_there).cloned().collect())
+        };
+        let mut told = 0;
+        let progress: Watch<'_> = &mut |progress| {
+            assert!(progress.done <= progress.total);
+            told += 1;
+            if told == 1 {
+                (0..60).for_each(|n| store.put(&key(n), &value(n)));
+                store.compact();
+                while store.db.step().unwrap() {}
+                let (tables, values) = left();
+                let [hand] = &tables[..] else { panic!("{tables:?} are held") };
+                let of_hand = &old.iter().find(|(table, _)| table == hand).unwrap().1;
+                assert!(values.iter().all(|file| of_hand.contains(file)), "{values:?}, and not {of_hand:?} alone");
+            }
+            ControlFlow::Continue(())
+        };
+        let report = look(&store, scrubs, progress);
+        assert!(told > 1 && report.is_clean(), "{report}");
+        assert_eq!(report.tables.len(), 1, "the others were gone when their turn came: {report}");
+        while store.db.step().unwrap() {}
+        assert_eq!(left(), (Vec::new(), Vec::new()));
+    }
+}
+
+/// A merge takes pointers over and reads no values. So those of a table that is gone when its turn comes are looked at where they are
+/// pointed to then.
+#[test]
+fn values_of_a_table_that_is_replaced_before_its_turn_are_looked_at() {
+    for scrubs in [false, true] {
+        let (sim, store) = many_tables(19, Compression::None, value);
+        let tables = store.db.tables(&store.family).unwrap();
+        let hit = |table: &&TableRef| table.meta().smallest <= key(30) && key(30) <= table.meta().largest;
+        let hit = tables.iter().find(hit).unwrap();
+        // It is the first in no order.
+        assert!(hit.name() != tables[0].name() && tables.iter().any(|table| table.meta().number < hit.meta().number));
+        let name = hit.name();
+        drop(tables);
+        strike_value(&sim, &value(30));
+        let mut is_replaced = false;
+        let progress: Watch<'_> = &mut |_| {
+            if !is_replaced {
+                (0..60).for_each(|n| store.put(&small(n), b"new"));
+                store.compact();
+                is_replaced = live(&store).iter().all(|(table, _)| *table != name);
+                assert!(is_replaced);
+            }
+            ControlFlow::Continue(())
+        };
+        let report = look(&store, scrubs, progress);
+        assert!(is_replaced);
+        assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report}");
+        assert_eq!(report.damage[0].key_range, Some((key(30), key(30))), "{report}");
+    }
+}
+
+#[test]
+fn progress_counts_what_is_stored_and_never_passes_its_total() {
+    for compression in [Compression::None, Compression::default()] {
+        let (_, store) = many_tables(20, compression, |n| vec![n as u8; 2000 + n]);
+        let tables = store.db.tables(&store.family).unwrap();
+        let total: u64 = tables.iter().map(|table| table.meta().bytes_with_values()).sum();
+        let longest = tables.iter().map(|table| table.meta().size).max().unwrap();
+        drop(tables);
+        for scrubs in [false, true] {
+            let mut told: Vec<Progress> = Vec::new();
+            let report = look(&store, scrubs, &mut |progress| {
+                told.push(progress);
+                ControlFlow::Continue(())
+            });
+            assert!(report.is_clean() && report.bytes <= total, "{} of {total}: {report}", report.bytes);
+            assert!(told.iter().all(|told| told.total == total && told.done <= total), "{told:?}");
+            assert!(told.is_sorted_by_key(|told| told.done), "{told:?}");
+            // Of the last table what stands around its blocks is not told any more.
+            assert!(told.last().unwrap().done + longest >= total, "{told:?}");
+        }
+    }
+}
+
+/// Whoever ends a scrub among the values of a table ends it there, whatever he would answer later, and the next one goes on with them.
+#[test]
+fn a_scrub_that_is_ended_among_the_values_of_a_table_goes_on_with_them() {
+    let (sim, store) = many_tables(21, Compression::None, value);
+    let mut tables = store.db.tables(&store.family).unwrap();
+    tables.sort_by_key(|table| table.meta().number);
+    let blocks = |table: &TableRef| table.table().unwrap().blocks() as u64;
+    let values = |table: &TableRef| table.meta().values.iter().map(|values| values.count).sum::<u64>();
+    // Ended behind the first value of a table, once.
+    let ended_in = |at: usize| {
+        let before: u64 = tables[..at].iter().map(|table| blocks(table) + values(table)).sum();
+        let (ends_at, mut told) = (before + blocks(&tables[at]) + 1, 0);
+        let report = look(&store, true, &mut |_| {
+            told += 1;
+            if told == ends_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(told, ends_at, "nobody is asked again");
+        let token = report.resume.unwrap();
+        assert_eq!((token.table, token.block), (tables[at].meta().number, blocks(&tables[at])));
+        assert!(report.cancelled && report.tables.len() == at, "{report}");
+        report
+    };
+    let gone_on = |before: &Report| {
+        let report = scrub(&store.db, ScrubOptions { resume: before.resume, ..ScrubOptions::default() }).unwrap();
+        assert!(report.resume.is_none() && !report.cancelled, "{report}");
+        report
+    };
+    for at in [0, tables.len() - 1] {
+        let first = ended_in(at);
+        let rest = gone_on(&first);
+        assert!(rest.is_clean(), "{rest}");
+        assert_eq!((first.records + rest.records, rest.tables.len()), (60, tables.len() - at), "no block twice");
+    }
+    // What was found among them before is found again.
+    let hit = (0..60).find(|n| key(*n) == tables[0].meta().smallest).unwrap();
+    strike_value(&sim, &value(hit));
+    let first = ended_in(0);
+    assert!(first.damage.is_empty(), "{first}");
+    let rest = gone_on(&first);
+    assert_eq!((rest.corrupted, rest.damage.len()), (1, 1), "{rest}");
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::seal::Seal;
 /// How far a pass has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes looked at.
+    /// Bytes looked at, as they are stored; never more than `total`. What of a table stands around its blocks counts once it is through, so that
+    /// of the last one is not told any more. A table that is gone when its turn comes counts as looked at.
     pub done: u64,
     /// Bytes there are, as far as known when it began.
     pub total: u64,
@@ -44,7 +45,7 @@ pub struct ScrubOptions<'a> {
     pub most_bytes: Option<u64>,
     /// Mend what is found, in this way; none: report it.
     pub repair: Option<RepairOptions<'a>>,
-    /// Hears of progress, and may end it.
+    /// Hears of progress, and may end it, with a token to go on from: among the values of a table it goes on with the first of them.
     pub progress: Option<Watch<'a>>,
 }
 

@@ -10,7 +10,8 @@
 //! Crash:  a family is under a fence over all its keys until its salvage is through (not where its order names no last key). A
 //!         salvage that fails or is ended leaves no store.
 //! Costs:  one pass over everything, a second if something was lost, one more where a table that no manifest names lacks records; some
-//!         fifty bytes of memory for each key, and the key of each record that is lost, or that may be what a table lacks.
+//!         fifty bytes of memory for each key, the key of each record that is lost, or that may be what a table lacks, and what is written at
+//!         once: 4 MiB, or one record.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -24,7 +25,7 @@ use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
 use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::names::{Name, system_number};
-use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, MIB, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
@@ -52,6 +53,9 @@ use super::spans::Spans;
 
 /// Records written at once.
 const GROUP: usize = 256;
+
+/// Bytes written at once, but for a record that has more: of large values a few hundred would be more than a batch may hold.
+const GROUP_BYTES: usize = 4 * MIB;
 
 /// The id that is no family's. docs/format.md, section 5.2.
 const NO_FAMILY: u32 = u32::MAX;
@@ -604,6 +608,10 @@ impl Salvage<'_> {
                 return Ok(());
             }
             *seen = (record.seqno, term(&*self.parts.companions, record, check));
+        }
+        let bytes = record.key.len() + record.value.len();
+        if !self.batch.is_empty() && self.batch.encoded_bytes() + bytes > GROUP_BYTES {
+            self.write()?;
         }
         let keeper = &*self.parts.companions;
         let carried = carried(keeper, record, check, is_untold)?;

@@ -1,41 +1,60 @@
 //! Scrub: verify, slowly, for data that nobody reads.
 //!
 //! Tables are taken in the order of family and number, block by block, at a pace; a pass that stops early leaves a token, and the
-//! next goes on there. A compaction between the two does no harm: a table that is gone has been verified by whoever replaced it,
-//! and what it became has a higher number, so it is still to come.
+//! next goes on there. A compaction meanwhile does no harm: a table that is gone has been verified by whoever replaced it, and what it
+//! became has a higher number, so it is still to come. Under the pass itself it is for the next one, but for the values that a merge took
+//! over and did not read (`Turns`). So no table is held but the one at hand: what is replaced while a pass goes on, for hours perhaps, is
+//! removed.
 
 use waxseal_lsm::db::{Db, TableRef};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::ledger::Ledger;
 
-use super::options::{Progress, ScrubOptions, goes_on};
+use super::options::{Progress, ScrubOptions, cancelled, goes_on};
 use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
 use super::values::values_are_whole;
-use super::verify::look_at;
+use super::verify::{Turn, Turns, look_at};
 
 /// The longest nap, so that whoever ends a scrub does not wait long.
 const NAP_NANOS: u64 = 100_000_000;
 
+/// How often a pass looks for tables that took over values of ones that are gone. Where merges are faster than the pace, oftener would be
+/// without end.
+const AGAIN: usize = 1;
+
 /// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
 pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
-    let mut tables = Vec::new();
-    for family in db.families() {
-        tables.extend(db.tables(&family)?);
-    }
-    tables.sort_by_key(|table| (table.family().id(), table.meta().number));
     let resume = options.resume.unwrap_or_default();
-    tables.retain(|table| (table.family().id(), table.meta().number) >= (resume.family, resume.table));
-    let total = tables.iter().map(|table| table.meta().size).sum();
-    let mut pace = Pace { started: db.clock().monotonic_nanos(), progress: Progress { total, ..Progress::default() } };
-    for table in &tables {
-        let from = if table.meta().uid == resume.uid { (resume.block, resume.ledger) } else { Default::default() };
-        let stopped = scrub_table(db, table, from, &mut options, &mut pace, &mut report)?;
-        if let Some((block, ledger)) = stopped {
-            let (family, number) = (table.family().id(), table.meta().number);
-            report.resume = Some(Token { family, table: number, uid: table.meta().uid, block, ledger });
-            return Ok(report);
+    let mut families = Vec::new();
+    for family in db.families().iter().filter(|family| family.id() >= resume.family) {
+        let first = if family.id() == resume.family { resume.table } else { 0 };
+        families.push(Turns::of(db, family, AGAIN)?.by_number_from(first));
+    }
+    let total = families.iter().map(Turns::bytes).sum();
+    let progress = Progress { total, ..Progress::default() };
+    let mut pace = Pace { started: db.clock().monotonic_nanos(), read: 0, progress, through: 0, is_ended: false };
+    for turns in &mut families {
+        while let Some(Turn { bytes, table }) = turns.next_turn(db)? {
+            pace.through = pace.progress.done + bytes;
+            pace.progress.found = report.damage.len() as u64;
+            if let Some(table) = table {
+                let (family, meta) = (table.family(), table.meta());
+                let from = if meta.uid == resume.uid { (resume.block, resume.ledger) } else { Default::default() };
+                let stopped = match scrub_table(db, &table, from, &mut options, &mut pace, &mut report) {
+                    // Dropped while it was mended: nobody misses it.
+                    Err(error) if *error.kind() == ErrorKind::Invalid && family.is_dropped() => None,
+                    stopped => stopped?,
+                };
+                if let Some((block, ledger)) = stopped {
+                    report.cancelled |= pace.is_ended;
+                    let (family, table, uid) = (family.id(), meta.number, meta.uid);
+                    report.resume = Some(Token { family, table, uid, block, ledger });
+                    return Ok(report);
+                }
+            }
+            pace.progress.done = pace.through;
         }
     }
     Ok(report)
@@ -43,29 +62,34 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
 
 struct Pace {
     started: u64,
+    /// Bytes that were read: what is gone, or was looked at by a pass before, takes no time.
+    read: u64,
     progress: Progress,
+    /// Where the progress stands when the table at hand is through.
+    through: u64,
+    /// The caller has ended the pass.
+    is_ended: bool,
 }
 
 impl Pace {
     /// After some bytes: waits as long as the pace asks for; false if the pass is to stop here.
-    fn after(&mut self, db: &Db, bytes: u64, options: &mut ScrubOptions<'_>, report: &mut Report) -> bool {
-        self.progress.done += bytes;
-        self.progress.found = report.damage.len() as u64;
-        report.bytes += bytes;
+    fn after(&mut self, db: &Db, bytes: u64, options: &mut ScrubOptions<'_>) -> bool {
+        self.read += bytes;
+        self.progress.done = (self.progress.done + bytes).min(self.through);
         loop {
             if !goes_on(&mut options.progress, self.progress) {
-                report.cancelled = true;
+                self.is_ended = true;
                 return false;
             }
             let Some(rate) = options.bytes_per_second.filter(|rate| *rate > 0) else { break };
-            let due = u128::from(self.progress.done) * 1_000_000_000 / u128::from(rate);
+            let due = u128::from(self.read) * 1_000_000_000 / u128::from(rate);
             let passed = u128::from(db.clock().monotonic_nanos().saturating_sub(self.started));
             match u64::try_from(due.saturating_sub(passed)) {
                 Ok(0) => break,
                 left => db.clock().sleep_nanos(left.unwrap_or(NAP_NANOS).min(NAP_NANOS)),
             }
         }
-        options.most_bytes.is_none_or(|most| self.progress.done < most)
+        options.most_bytes.is_none_or(|most| self.read < most)
     }
 }
 
@@ -92,8 +116,9 @@ fn scrub_table(
             report.records += checked.validated + checked.unverified;
             report.validated += checked.validated;
             report.unverified += checked.unverified;
+            report.bytes += checked.bytes;
             ledger.merge(&checked.ledger);
-            if !pace.after(db, checked.bytes, options, report) {
+            if !pace.after(db, checked.bytes, options) {
                 return Ok(Some((block + 1, ledger)));
             }
         }
@@ -101,13 +126,15 @@ fn scrub_table(
         let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
         clean &= same;
         if clean {
-            // A table's values are looked at in one piece: a pass that is to stop does so behind them.
-            let mut paced = Report::default();
-            clean = values_are_whole(db, table, &open, report, &mut |bytes| {
-                let _ = pace.after(db, bytes, options, &mut paced);
-                Ok(())
-            })?;
-            report.cancelled |= paced.cancelled;
+            // A table's values are looked at in one piece: a pass that has read enough stops behind them. One that is ended does so at once.
+            let whole = values_are_whole(db, table, &open, report, &mut |bytes| {
+                pace.after(db, bytes, options);
+                if pace.is_ended { Err(cancelled()) } else { Ok(()) }
+            });
+            if pace.is_ended {
+                return Ok(Some((open.blocks() as u64, ledger))); // and the next pass begins with them
+            }
+            clean = whole?;
         }
         if clean {
             report.tables.push(Visited::of(table, 0));

@@ -4,16 +4,18 @@
 //! Out:    what every record's seal says, and every place of damage. Tables are read from their files, past what memory holds:
 //!         sums, order, seals, index and filter and properties against the data. Then what is in memory, the log and the manifest.
 //! Holds:  nothing is written; damage is reported, not an error. A file that cannot be read is told apart from one that is damaged.
+//! Turns:  no table is held but the one at hand, so that what is replaced under a verify is removed. One that is gone when its turn comes was
+//!         verified by whoever replaced it, as were those that came for it, in the bytes that were written; but a merge takes pointers over and reads
+//!         no values, so these are looked at where they are pointed to then.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::checksum::hash;
+use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::pointer::value_bytes;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Found, Table};
@@ -22,7 +24,7 @@ use waxseal_lsm::values::Room;
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
-use super::values::{look_at_values, tell_of_value};
+use super::values::{look_at_values, stored_bytes, tell_of_value};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -31,24 +33,29 @@ use crate::stamped::is_stamp_hit;
 pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = chosen(db, options.families.as_deref())?;
-    let mut tables = Vec::new();
+    let mut waiting = Vec::new();
     for family in &families {
-        tables.extend(db.tables(family)?);
+        waiting.push(Turns::of(db, family, usize::MAX)?);
     }
-    let total = tables.iter().map(|table| table.meta().bytes_with_values()).sum();
+    let total = waiting.iter().map(Turns::bytes).sum();
     let mut progress = Progress { total, ..Progress::default() };
-    for table in &tables {
-        let found = report.damage.len() as u64;
-        let outcome = look_at(db, table, &mut report, &mut |bytes| {
-            progress = Progress { done: progress.done + bytes, found, ..progress };
-            if goes_on(&mut options.progress, progress) { Ok(()) } else { Err(cancelled()) }
-        });
-        match outcome {
-            Err(error) if *error.kind() == ErrorKind::Invalid => {
-                report.cancelled = true;
-                return Ok(report);
+    for turns in &mut waiting {
+        while let Some(Turn { bytes, table }) = turns.next_turn(db)? {
+            let (through, mut is_ended) = (progress.done + bytes, false);
+            progress.found = report.damage.len() as u64;
+            if let Some(table) = table {
+                let outcome = look_at(db, &table, &mut report, &mut |bytes| {
+                    progress.done = (progress.done + bytes).min(through);
+                    is_ended = !goes_on(&mut options.progress, progress);
+                    if is_ended { Err(cancelled()) } else { Ok(()) }
+                });
+                if is_ended {
+                    report.cancelled = true;
+                    return Ok(report);
+                }
+                outcome?;
             }
-            outcome => outcome?,
+            progress.done = through;
         }
     }
     for family in &families {
@@ -87,6 +94,98 @@ fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
     let Some(names) = names else { return Ok(db.families()) };
     let named = |name: &String| db.family(name).ok_or_else(|| Error::invalid(format!("there is no family {name:?}")));
     names.iter().map(named).collect()
+}
+
+/// A table whose turn is still to come.
+struct Waiting {
+    number: u64,
+    uid: Uid,
+    /// Bytes of the total that are its own.
+    bytes: u64,
+    /// The value files that it points into.
+    values: Vec<Uid>,
+}
+
+impl Waiting {
+    fn of(table: &TableRef, bytes: u64) -> Waiting {
+        let meta = table.meta();
+        let values = meta.values.iter().map(|values| values.file.uid).collect();
+        Waiting { number: meta.number, uid: meta.uid, bytes, values }
+    }
+}
+
+/// The turn of a table.
+pub(super) struct Turn {
+    /// Bytes of the total that go with it.
+    pub(super) bytes: u64,
+    /// The table; none: it is gone.
+    pub(super) table: Option<TableRef>,
+}
+
+/// The tables of a family, one after the other; none is held before its turn.
+pub(super) struct Turns {
+    family: Family,
+    waiting: VecDeque<Waiting>,
+    /// The numbers of all tables that it has come by.
+    known: HashSet<u64>,
+    /// Value files of tables that were gone when their turn came.
+    missed: HashSet<Uid>,
+    /// So often it looks for those that took over such values.
+    again: usize,
+}
+
+impl Turns {
+    /// Those that there are now, the upper levels first; behind them, so often at most, those that took over values of tables that were gone.
+    pub(super) fn of(db: &Db, family: &Family, again: usize) -> Result<Turns> {
+        let tables = db.tables(family)?;
+        let waiting = tables.iter().map(|table| Waiting::of(table, table.meta().bytes_with_values())).collect();
+        let known = tables.iter().map(|table| table.meta().number).collect();
+        Ok(Turns { family: family.clone(), waiting, known, missed: HashSet::new(), again })
+    }
+
+    /// The same by their numbers, from one on.
+    pub(super) fn by_number_from(mut self, first: u64) -> Turns {
+        self.waiting.retain(|waiting| waiting.number >= first);
+        self.sort();
+        self
+    }
+
+    fn sort(&mut self) {
+        self.waiting.make_contiguous().sort_by_key(|waiting| waiting.number);
+    }
+
+    /// Bytes of those that are still to come, as far as known.
+    pub(super) fn bytes(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.bytes).sum()
+    }
+
+    /// The next one, as it is now. Costs a look at the picture of the family, which is nothing beside that at a table. Errors: `Closed`.
+    pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<Turn>> {
+        if self.waiting.is_empty() && !self.missed.is_empty() && self.again > 0 {
+            self.again -= 1;
+            self.find_again(db)?;
+        }
+        let Some(next) = self.waiting.pop_front() else { return Ok(None) };
+        let is_it = |table: &TableRef| (table.meta().number, table.meta().uid) == (next.number, next.uid);
+        let table = db.tables(&self.family)?.into_iter().find(is_it);
+        if table.is_none() {
+            self.missed.extend(next.values);
+        }
+        Ok(Some(Turn { bytes: next.bytes, table }))
+    }
+
+    /// Tables that have come since and point into files of which values were missed. Their bytes are in no total.
+    fn find_again(&mut self, db: &Db) -> Result<()> {
+        let missed = std::mem::take(&mut self.missed);
+        for table in db.tables(&self.family)? {
+            let is_new = self.known.insert(table.meta().number);
+            if is_new && table.meta().values.iter().any(|values| missed.contains(&values.file.uid)) {
+                self.waiting.push_back(Waiting::of(&table, 0));
+            }
+        }
+        self.sort();
+        Ok(())
+    }
 }
 
 /// Looks at one table; what is wrong goes into the report. `progress` hears of bytes, and its error ends the look.
@@ -281,7 +380,7 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
         if !check.serves() {
             report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
         } else if record.kind == Kind::BlobPointer {
-            report.bytes += value_bytes(record);
+            report.bytes += stored_bytes(record);
             tell_of_value(family, memory.look_at_value(record, &mut room), report)?;
         }
         Ok(())
