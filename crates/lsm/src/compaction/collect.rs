@@ -6,6 +6,8 @@
 //!         frees one at least. A compaction that meets a pointer into it moves the value; where nothing else is due,
 //!         the table that points to most of such values is written anew in its place, until the last pointer is gone and the file with it.
 //!         In a store that is to settle files go, those with the greatest share of garbage first, until what is left of it is an eighth of what is alive.
+//! Turns:  no more of them at once than leaves little to be moved: a table of 64 MiB may point to a terabyte, and until the last pointer into a file is gone
+//!         that takes its room twice. Those with the greatest share of garbage go first, in all tables, and then the next.
 //! Holds:  level 0 is left alone: it is merged soon, and a table that stays there has younger ones above it. In a store that is to settle it is merged
 //!         first, if it points to such values.
 
@@ -13,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::pick::{Action, Picture, Plan, Reason, Span, is_free, pick_level0};
+use super::pick::{Action, MERGE_TABLES, Picture, Plan, Reason, Span, is_free, pick_level0};
 use crate::checksum::Uid;
 use crate::values::ValueMeta;
 use crate::version::TableMeta;
@@ -84,8 +86,7 @@ pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
             files.iter().filter(|(_, living)| living.is_stale()).map(|(uid, _)| *uid).collect()
         }
         Thrift::Lean => {
-            let mut worst: Vec<_> = files.iter().filter(|(_, living)| living.garbage() > 0).collect();
-            worst.sort_by_key(|(_, living)| Reverse(living.garbage_in(1 << 32)));
+            let worst = worst_first(files.iter().filter(|(_, living)| living.garbage() > 0));
             let is_too_much = |(_, living): &(&Uid, &Living)| {
                 let is_too_much = garbage * LEAN_PART > alive;
                 garbage -= u128::from(living.garbage());
@@ -94,6 +95,37 @@ pub fn stale(files: &BTreeMap<Uid, Living>, thrift: Thrift) -> BTreeSet<Uid> {
             worst.into_iter().take_while(is_too_much).map(|(uid, _)| *uid).collect()
         }
     }
+}
+
+fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a Living)>) -> Vec<(&'a Uid, &'a Living)> {
+    let mut worst: Vec<_> = files.collect();
+    worst.sort_by_key(|(_, living)| Reverse(living.garbage_in(1 << 32)));
+    worst
+}
+
+/// How many bytes of values are moved before the first file of those goes, about: what one merge may write, or else four times what all tables are, which
+/// are written anew for it, but no more than an eighth of all there is. `held`, `alive`: bytes of tables, and of the values they point to.
+pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
+    let worth = held.saturating_mul(4).min(held.saturating_add(alive) / 8);
+    worth.max(table_bytes.saturating_mul(MERGE_TABLES))
+}
+
+/// Of the files to be collected those whose turn it is: one at least, and no more than have about so many bytes to be moved. `movable`: how much of each
+/// is alive by tables that can be written anew now; what others point to would stand in the way of all for ever.
+pub fn in_turn(
+    files: &BTreeMap<Uid, Living>,
+    stale: BTreeSet<Uid>,
+    movable: &BTreeMap<Uid, Living>,
+    most_bytes: u64,
+) -> BTreeSet<Uid> {
+    let mut bytes = 0u64;
+    let has_room = |(uid, _): &(&Uid, &Living)| {
+        let has_room = bytes < most_bytes;
+        bytes = bytes.saturating_add(movable.get(*uid).map_or(0, |living| living.bytes));
+        has_room
+    };
+    let worst = worst_first(files.iter().filter(|(uid, _)| stale.contains(*uid)));
+    worst.into_iter().take_while(has_room).map(|(uid, _)| *uid).collect()
 }
 
 /// The table to be written anew, for this reason, for the values that it points to in stale files; `stale` says how many bytes of them a
@@ -175,6 +207,33 @@ mod tests {
         assert_eq!((stale_of([78, 100], Lean), stale_of([77, 100], Lean)), (vec![], vec![7]));
         assert_eq!((stale_of([90, 70], Lean), stale_of([80, 70], Lean)), (vec![8], vec![7, 8]));
         assert_eq!(stale(&BTreeMap::new(), Lean), BTreeSet::new());
+    }
+
+    /// However much there is, the first files go when so much of it was moved; and nothing keeps the others from their turn.
+    #[test]
+    fn files_take_turns_and_those_that_cannot_go_take_none() {
+        let (a, b, c) = (file(7, 1000), file(8, 1000), file(9, 1000));
+        let tables = [table(1, [b"a", b"b"], &[(&a, 100), (&b, 200)]), table(2, [b"c", b"d"], &[(&b, 100), (&c, 400)])];
+        let files = living(tables.iter());
+        let turn = |movable: &[TableMeta], most: u64| {
+            let stale = stale(&files, Thrift::Mostly);
+            assert_eq!(stale.len(), 3);
+            let turn = in_turn(&files, stale, &living(movable.iter()), most);
+            turn.into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
+        };
+        assert_eq!((turn(&tables, 1), turn(&tables, 100), turn(&tables, 101)), (vec![7], vec![7], vec![7, 8]));
+        assert_eq!((turn(&tables, 400), turn(&tables, 401)), (vec![7, 8], vec![7, 8, 9]));
+        assert_eq!((turn(&tables[1..], 100), turn(&[], 1)), (vec![7, 8], vec![7, 8, 9]));
+    }
+
+    #[test]
+    fn what_is_moved_at_once_is_a_merge_or_what_the_tables_are_worth() {
+        let mib = 1u64 << 20;
+        let most = |held: u64, alive: u64| most_at_once(64 * mib, held * mib, alive * mib) / mib;
+        assert_eq!(most(64, 300_000), 1600, "a table of pointers to large values");
+        assert_eq!(most(20_000, 1_000_000), 80_000, "and many, to small ones");
+        assert_eq!(most(1_000_000, 100_000), 137_500, "values are few beside what else there is");
+        assert_eq!(most_at_once(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
     }
 
     #[test]

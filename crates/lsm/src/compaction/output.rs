@@ -451,7 +451,7 @@ impl Outputs<'_> {
                 }
                 Decision::Keep => self.put(&record, source.protection, splitter)?,
             }
-            since_check += record.value.len() + CHECKED_RECORD_BYTES;
+            since_check += record.value.len() + self.values.take_moved() + CHECKED_RECORD_BYTES;
             if since_check >= CHECKED_BYTES {
                 since_check = 0;
                 self.keep_pace();

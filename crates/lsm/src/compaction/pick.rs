@@ -22,7 +22,7 @@ use crate::version::{LEVELS, Levels};
 pub const BOTTOM: usize = LEVELS - 1;
 
 /// A merge that reaches so many table lengths takes no further inputs that it could do without.
-const MERGE_TABLES: u64 = 25;
+pub(super) const MERGE_TABLES: u64 = 25;
 
 /// A table may overlap so many table lengths of the level after next; more would make its own merge too large.
 pub(super) const GRANDPARENT_TABLES: u64 = 10;
@@ -148,6 +148,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// True if it is done only where nothing is due: room that could be had.
+    pub fn is_spare(self) -> bool {
+        matches!(self, Reason::Tombstones | Reason::Values | Reason::Space)
+    }
+
     /// In words.
     pub fn name(self) -> &'static str {
         match self {

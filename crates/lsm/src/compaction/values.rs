@@ -39,6 +39,8 @@ pub(super) struct Separating<'a> {
     made: Made,
     room: Room,
     before: Option<Pointer>,
+    /// Bytes of values that were moved since somebody asked.
+    moved_bytes: usize,
     /// Values that were moved, and those that could not be.
     pub(super) moved: u64,
     pub(super) unreadable: u64,
@@ -55,6 +57,7 @@ impl<'a> Separating<'a> {
             made: Made::new(),
             room: Room::default(),
             before: None,
+            moved_bytes: 0,
             moved: 0,
             unreadable: 0,
         }
@@ -95,6 +98,7 @@ impl<'a> Separating<'a> {
         let placed = match shelf.resolve(record, true, &mut room) {
             Ok(whole) => {
                 self.moved += 1;
+                self.moved_bytes += whole.value.len();
                 let written = self.write(job, record.key, whole.value, job.companions.term(record), names);
                 written.map(|pointer| (!planted::active(Bug::MovedValueKeepsItsPlace)).then_some(pointer))
             }
@@ -148,6 +152,11 @@ impl<'a> Separating<'a> {
     /// The files that were finished.
     pub(super) fn into_made(self) -> Made {
         self.made
+    }
+
+    /// Bytes of values that were moved since this was asked: the records that the pass counts were pointers.
+    pub(super) fn take_moved(&mut self) -> usize {
+        std::mem::take(&mut self.moved_bytes)
     }
 
     /// Bytes that were written so far.

@@ -3,7 +3,7 @@
 //! The plan comes from `compaction::pick`, the pass is `compaction::output`. Damaged inputs are barred from picking, the rest goes on.
 //! Crash: before the edit, unnamed files that the next open sweeps; after it, everything.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -148,7 +148,7 @@ impl Inner {
     ) -> Option<(Family, Plan)> {
         let view = family.view();
         let thrift = if reason == Reason::Space { Thrift::Lean } else { Thrift::Usual };
-        let stale = stale_files(&view.levels, thrift);
+        let stale = stale_files(family, &view.levels, thrift, &taken.resting());
         if stale.is_empty() {
             return None;
         }
@@ -225,10 +225,10 @@ impl Inner {
         }
         if let Err(error) = &outcome
             && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted)
-            && !error.is_out_of_space()
+            && (!error.is_out_of_space() || plan.reason.is_spare())
         {
             // One of them cannot be read now, or what comes of them not be written: the rest goes on, and they are tried again later.
-            self.compactions.put_off(&plan.inputs, self.now_nanos());
+            self.compactions.put_off(&plan.inputs, self.now_nanos(), error.is_out_of_space());
         }
         self.revise_stall();
         outcome
@@ -251,10 +251,15 @@ impl Inner {
         (picture, inputs): (&Tables, &[Input]),
         started: u64,
     ) -> Result<()> {
-        let written = match self.merge_once(family, plan, picture, inputs, false) {
+        let stale = stale_files(family, &picture.levels, plan.thrift(), &self.compactions.resting(self.now_nanos()));
+        let written = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
             // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
             // to blame is barred, and that is remembered.
-            Err(error) if error.is_corruption() => self.merge_once(family, plan, picture, inputs, true)?,
+            Err(error) if error.is_corruption() => self.merge_once(family, plan, (picture, inputs), &stale, true)?,
+            // Values that are moved by the way need room too.
+            Err(error) if error.is_out_of_space() && !stale.is_empty() && !plan.reason.is_spare() => {
+                self.merge_once(family, plan, (picture, inputs), &BTreeSet::new(), false)?
+            }
             outcome => outcome?,
         };
         self.counters.built(&written);
@@ -293,8 +298,8 @@ impl Inner {
         &self,
         family: &Family,
         plan: &Plan,
-        picture: &Tables,
-        inputs: &[Input],
+        (picture, inputs): (&Tables, &[Input]),
+        collects: &BTreeSet<Uid>,
         checks_inputs: bool,
     ) -> Result<Written> {
         let Tables { levels, fences } = picture;
@@ -310,7 +315,7 @@ impl Inner {
         let now = self.env.clock.wall_micros(); // before any look at what stands above
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(Expires { now, is_hidden: &is_hidden });
-        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: stale_files(levels, plan.thrift()) };
+        let pass = Pass { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -567,19 +572,31 @@ fn is_hidden(plan: &Plan, view: &View, key: &[u8]) -> bool {
     view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
-/// The value files of a family that are to be collected.
-fn stale_files(levels: &Levels, thrift: Thrift) -> BTreeSet<Uid> {
-    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| &**table.meta());
-    collect::stale(&collect::living(tables), thrift)
+/// The value files of a family whose turn it is to be collected. No plan is made for what `resting` tables point to, nor for those of level 0.
+fn stale_files(family: &Family, levels: &Levels, thrift: Thrift, resting: &HashSet<u64>) -> BTreeSet<Uid> {
+    let tables = |from: usize| levels.iter().skip(from).flat_map(|level| level.tables()).map(|table| &**table.meta());
+    let files = collect::living(tables(0));
+    let stale = collect::stale(&files, thrift);
+    if stale.is_empty() {
+        return stale;
+    }
+    let (held, alive) = held_and_pointed(levels);
+    let movable = collect::living(tables(1).filter(|meta| !resting.contains(&meta.number)));
+    collect::in_turn(&files, stale, &movable, collect::most_at_once(family.options().table_bytes, held, alive))
+}
+
+/// Bytes of tables, and of the values that they point to.
+fn held_and_pointed(levels: &Levels) -> (u64, u64) {
+    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+    tables.fold((0u64, 0u64), |(held, pointed), meta| {
+        let values = meta.values.iter().map(|of| of.bytes).fold(pointed, u64::saturating_add);
+        (held.saturating_add(meta.size), values)
+    })
 }
 
 /// True if tables are little beside the values that they point to: an eighth of them, at most.
 fn holds_pointers(levels: &Levels) -> bool {
-    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
-    let (held, pointed) = tables.fold((0u64, 0u64), |(held, pointed), meta| {
-        let values = meta.values.iter().map(|of| of.bytes).fold(pointed, u64::saturating_add);
-        (held.saturating_add(meta.size), values)
-    });
+    let (held, pointed) = held_and_pointed(levels);
     pointed / 8 > held
 }
 
@@ -607,5 +624,53 @@ impl Inner {
             picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
         }
         picture
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::db::Parts;
+    use crate::env::SimFs;
+    use crate::options::{Durability, Settings};
+    use crate::record::Kind;
+
+    /// A pass that moves values looks whether it is to end, and how fast it may go, by the bytes that it writes: the pointers it reads are short.
+    #[test]
+    fn a_pass_that_moves_values_ends_soon_where_the_store_closes() {
+        let options = CfOptions { large_value_bytes: 1000, level0_tables: 1, ..CfOptions::default() };
+        let families = vec![("default".to_owned(), options)];
+        let parts = Parts { env: SimFs::new(1).env(1), families, ..Parts::real() };
+        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        let family = db.family("default").unwrap();
+        let write = |numbers: &mut dyn Iterator<Item = u64>| {
+            for n in numbers {
+                let mut batch = Batch::new();
+                let value: Vec<u8> = (0..60_000u64).map(|at| (crate::checksum::mix(at ^ n << 32) >> 8) as u8).collect();
+                batch.push(family.id(), Kind::Put, format!("{n:04}").as_bytes(), &value, db.companions()).unwrap();
+                db.commit(&mut batch, Durability::Os).unwrap();
+            }
+            db.flush_ordered(&family).unwrap();
+        };
+        write(&mut (0..64));
+        while db.step().unwrap() {}
+        write(&mut (0..64).filter(|n| n % 4 != 0));
+        let inner = db.inner();
+        let picked = || inner.compactions.pick(0, |taken| inner.most_urgent(taken, None)).unwrap();
+        let merge = picked();
+        assert_eq!(merge.plan.reason, Reason::Level0);
+        inner.carry_out(merge).unwrap();
+        let collect = picked();
+        assert_eq!(collect.plan.reason, Reason::Values);
+        inner.background.stopping.store(true, Ordering::Relaxed);
+        let outcome = inner.run_plan(&collect.family, &collect.plan);
+        inner.background.stopping.store(false, Ordering::Relaxed);
+        assert!(outcome.is_err_and(|error| *error.kind() == ErrorKind::Closed));
+        inner.carry_out(collect).unwrap();
+        assert_eq!(db.metrics().values_moved, 16);
     }
 }

@@ -118,6 +118,7 @@ impl Opening<'_> {
                 marks => Some(marks?).filter(|marks| !(is_last && found.state == first.state && lags(marks))),
             };
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+            let is_believed = marks.is_some();
             let until = Until::Theirs(marks);
             let facts = facts_of(state);
             let end = match wal::recover_beside(self.env(), self.dir, log, &facts, self.machine()?, until, visit)? {
@@ -126,7 +127,12 @@ impl Opening<'_> {
                 Beside::Gone(_) if has_changed()? => return Ok(None),
                 Beside::Gone(end) => (*end)?,
             };
-            visible = visible.max(end.next_seqno.map_or(0, |next| next - 1));
+            let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
+            // Each edit counts the commits before it, and most say nothing of the log: these marks, which are older, lead to fewer.
+            if is_believed && visible > read && !is_last {
+                return Ok(None);
+            }
+            visible = visible.max(read);
         }
         Ok(Some(Opened {
             visible,
@@ -458,7 +464,9 @@ impl Opening<'_> {
 
     /// The bound on open tables. Whoever reads beside a writer keeps all of them open: the writer may have removed them.
     fn most_open(&self, is_writer: bool) -> OpenTables {
-        let Settings { open_tables, index_bytes, .. } = *self.settings;
+        let Settings { open_tables, index_bytes, memory_bytes, .. } = *self.settings;
+        // Beside indexes that fill a budget there would be room neither for blocks nor for memtables.
+        let index_bytes = if memory_bytes > 0 { index_bytes.min(memory_bytes / 2) } else { index_bytes };
         if !is_writer {
             return OpenTables::bounded(usize::MAX, usize::MAX);
         }

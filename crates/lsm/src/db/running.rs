@@ -22,6 +22,8 @@ struct Tables {
     barred: HashSet<u64>,
     /// Inputs of a plan that failed: left alone for a while, which is longer each time.
     put_off: HashMap<u64, PutOff>,
+    /// Those of one that found no room for what nothing but room asks for: what is due takes them all the same.
+    lacks_room: HashMap<u64, PutOff>,
     /// Written anew in their place, and what was to go did not: records that retain keep tombstones, values cannot be read.
     kept: HashSet<u64>,
     /// What running plans write, by family.
@@ -74,14 +76,27 @@ impl Taken<'_> {
         self.0.busy.contains(&number) || self.0.barred.contains(&number) || is_put_off()
     }
 
-    /// True for a table that was written anew, for its tombstones or its values, in vain.
+    /// The tables that are left alone, for a while or until somebody repairs them, and those that were written anew in vain.
+    pub(crate) fn resting(&self) -> HashSet<u64> {
+        self.0.resting(self.1)
+    }
+
+    /// True for a table that was written anew, for its tombstones or its values, in vain, or found no room for that.
     pub(crate) fn is_kept(&self, number: u64) -> bool {
-        self.0.kept.contains(&number)
+        let lacks_room = || self.0.lacks_room.get(&number).is_some_and(|put_off| self.1 < put_off.until);
+        self.0.kept.contains(&number) || lacks_room()
     }
 
     /// What running plans of a family write.
     pub(crate) fn spans(&self, family: u32) -> Vec<Span> {
         self.0.spans.iter().filter(|(of, _)| *of == family).map(|(_, span)| span.clone()).collect()
+    }
+}
+
+impl Tables {
+    fn resting(&self, now: u64) -> HashSet<u64> {
+        let put_off = self.put_off.iter().chain(&self.lacks_room).filter(|(_, put_off)| now < put_off.until);
+        put_off.map(|(number, _)| number).chain(&self.barred).chain(&self.kept).copied().collect()
     }
 }
 
@@ -164,18 +179,25 @@ impl Running {
         tables.barred.remove(&number);
         tables.kept.remove(&number);
         tables.put_off.remove(&number);
+        tables.lacks_room.remove(&number);
     }
 
     /// Leaves the inputs of a plan that failed alone for a while, twice as long as the last time: a plan that fails again and again would keep all
-    /// others from being made.
-    pub(crate) fn put_off(&self, inputs: &[(usize, Vec<u64>)], now: u64) {
+    /// others from being made. `lacks_room`: it was about room, and found none.
+    pub(crate) fn put_off(&self, inputs: &[(usize, Vec<u64>)], now: u64, lacks_room: bool) {
         let mut tables = self.tables.lock();
-        tables.put_off.retain(|_, put_off| !put_off.is_over(now));
+        let failed = if lacks_room { &mut tables.lacks_room } else { &mut tables.put_off };
+        failed.retain(|_, put_off| !put_off.is_over(now));
         for number in inputs.iter().flat_map(|(_, numbers)| numbers) {
-            let before = tables.put_off.get(number).map_or(0, |put_off| put_off.nanos);
+            let before = failed.get(number).map_or(0, |put_off| put_off.nanos);
             let nanos = (2 * before).clamp(FIRST_NANOS, MOST_NANOS);
-            tables.put_off.insert(*number, PutOff { until: now.saturating_add(nanos), nanos });
+            failed.insert(*number, PutOff { until: now.saturating_add(nanos), nanos });
         }
+    }
+
+    /// The tables that no plan of its own is made for now: `Taken::resting`.
+    pub(crate) fn resting(&self, now: u64) -> HashSet<u64> {
+        self.tables.lock().resting(now)
     }
 
     /// Keeps tables from being picked for their tombstones or their values, until they are merged for another reason or the store is opened anew.
@@ -193,7 +215,8 @@ impl Running {
 
     /// True while a failure is not forgotten: whoever finds nothing to do looks again.
     pub(crate) fn waits_for_any(&self, now: u64) -> bool {
-        self.tables.lock().put_off.values().any(|put_off| !put_off.is_over(now))
+        let tables = self.tables.lock();
+        tables.put_off.values().chain(tables.lacks_room.values()).any(|put_off| !put_off.is_over(now))
     }
 
     /// True if one of these tables is left alone until somebody repairs it.

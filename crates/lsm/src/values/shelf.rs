@@ -131,7 +131,7 @@ impl ValueShelf {
         let mut files = lock(&self.files);
         let known = files.get(&of.file.uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
-            files.retain(|_, file| file.strong_count() > 0);
+            forget_gone(&mut files);
             let file = Arc::new(ValueFile::of(self, of.file.number, OnceLock::from(of.file.clone())));
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
@@ -145,7 +145,7 @@ impl ValueShelf {
         let mut files = lock(&self.files);
         let known = files.get(&uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
-            files.retain(|_, file| file.strong_count() > 0);
+            forget_gone(&mut files);
             let file = Arc::new(ValueFile::of(self, number, OnceLock::new()));
             files.insert(uid, Arc::downgrade(&file));
             file
@@ -498,6 +498,14 @@ impl ValueFile {
         }
         *plain = (pointer.codec == 0).then_some(pointer.stored_len as usize);
         Ok(())
+    }
+}
+
+/// Forgets files that are gone, where there is no room for one more: a look at all of them for each new one would take the square of their number.
+fn forget_gone(files: &mut HashMap<Uid, Weak<ValueFile>>) {
+    if files.len() == files.capacity() {
+        files.retain(|_, file| file.strong_count() > 0);
+        files.reserve(files.len());
     }
 }
 

@@ -127,6 +127,27 @@ fn a_manifest_that_is_ahead_of_the_marks_is_looked_at_again() {
     }
 }
 
+/// What a reader says that it sees it sees, though an edit that says nothing of the log counts a commit that is newer than the marks.
+#[test]
+fn a_reader_counts_no_commit_that_it_does_not_see() {
+    let (sim, dir) = sim(43);
+    let db = open(&sim, &dir);
+    fill(&db, 0..20, 0);
+    let env = sim.env(9);
+    let (fs, gates) = GatedFs::new(env.fs);
+    let beside = parts(waxseal_lsm::env::Env { fs: std::sync::Arc::new(fs), ..env });
+    let writer = db.clone();
+    gates.before_looks.push(move || {
+        put(&writer, &default(&writer), b"late", b"1", Durability::Os).unwrap();
+        writer.create_family("told", options()).unwrap();
+    });
+    gates.before_looks.push(|| {}); // as above
+    let reader = Db::open_read_only(&dir, settings(), beside).unwrap();
+    assert!(gates.before_looks.are_over());
+    let sees = get(&reader, &default(&reader), b"late", At::Latest).unwrap().is_some();
+    assert_eq!(sees, reader.metrics().visible_seqno == db.metrics().visible_seqno);
+}
+
 /// One thread writes, another looks again and again, others read what it sees: batches are never seen torn, time never goes back.
 /// Says that it is over, also if what was to be done panics.
 struct Ended<'a>(&'a AtomicBool);

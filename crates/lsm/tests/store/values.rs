@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::db::{At, Db, Event, Family, ListCursor, Listener, OwnedRecord, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, Fs, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::walk;
 use waxseal_meta::Sealer;
 
@@ -350,6 +351,70 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
     assert!(get(&db, &default(&db), &hit.key, At::Latest).unwrap_err().is_corruption());
 }
 
+/// The first key that each event of damage names.
+#[derive(Clone, Default)]
+struct Damaged(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+
+impl Listener for Damaged {
+    fn on_event(&self, event: &Event) {
+        if let Event::Corruption { error } = event {
+            let (first, _) = error.damage().unwrap().key_range.clone().unwrap();
+            self.0.lock().unwrap().push(first);
+        }
+    }
+}
+
+/// All records of an ingestion have one seqno. Their values are told apart all the same, and told of by those who only scan.
+#[test]
+fn each_value_of_an_ingestion_that_is_hit_is_told_of_once() {
+    let (sim, dir) = sim(19);
+    let told = Damaged::default();
+    let db = Db::open(&dir, roomy(), Parts { listener: Arc::new(told.clone()), ..unpacked(&sim) }).unwrap();
+    let family = default(&db);
+    let (seqno, kind) = (1, Kind::Put);
+    let record = |n: usize| OwnedRecord { key: key(n), seqno, kind, value: vec![n as u8; 1000], companion: Vec::new() };
+    let records: Vec<OwnedRecord> = (0..12).map(record).collect();
+    let list = || ListCursor::new(family.order().clone(), records.clone(), Protection::None);
+    db.ingest(&family, &mut || Ok(Box::new(list()))).unwrap();
+    let files = db.value_files(&family).unwrap();
+    assert_eq!(files.len(), 1);
+    let mut entries = Vec::new();
+    walk("v", &*files[0].file().unwrap(), None, &mut |entry| {
+        entries.push(entry);
+        Ok(())
+    })
+    .unwrap();
+    let mut hit: Vec<Vec<u8>> = [3, 8].map(|n: usize| entries[n].key.clone()).to_vec();
+    for n in [3, 8] {
+        let at = entries[n].pointer.offset + 32 + entries[n].key.len() as u64;
+        // More than can be corrected.
+        for (byte, bit) in [(0, 1), (40, 4), (41, 6), (90, 2)] {
+            sim.flip(dir.join(files[0].name().to_string()), (at + byte) * 8 + bit).unwrap();
+        }
+    }
+    let before = db.metrics().integrity.gaps_met;
+    for forward in [true, false] {
+        let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+        let (mut rows, mut errors) = (0, 0);
+        let mut moved = if forward { cursor.first() } else { cursor.last() };
+        while moved.is_err() || cursor.valid() {
+            if moved.is_ok() {
+                rows += 1
+            } else {
+                errors += 1
+            }
+            moved = if forward { cursor.next() } else { cursor.prev() };
+        }
+        assert_eq!((rows, errors), (10, 2), "forward: {forward}");
+    }
+    assert_eq!(db.metrics().integrity.gaps_met - before, 4);
+    hit.iter().for_each(|key| assert!(get(&db, &family, key, At::Latest).unwrap_err().is_corruption()));
+    let mut found = told.0.lock().unwrap().clone();
+    found.sort();
+    hit.sort();
+    assert_eq!(found, hit, "each once, whoever comes by it");
+}
+
 #[test]
 fn a_store_that_knew_no_value_files_gets_none_by_being_opened() {
     let (sim, dir) = sim(6);
@@ -420,9 +485,9 @@ fn written_to(trace: &str, end: &str) -> usize {
 #[derive(Clone, Default)]
 struct Healed(Arc<std::sync::atomic::AtomicU64>);
 
-impl waxseal_lsm::db::Listener for Healed {
-    fn on_event(&self, event: &waxseal_lsm::db::Event) {
-        if matches!(event, waxseal_lsm::db::Event::Healed { .. }) {
+impl Listener for Healed {
+    fn on_event(&self, event: &Event) {
+        if matches!(event, Event::Healed { .. }) {
             self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     }
@@ -858,4 +923,50 @@ fn a_cursor_that_a_fault_has_left_nowhere_lends_no_value() {
         }
     }
     assert!(faults > 50, "{faults}");
+}
+
+/// Bytes that no codec makes shorter.
+fn noise(n: usize, round: usize) -> Vec<u8> {
+    use waxseal_lsm::env::Random;
+    let random = SeededRandom::new((n * 10 + round) as u64);
+    (0..8192).flat_map(|_| random.next_u64().to_le_bytes()).collect()
+}
+
+/// A table of 16 kB points to megabytes: to move all that is alive of them at once would take more room than there is, again and again.
+#[test]
+fn garbage_is_collected_piece_by_piece_where_there_is_little_room() {
+    let (sim, dir) = sim(83);
+    let sized = CfOptions { table_bytes: 16 * 1024, level_base_bytes: 64 * 1024, ..options() };
+    let options = CfOptions { large_value_bytes: 100, level0_tables: 1, ..sized };
+    let families = vec![("default".to_owned(), options)];
+    let settings = Settings { memtable_bytes: 64 << 20, ..settings() };
+    let db = Db::open(&dir, settings, Parts { families, ..parts(sim.env(1)) }).unwrap();
+    let family = default(&db);
+    let write = |numbers: std::ops::Range<usize>, round: usize| {
+        for n in numbers.filter(|n| round == 0 || n % 6 != 0) {
+            put(&db, &family, &key(n), &noise(n, round), Durability::Os).unwrap();
+        }
+        db.flush_ordered(&family).unwrap();
+    };
+    for from in (0..192).step_by(16) {
+        write(from..from + 16, 0);
+        while db.step().unwrap() {}
+    }
+    write(0..192, 1);
+    let garbage = || {
+        let values = db.metrics().families[0].values;
+        (values.garbage, values.bytes)
+    };
+    let alive = 32 << 16; // of the first files
+    sim.set_free_space(Some(alive / 3));
+    while db.step().unwrap() {}
+    let (garbage, all) = garbage();
+    assert!(garbage * 5 < all * 2 && db.metrics().values_moved > 0, "{garbage} of {all} bytes");
+    put(&db, &family, b"more", b"fits", Durability::Os).unwrap();
+    sim.set_free_space(None);
+    check_files(&sim, &dir, &db);
+    for n in 0..192 {
+        let round = usize::from(n % 6 != 0);
+        assert_eq!(get(&db, &family, &key(n), At::Latest).unwrap(), Some(noise(n, round)));
+    }
 }
