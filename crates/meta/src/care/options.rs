@@ -45,7 +45,7 @@ pub struct ScrubOptions<'a> {
     pub most_bytes: Option<u64>,
     /// Mend what is found, in this way; none: report it.
     pub repair: Option<RepairOptions<'a>>,
-    /// Hears of progress, and may end it, with a token to go on from: among the values of a table it goes on with the first of them.
+    /// Hears of progress, and may end it, with a token to go on from, also among the values of a table; if one of these was found damaged, the table is told of, or mended, before.
     pub progress: Option<Watch<'a>>,
 }
 

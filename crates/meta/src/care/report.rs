@@ -164,7 +164,7 @@ pub struct Token {
     pub table: u64,
     /// The table's uid.
     pub uid: Uid,
-    /// The first block that was not looked at; as many as there are: all were, and the table's values are still to come.
+    /// The first block that was not looked at; as many as there are, and more: all were, and so many more of the table's values.
     pub block: u64,
     /// What the blocks before it hold, so that whoever goes on can close the table's count.
     pub ledger: Ledger,

@@ -13,15 +13,11 @@ use waxseal_lsm::ledger::Ledger;
 use super::options::{Progress, ScrubOptions, cancelled, goes_on};
 use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
-use super::values::values_are_whole;
+use super::values::{Which, values_are_whole};
 use super::verify::{Turn, Turns, look_at};
 
 /// The longest nap, so that whoever ends a scrub does not wait long.
 const NAP_NANOS: u64 = 100_000_000;
-
-/// How often a pass looks for tables that took over values of ones that are gone. Where merges are faster than the pace, oftener would be
-/// without end.
-const AGAIN: usize = 1;
 
 /// Looks at the tables of a store at a pace, and goes on where the pass before stopped. With `repair` what is found is mended.
 pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
@@ -30,13 +26,13 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let mut families = Vec::new();
     for family in db.families().iter().filter(|family| family.id() >= resume.family) {
         let first = if family.id() == resume.family { resume.table } else { 0 };
-        families.push(Turns::of(db, family, AGAIN)?.by_number_from(first));
+        families.push(Turns::of(db, family)?.by_number_from(first));
     }
     let total = families.iter().map(Turns::bytes).sum();
     let progress = Progress { total, ..Progress::default() };
     let mut pace = Pace { started: db.clock().monotonic_nanos(), read: 0, progress, through: 0, is_ended: false };
     for turns in &mut families {
-        while let Some(Turn { bytes, table }) = turns.next_turn(db)? {
+        while let Some(Turn { bytes, table, .. }) = turns.next_turn(db)? {
             pace.through = pace.progress.done + bytes;
             pace.progress.found = report.damage.len() as u64;
             if let Some(table) = table {
@@ -93,6 +89,9 @@ impl Pace {
     }
 }
 
+/// In the place of a block: the table is through.
+const THROUGH: u64 = u64::MAX;
+
 /// Looks at one table from a block on, those before which held `ledger`; answers the block at which it stopped early, and what those
 /// before that hold. The last part closes the table's count, however many passes there were.
 fn scrub_table(
@@ -103,6 +102,9 @@ fn scrub_table(
     pace: &mut Pace,
     report: &mut Report,
 ) -> Result<Option<(u64, Ledger)>> {
+    if from == THROUGH {
+        return Ok(None);
+    }
     let mut clean = false;
     if let Ok(open) = db.open_anew(table) {
         report.files += 1;
@@ -127,14 +129,18 @@ fn scrub_table(
         clean &= same;
         if clean {
             // A table's values are looked at in one piece: a pass that has read enough stops behind them. One that is ended does so at once.
-            let whole = values_are_whole(db, table, &open, report, &mut |bytes| {
+            let blocks = open.blocks() as u64;
+            let mut which = Which { behind: from.saturating_sub(blocks), ..Which::default() };
+            let (are_whole, looked) = values_are_whole(db, table, &open, &mut which, report, &mut |bytes| {
                 pace.after(db, bytes, options);
                 if pace.is_ended { Err(cancelled()) } else { Ok(()) }
             });
-            if pace.is_ended {
-                return Ok(Some((open.blocks() as u64, ledger))); // and the next pass begins with them
+            match are_whole && pace.is_ended {
+                true => return Ok(Some((blocks + which.passed, ledger))), // and the next pass goes on behind them
+                false if pace.is_ended => {}                              // what was found is told, or mended, first
+                false => looked?,
             }
-            clean = whole?;
+            clean = are_whole;
         }
         if clean {
             report.tables.push(Visited::of(table, 0));
@@ -152,5 +158,5 @@ fn scrub_table(
             _ => look_at(db, table, report, &mut |_| Ok(()))?,
         }
     }
-    Ok(None)
+    Ok(pace.is_ended.then_some((THROUGH, ledger)))
 }

@@ -24,7 +24,7 @@ use waxseal_lsm::values::Room;
 use super::options::{Progress, VerifyOptions, cancelled, goes_on};
 use super::report::finding_of;
 use super::report::{Finding, Outcome, Report, Visited, is_unread};
-use super::values::{look_at_values, stored_bytes, tell_of_value};
+use super::values::{Which, look_at_values, stored_bytes, tell_of_value};
 use crate::beside::Beside;
 use crate::stamped::is_stamp_hit;
 
@@ -35,20 +35,24 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     let families = chosen(db, options.families.as_deref())?;
     let mut waiting = Vec::new();
     for family in &families {
-        waiting.push(Turns::of(db, family, usize::MAX)?);
+        waiting.push(Turns::of(db, family)?);
     }
     let total = waiting.iter().map(Turns::bytes).sum();
     let mut progress = Progress { total, ..Progress::default() };
     for turns in &mut waiting {
-        while let Some(Turn { bytes, table }) = turns.next_turn(db)? {
+        while let Some(Turn { bytes, table, missed }) = turns.next_turn(db)? {
             let (through, mut is_ended) = (progress.done + bytes, false);
             progress.found = report.damage.len() as u64;
             if let Some(table) = table {
-                let outcome = look_at(db, &table, &mut report, &mut |bytes| {
+                let told = &mut |bytes: u64| {
                     progress.done = (progress.done + bytes).min(through);
                     is_ended = !goes_on(&mut options.progress, progress);
                     if is_ended { Err(cancelled()) } else { Ok(()) }
-                });
+                };
+                let outcome = match &missed {
+                    None => look_at(db, &table, &mut report, told),
+                    Some(missed) => look_at_missed(db, &table, missed, &mut report, told),
+                };
                 if is_ended {
                     report.cancelled = true;
                     return Ok(report);
@@ -104,13 +108,15 @@ struct Waiting {
     bytes: u64,
     /// The value files that it points into.
     values: Vec<Uid>,
+    /// It took over what was missed, and is held: it is not missed itself.
+    held: Option<TableRef>,
 }
 
 impl Waiting {
     fn of(table: &TableRef, bytes: u64) -> Waiting {
         let meta = table.meta();
         let values = meta.values.iter().map(|values| values.file.uid).collect();
-        Waiting { number: meta.number, uid: meta.uid, bytes, values }
+        Waiting { number: meta.number, uid: meta.uid, bytes, values, held: None }
     }
 }
 
@@ -120,6 +126,8 @@ pub(super) struct Turn {
     pub(super) bytes: u64,
     /// The table; none: it is gone.
     pub(super) table: Option<TableRef>,
+    /// Of this table only the values in these files are still to be looked at.
+    pub(super) missed: Option<Arc<HashSet<Uid>>>,
 }
 
 /// The tables of a family, one after the other; none is held before its turn.
@@ -130,17 +138,17 @@ pub(super) struct Turns {
     known: HashSet<u64>,
     /// Value files of tables that were gone when their turn came.
     missed: HashSet<Uid>,
-    /// So often it looks for those that took over such values.
-    again: usize,
+    /// The same, once those that took over such values have turns of their own.
+    found: Option<Arc<HashSet<Uid>>>,
 }
 
 impl Turns {
-    /// Those that there are now, the upper levels first; behind them, so often at most, those that took over values of tables that were gone.
-    pub(super) fn of(db: &Db, family: &Family, again: usize) -> Result<Turns> {
+    /// Those that there are now, the upper levels first; behind them those that took over values of tables that were gone.
+    pub(super) fn of(db: &Db, family: &Family) -> Result<Turns> {
         let tables = db.tables(family)?;
         let waiting = tables.iter().map(|table| Waiting::of(table, table.meta().bytes_with_values())).collect();
         let known = tables.iter().map(|table| table.meta().number).collect();
-        Ok(Turns { family: family.clone(), waiting, known, missed: HashSet::new(), again })
+        Ok(Turns { family: family.clone(), waiting, known, missed: HashSet::new(), found: None })
     }
 
     /// The same by their numbers, from one on.
@@ -161,31 +169,49 @@ impl Turns {
 
     /// The next one, as it is now. Costs a look at the picture of the family, which is nothing beside that at a table. Errors: `Closed`.
     pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<Turn>> {
-        if self.waiting.is_empty() && !self.missed.is_empty() && self.again > 0 {
-            self.again -= 1;
-            self.find_again(db)?;
+        if self.waiting.is_empty() && !self.missed.is_empty() {
+            self.find_missed(db)?;
         }
         let Some(next) = self.waiting.pop_front() else { return Ok(None) };
-        let is_it = |table: &TableRef| (table.meta().number, table.meta().uid) == (next.number, next.uid);
-        let table = db.tables(&self.family)?.into_iter().find(is_it);
+        if next.held.is_some() {
+            return Ok(Some(Turn { bytes: next.bytes, table: next.held, missed: self.found.clone() }));
+        }
+        let table = db.table(&self.family, next.number)?.filter(|table| table.meta().uid == next.uid);
         if table.is_none() {
             self.missed.extend(next.values);
         }
-        Ok(Some(Turn { bytes: next.bytes, table }))
+        Ok(Some(Turn { bytes: next.bytes, table, missed: None }))
     }
 
-    /// Tables that have come since and point into files of which values were missed. Their bytes are in no total.
-    fn find_again(&mut self, db: &Db) -> Result<()> {
+    /// Tables that have come since and point into files of which values were missed. They are held: where merges are faster than the look, there
+    /// would be no end else. Their bytes are in no total.
+    fn find_missed(&mut self, db: &Db) -> Result<()> {
         let missed = std::mem::take(&mut self.missed);
         for table in db.tables(&self.family)? {
             let is_new = self.known.insert(table.meta().number);
             if is_new && table.meta().values.iter().any(|values| missed.contains(&values.file.uid)) {
-                self.waiting.push_back(Waiting::of(&table, 0));
+                self.waiting.push_back(Waiting { held: Some(table.clone()), ..Waiting::of(&table, 0) });
             }
         }
+        self.found = Some(Arc::new(missed));
         self.sort();
         Ok(())
     }
+}
+
+/// Looks at those values of a table that stand in files of which some were missed. Some may have been looked at by another table: what was told of them
+/// is not told again.
+fn look_at_missed(
+    db: &Db,
+    table: &TableRef,
+    missed: &HashSet<Uid>,
+    report: &mut Report,
+    progress: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    let Ok(open) = db.open_anew(table) else { return look_at(db, table, report, progress) };
+    let told = report.damage.clone();
+    let mut which = Which { of: Some(missed), told: &told, ..Which::default() };
+    look_at_values(db, table, &open, &mut which, report, progress)
 }
 
 /// Looks at one table; what is wrong goes into the report. `progress` hears of bytes, and its error ends the look.
@@ -234,7 +260,7 @@ fn look_into(
     let error = match (&opened, strict) {
         (Ok(open), Ok(ledger)) => {
             count(open, keeper, ledger.count(), report)?;
-            return look_at_values(db, table, open, report, progress);
+            return look_at_values(db, table, open, &mut Which::default(), report, progress);
         }
         (_, Err(error)) => bearable(error)?,
         (Err(error), Ok(_)) => bearable(error.clone())?,
@@ -321,7 +347,7 @@ fn look_into(
         // Every record is there: what is wrong is the filter, the properties, or the order of things. Or it can be read now.
         tell(table, Finding::of(&error, Some(family)), report);
     }
-    look_at_values(db, table, &open, report, progress)
+    look_at_values(db, table, &open, &mut Which::default(), report, progress)
 }
 
 /// Tells of what is not right beside the records of a table, or was not read.
@@ -381,7 +407,7 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
             report.damage.push(Finding::of(&mismatch(record), Some(family.name())));
         } else if record.kind == Kind::BlobPointer {
             report.bytes += stored_bytes(record);
-            tell_of_value(family, memory.look_at_value(record, &mut room), report)?;
+            tell_of_value(family, memory.look_at_value(record, &mut room), &[], report)?;
         }
         Ok(())
     })
