@@ -179,6 +179,17 @@ impl Db {
         Ok(levels.flat_map(|(level, tables)| tables.tables().iter().map(move |table| held(level, table))).collect())
     }
 
+    /// The table of a family that has this number now, if there is one.
+    pub fn table(&self, family: &Family, number: u64) -> Result<Option<TableRef>> {
+        self.open_inner()?;
+        let view = family.pinned_view();
+        let found = view.levels.iter().enumerate().find_map(|(level, tables)| {
+            let handle = tables.tables().iter().find(|handle| handle.meta().number == number)?;
+            Some(TableRef { family: family.clone(), level, handle: handle.clone() })
+        });
+        Ok(found)
+    }
+
     /// A table opened anew from its file; what memory holds of its index does not help.
     pub fn open_anew(&self, table: &TableRef) -> Result<Arc<Table>> {
         let inner = self.open_inner()?;
@@ -290,7 +301,7 @@ impl Db {
             };
             let until = if inner.log.is_some() { Until::Own(marks) } else { Until::Theirs(Some(marks)) };
             match wal::recover_beside(env, dir, log, &facts_of(&state), machine, until, visit)? {
-                Beside::Read(_) => return Ok((noted, found)),
+                Beside::Read { .. } => return Ok((noted, found)),
                 Beside::Gone(end) if self.state()? == state => return (*end).map(|_| (noted, found)),
                 Beside::Moved | Beside::Gone(_) => {}
             }

@@ -118,14 +118,14 @@ impl Opening<'_> {
                 marks => Some(marks?).filter(|marks| !(is_last && found.state == first.state && lags(marks))),
             };
             let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
-            let is_believed = marks.is_some();
             let until = Until::Theirs(marks);
             let facts = facts_of(state);
-            let end = match wal::recover_beside(self.env(), self.dir, log, &facts, self.machine()?, until, visit)? {
-                Beside::Read(end) => end,
+            let beside = wal::recover_beside(self.env(), self.dir, log, &facts, self.machine()?, until, visit)?;
+            let (end, is_believed) = match beside {
+                Beside::Read { end, by_marks } => (end, by_marks),
                 Beside::Moved => return Ok(None),
                 Beside::Gone(_) if has_changed()? => return Ok(None),
-                Beside::Gone(end) => (*end)?,
+                Beside::Gone(end) => ((*end)?, false),
             };
             let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
             // Each edit counts the commits before it, and most say nothing of the log: these marks, which are older, lead to fewer.

@@ -106,8 +106,8 @@ impl Inner {
             };
             let until = Until::Own(marks);
             match wal::recover_beside(&self.env, &self.dir, &log, &facts, machine, until, visit)? {
-                Beside::Read(end) if end.place.offset >= moment.offset => return Ok((fresh, log)),
-                Beside::Read(_) | Beside::Moved | Beside::Gone(_) => {}
+                Beside::Read { end, .. } if end.place.offset >= moment.offset => return Ok((fresh, log)),
+                Beside::Read { .. } | Beside::Moved | Beside::Gone(_) => {}
             }
         }
         Err(Error::structural("the log cannot be read back to where it was synced"))

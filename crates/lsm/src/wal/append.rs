@@ -210,7 +210,7 @@ impl<T> Wal<T> {
         }
         self.count_frame(kind, &spot.header);
         if !self.is_mapped() {
-            self.note_wanted(&order); // nobody drains, and who does not sync looks for nobody
+            self.note_way(&order, spot.offset);
         }
         // A filler in front of it is copied first.
         let is_copied = length <= at_once_up_to && spot.direct.is_none() && filler.is_none();

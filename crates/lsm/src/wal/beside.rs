@@ -27,8 +27,13 @@ use super::source::RingSource;
 /// What reading beside a writer came to.
 #[derive(Debug)]
 pub enum Beside {
-    /// The log up to the first mark.
-    Read(LogEnd),
+    /// The log: up to the first mark, or else to the end that a recovery would find.
+    Read {
+        /// Where it ends.
+        end: LogEnd,
+        /// It was read up to a mark.
+        by_marks: bool,
+    },
     /// Files were used again meanwhile: what was visited is void, begin again with the manifest.
     Moved,
     /// A file was not there, or another stood in its place. If the manifest says what it said before, it is lost, and this is what the log comes
@@ -78,9 +83,9 @@ pub fn recover_beside(
     if has_moved(&reading) {
         return Ok(Beside::Moved);
     }
-    let is_gone = reading.is_file_gone();
+    let (is_gone, by_marks) = (reading.is_file_gone(), marks.is_some());
     let end = reading.judge(machine, false);
-    if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(Beside::Read) }
+    if is_gone { Ok(Beside::Gone(Box::new(end))) } else { end.map(|end| Beside::Read { end, by_marks }) }
 }
 
 /// True if a file that was read is not any more what it was.

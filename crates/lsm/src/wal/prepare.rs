@@ -103,15 +103,23 @@ impl<T> Wal<T> {
         is_of_no_use || order.way().map_or_else(more, |way| self.is_due(&way))
     }
 
-    /// The same as whoever synced last saw it. A load.
+    /// The same as whoever looked last saw it; said once. A load, mostly.
     #[inline]
     pub fn prepare_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Says to whoever looks without a lock whether the next segment is to be gone on with.
     pub(super) fn note_wanted(&self, order: &Order<T>) {
         self.wanted.store(self.is_wanted(order, LEAST_READY), Ordering::Relaxed);
+    }
+
+    /// The same where nobody drains, and who does not sync would look for nobody: a look for each sixteenth of a segment, from an offset on.
+    pub(super) fn note_way(&self, order: &Order<T>, from: u64) {
+        let step = self.limits.segment_bytes / 16;
+        if from / step != order.end / step {
+            self.note_wanted(order);
+        }
     }
 
     fn is_due(&self, way: &Way) -> bool {

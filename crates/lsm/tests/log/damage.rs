@@ -288,7 +288,7 @@ fn reading_beside_a_writer_gives_what_was_acknowledged_before() {
                 })
                 .unwrap();
             match found {
-                Beside::Read(end) => {
+                Beside::Read { end, .. } => {
                     assert!(end.cut.is_none());
                     assert!(bodies[..] == first[manifest.retired..before], "{} of {before}", bodies.len());
                     read += 1;
