@@ -183,12 +183,17 @@ impl Plan {
         self.action == Action::Move
     }
 
+    /// True if it is for the values that it moves; all others move them by the way.
+    pub fn is_for_values(&self) -> bool {
+        let is_in_place = || self.inputs.iter().all(|(level, _)| *level == self.output_level);
+        self.reason == Reason::Values || self.reason == Reason::Space && is_in_place()
+    }
+
     /// Which value files are collected by the way: more of them where it is not the shape of the levels that asks, but the room that could be had.
     pub fn thrift(&self) -> Thrift {
-        let is_in_place = self.inputs.iter().all(|(level, _)| *level == self.output_level);
         match self.reason {
             Reason::Range | Reason::Values => Thrift::Mostly,
-            Reason::Space if is_in_place => Thrift::Lean,
+            Reason::Space if self.is_for_values() => Thrift::Lean,
             Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space => Thrift::Usual,
         }
     }

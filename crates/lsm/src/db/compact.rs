@@ -257,7 +257,7 @@ impl Inner {
             // to blame is barred, and that is remembered.
             Err(error) if error.is_corruption() => self.merge_once(family, plan, (picture, inputs), &stale, true)?,
             // Values that are moved by the way need room too.
-            Err(error) if error.is_out_of_space() && !stale.is_empty() && !plan.reason.is_spare() => {
+            Err(error) if error.is_out_of_space() && !plan.is_for_values() && points_into(inputs, &stale) => {
                 self.merge_once(family, plan, (picture, inputs), &BTreeSet::new(), false)?
             }
             outcome => outcome?,
@@ -583,6 +583,11 @@ fn stale_files(family: &Family, levels: &Levels, thrift: Thrift, resting: &HashS
     let (held, alive) = held_and_pointed(levels);
     let movable = collect::living(tables(1).filter(|meta| !resting.contains(&meta.number)));
     collect::in_turn(&files, stale, &movable, collect::most_at_once(family.options().table_bytes, held, alive))
+}
+
+/// True if tables point into one of these files.
+fn points_into(tables: &[Input], files: &BTreeSet<Uid>) -> bool {
+    tables.iter().any(|(_, table)| table.meta().values.iter().any(|of| files.contains(&of.file.uid)))
 }
 
 /// Bytes of tables, and of the values that they point to.

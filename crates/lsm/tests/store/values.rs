@@ -970,3 +970,38 @@ fn garbage_is_collected_piece_by_piece_where_there_is_little_room() {
         assert_eq!(get(&db, &family, &key(n), At::Latest).unwrap(), Some(noise(n, round)));
     }
 }
+
+/// Deletes make room once they are merged, also where there is none for the values that would be moved by the way.
+#[test]
+fn a_merge_that_finds_no_room_for_values_is_done_without_them() {
+    let (sim, dir) = sim(84);
+    let sized = CfOptions { table_bytes: 16 * 1024, level_base_bytes: 64 * 1024, ..options() };
+    let families = vec![("default".to_owned(), CfOptions { large_value_bytes: 100, level0_tables: 4, ..sized })];
+    let settings = Settings { memtable_bytes: 64 << 20, ..settings() };
+    let db = Db::open(&dir, settings, Parts { families, ..parts(sim.env(1)) }).unwrap();
+    let family = default(&db);
+    for n in 0..64 {
+        put(&db, &family, &key(n), &noise(n, 0), Durability::Os).unwrap();
+        if n % 16 == 15 {
+            db.flush_ordered(&family).unwrap();
+        }
+    }
+    db.compact(&family, &ALL).unwrap();
+    // Half of each file is garbage, and half of it alive: nothing of that can be moved.
+    for n in (0..64).filter(|n| n % 2 == 0) {
+        put(&db, &family, &key(n), b"", Durability::Os).unwrap();
+    }
+    db.compact(&family, &ALL).unwrap();
+    let bytes = || db.metrics().families[0].values.bytes;
+    let before = bytes();
+    for n in (0..64).filter(|n| n % 2 == 1 && *n != 1) {
+        put(&db, &family, &key(n), b"", Durability::Os).unwrap();
+    }
+    db.flush_ordered(&family).unwrap();
+    sim.set_free_space(Some(48 * 1024));
+    let _ = db.settle();
+    assert!(bytes() < before / 2, "{} of {before} bytes", bytes());
+    sim.set_free_space(None);
+    check_files(&sim, &dir, &db);
+    assert_eq!(get(&db, &family, &key(1), At::Latest).unwrap(), Some(noise(1, 0)));
+}
