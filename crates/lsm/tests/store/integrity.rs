@@ -436,16 +436,21 @@ fn an_index_or_filter_that_is_hit_in_memory_hides_nothing() {
     }
 }
 
-#[test]
-fn a_record_in_memory_that_was_hit_is_not_given_out() {
+/// Twenty records in memory; the companion of one is not its own, as if its bytes had changed since it was committed.
+fn hit_in_memory() -> Stage {
     let stage = Stage::open(wide());
     fill(&stage.db, 0..20, 0);
-    // One whose companion is not its own, as if its bytes had changed since it was committed.
     let mut batch = Batch::new();
     batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
     stage.keeper.blind.store(true, Ordering::Relaxed);
     stage.db.commit(&mut batch, Durability::Os).unwrap();
     stage.keeper.blind.store(false, Ordering::Relaxed);
+    stage
+}
+
+#[test]
+fn a_record_in_memory_that_was_hit_is_not_given_out() {
+    let stage = hit_in_memory();
     for _ in 0..3 {
         let error = stage.get(7, Verify::Always).unwrap_err();
         let damage = error.damage().unwrap();
@@ -464,13 +469,7 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
 /// What only scans come by is told and counted as what is read by its key: once for its place, and each time.
 #[test]
 fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
-    let stage = Stage::open(wide());
-    fill(&stage.db, 0..20, 0);
-    let mut batch = Batch::new();
-    batch.push_with(stage.family().id(), Kind::Put, &record(7, 0).0, b"not what was sealed", &[0xAA; 9]).unwrap();
-    stage.keeper.blind.store(true, Ordering::Relaxed);
-    stage.db.commit(&mut batch, Durability::Os).unwrap();
-    stage.keeper.blind.store(false, Ordering::Relaxed);
+    let stage = hit_in_memory();
     for forward in [true, false] {
         let (rows, errors) = walk(&stage.db, &stage.family(), Verify::Always, forward);
         assert_eq!((rows.len(), errors.len()), (19, 1));

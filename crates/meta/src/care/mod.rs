@@ -22,6 +22,7 @@ mod report;
 mod salvage;
 mod scrub;
 mod spans;
+mod turns;
 mod values;
 mod verify;
 

@@ -13,8 +13,9 @@ use waxseal_lsm::ledger::Ledger;
 use super::options::{Progress, ScrubOptions, cancelled, goes_on};
 use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
+use super::turns::{Turn, Turns};
 use super::values::{Which, values_are_whole};
-use super::verify::{Turn, Turns, look_at};
+use super::verify::look_at;
 
 /// The longest nap, so that whoever ends a scrub does not wait long.
 const NAP_NANOS: u64 = 100_000_000;
