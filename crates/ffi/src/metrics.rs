@@ -86,6 +86,7 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("cache.loads", cache.loads),
         ("cache.evictions", cache.evictions),
         ("cache.refused", cache.refused),
+        ("cache.warmed", cache.warmed),
         ("cache.charged_bytes", cache.charged_bytes),
         ("integrity.doubted", integrity.doubted),
         ("integrity.read_again", integrity.read_again),

@@ -74,6 +74,7 @@ pub enum Bug {
     OlderVersionShownUnderFence,
     AbsenceNotProved,
     CachedBlockNotVerified,
+    WarmedIntoNextSlot,
     HealedBlockNotConfirmed,
     SealNotBoundAfterReplay,
     AdoptionUnmarked,
@@ -147,7 +148,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug that the engine's own suite finds.
-    pub const ALL: [Bug; 100] = [
+    pub const ALL: [Bug; 101] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -183,6 +184,7 @@ impl Bug {
         Bug::OlderVersionShownUnderFence,
         Bug::AbsenceNotProved,
         Bug::CachedBlockNotVerified,
+        Bug::WarmedIntoNextSlot,
         Bug::HealedBlockNotConfirmed,
         Bug::SealNotBoundAfterReplay,
         Bug::AdoptionUnmarked,

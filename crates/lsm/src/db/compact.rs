@@ -13,6 +13,7 @@ use super::family::{Family, View};
 use super::install::Replaced;
 use super::reads::Bounds;
 use super::running::{Picked, Taken};
+use super::warm::Warmth;
 use super::{Db, Event, Inner, Levels, TableHandle};
 use crate::checksum::Uid;
 use crate::compaction::collect::Thrift;
@@ -102,10 +103,10 @@ impl Inner {
         self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();
-        if outcome.is_ok() {
+        outcome.map(|warmth| {
             self.background.kick(Lane::Compact); // which may have found them taken
-        }
-        outcome
+            self.warm(warmth);
+        })
     }
 
     /// The plan of the family whose fullest level is fullest.
@@ -199,20 +200,21 @@ impl Inner {
         Ok(())
     }
 
-    fn run_plan(&self, family: &Family, plan: &Plan) -> Result<()> {
+    /// Does what is planned; answers what is to come into the cache for it, once its inputs are let go of.
+    fn run_plan(&self, family: &Family, plan: &Plan) -> Result<Warmth> {
         let (picture, started) = (Tables::of(family), self.now_nanos());
         let inputs = find_inputs(&picture.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
-            return Ok(()); // dropped meanwhile
+            return Ok(Warmth::default()); // dropped meanwhile
         }
         let plan = &Plan { action: packing::action(family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
-            Action::Move => self.move_tables(family, plan, &inputs, started),
+            Action::Move => self.move_tables(family, plan, &inputs, started).map(|()| Warmth::default()),
             Action::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
         };
         if family.is_dropped() {
             self.revise_stall();
-            return Ok(()); // while it was compacted: nothing is left to be done, and nothing failed
+            return Ok(Warmth::default()); // while it was compacted: nothing is left to be done, and nothing failed
         }
         if let Err(error) = &outcome
             && error.is_corruption()
@@ -221,7 +223,7 @@ impl Inner {
             let error = error.clone().in_family(family.name(), None);
             let _ = self.bar_tables(family, &to_blame(&error, &inputs)); // remembered in memory at least
             self.say(Event::Corruption { error });
-            return Ok(());
+            return Ok(Warmth::default());
         }
         if let Err(error) = &outcome
             && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted)
@@ -250,7 +252,7 @@ impl Inner {
         plan: &Plan,
         (picture, inputs): (&Tables, &[Input]),
         started: u64,
-    ) -> Result<()> {
+    ) -> Result<Warmth> {
         let stale = stale_files(family, &picture.levels, plan.thrift(), &self.compactions.resting(self.now_nanos()));
         let written = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
             // It may have happened on the way, in memory or while a file was read. Once more, with a closer look; then what is
@@ -281,8 +283,9 @@ impl Inner {
             self.compactions.keeps(&numbers); // to write them anew once more would never end
         }
         self.counters.compacted(read, written);
+        let warmth = Warmth::noted(family, (plan.output_level, &numbers), inputs);
         self.tell_compacted(family, gone, numbers, plan, false);
-        Ok(())
+        Ok(warmth)
     }
 
     /// Tables for tables, in one edit.

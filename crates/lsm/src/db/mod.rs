@@ -10,7 +10,7 @@
 //! panics.rs      what becomes of a callback that panics
 //! flush.rs       frozen memtables -> a table of level 0; rows.rs: and rows for other families, lookup.rs: what these need to know
 //! redo.rs        the same from the log, where memory was damaged
-//! compact.rs     tables -> tables a level further down
+//! compact.rs     tables -> tables a level further down; warm.rs: what was in the cache of them is there again
 //! chronicle.rs   each piece of work leaves a line in its edit
 //! install.rs     an edit durable, then the view swapped (I04)
 //! examine.rs     a store looked at piece by piece
@@ -65,6 +65,7 @@ mod trash;
 mod turn;
 mod values;
 mod versions;
+mod warm;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};

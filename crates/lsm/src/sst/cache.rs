@@ -57,6 +57,7 @@ pub struct Cache {
     loads: AtomicU64,
     evictions: AtomicU64,
     refused: AtomicU64,
+    warmed: AtomicU64,
     clock: Clock,
     /// The shard that gives way next where more was charged.
     turn: AtomicUsize,
@@ -154,6 +155,8 @@ pub struct CacheMetrics {
     /// Those among the loads that were used once and not kept: there was no room, they were not asked for twice, or who read them fills no
     /// cache.
     pub refused: u64,
+    /// Blocks that jobs have read in the place of those that were here of the tables that they merged; no loads.
+    pub warmed: u64,
     /// Bytes that others have charged: memtables, the ring, indexes and filters of open tables, the room of jobs.
     pub charged_bytes: u64,
 }
@@ -246,6 +249,7 @@ impl Cache {
             loads: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            warmed: AtomicU64::new(0),
             clock: Clock(AtomicU32::new(1)),
             turn: AtomicUsize::new(0),
             large: Mutex::default(),
@@ -263,6 +267,7 @@ impl Cache {
             loads: self.loads.load(Relaxed),
             evictions: self.evictions.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            warmed: self.warmed.load(Relaxed),
             charged_bytes: self.charged() as u64,
         }
     }
@@ -281,29 +286,40 @@ impl Cache {
     /// Keeps a loaded block if there is or can be made room. Answers the block to use: another thread's, if that came first.
     fn admit<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: Arc<T>) -> Arc<T> {
         self.loads.fetch_add(1, Relaxed);
-        let (Some(slot), Some(asked)) = (slots.blocks.get(number), slots.last.get(number)) else {
-            return block;
-        };
-        let bytes = block.memory();
-        let home = number % SHARDS;
-        if !self.reserve(bytes, home) {
+        let Some(asked) = slots.last.get(number) else { return block };
+        if !self.reserve(block.memory(), number % SHARDS) {
             self.refused.fetch_add(1, Relaxed);
             return block;
         }
-        let before = slot.compare_and_swap(std::ptr::null(), Some(block.clone()));
-        if let Some(first) = &*before {
-            self.used.fetch_sub(bytes, Relaxed);
-            return first.clone();
-        }
-        self.blocks.fetch_add(1, Relaxed);
         // Two looks of one request are none that returns.
         let since = self.clock.since(asked.load(Relaxed));
         let blocks = self.blocks.load(Relaxed);
         let returns = since.is_some_and(|since| blocks / AT_ONCE_PART < since && since <= blocks);
+        self.place(slots, number, &block, returns).unwrap_or(block)
+    }
+
+    /// Keeps a block that a job has read, where that takes the place of none. False if there is no room.
+    fn admit_unasked<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>) -> bool {
+        let has_room = number < slots.count() && self.reserve_unused(block.memory());
+        if has_room && self.place(slots, number, block, true).is_none() {
+            self.warmed.fetch_add(1, Relaxed);
+        }
+        has_room
+    }
+
+    /// Puts a block for which room was reserved in its slot and in a queue; `returns`: in the main one. Answers another thread's, if that came
+    /// first.
+    fn place<T: Kept>(&self, slots: &Arc<Slots<T>>, number: usize, block: &Arc<T>, returns: bool) -> Option<Arc<T>> {
+        let bytes = block.memory();
+        let before = slots.blocks[number].compare_and_swap(std::ptr::null(), Some(block.clone()));
+        if let Some(first) = &*before {
+            self.used.fetch_sub(bytes, Relaxed);
+            return Some(first.clone());
+        }
+        self.blocks.fetch_add(1, Relaxed);
         let slots: Weak<Slots<T>> = Arc::downgrade(slots);
-        let resident = Resident { slots, number: number as u32, bytes };
-        lock(&self.shards[home]).push(resident, returns);
-        block
+        lock(&self.shards[number % SHARDS]).push(Resident { slots, number: number as u32, bytes }, returns);
+        None
     }
 
     /// Puts one in the place of another, if that is still there and there is room: it goes when the other would have gone.
@@ -341,6 +357,21 @@ impl Cache {
                 if !self.spares.let_go() && !self.evict_one(home) {
                     return false;
                 }
+            } else if self.used.compare_exchange_weak(used, used + bytes, Relaxed, Relaxed).is_ok() {
+                return true;
+            }
+        }
+    }
+
+    /// Takes bytes of the budget that no block has. False if there are not as many.
+    fn reserve_unused(&self, bytes: usize) -> bool {
+        loop {
+            let (used, room) = (self.used.load(Relaxed), self.room());
+            if used + bytes > room {
+                return false;
+            }
+            if used + bytes + self.spares.legacy_bytes() > room {
+                self.spares.let_go();
             } else if self.used.compare_exchange_weak(used, used + bytes, Relaxed, Relaxed).is_ok() {
                 return true;
             }
@@ -511,12 +542,17 @@ impl<T: Kept> Slots<T> {
     pub(super) fn admits(&self, number: usize, bytes: usize) -> bool {
         let Some(asked) = self.last.get(number) else { return false };
         let cache = &self.cache;
-        let has_room = cache.used.load(Relaxed) + cache.expected(bytes) <= cache.room();
-        if has_room || cache.returns(asked.load(Relaxed)) {
+        if self.has_room(bytes) || cache.returns(asked.load(Relaxed)) {
             return true;
         }
         asked.store(cache.clock.tick(), Relaxed);
         false
+    }
+
+    /// True if a block of so many bytes would take the place of none.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let cache = &self.cache;
+        cache.used.load(Relaxed) + cache.expected(bytes) <= cache.room()
     }
 
     /// A block that is used once, and not kept.
@@ -534,6 +570,11 @@ impl<T: Kept> Slots<T> {
     /// Keeps a loaded block if there is room; answers the block to use.
     pub(super) fn keep(self: &Arc<Self>, number: usize, block: T) -> Arc<T> {
         self.put(number, block.shared(&self.cache.spares))
+    }
+
+    /// Keeps a block that nobody has asked for if it takes the place of none; false if it would.
+    pub(super) fn keep_unasked(self: &Arc<Self>, number: usize, block: T) -> bool {
+        self.cache.admit_unasked(self, number, &block.shared(&self.cache.spares))
     }
 
     /// The same of one that is shared already.

@@ -53,6 +53,7 @@ mod table;
 mod tests;
 mod top;
 mod walked;
+mod warm;
 mod wreck;
 mod writer;
 

@@ -12,6 +12,7 @@ mod policed;
 mod prove;
 mod rebuild;
 mod remains;
+mod warm;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -276,3 +276,31 @@ fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
     }
     assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..20, 5));
 }
+
+/// What was read of the tables before is in memory of those that a merge wrote, and nothing else is.
+#[test]
+fn what_was_in_memory_of_merged_tables_is_there_again() {
+    let (sim, dir) = sim(9);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    fill(&db, 0..1500, 0);
+    db.compact(&family, &ALL).unwrap();
+    let read = |round| {
+        // About half of the blocks of each table.
+        for (key, value) in (0..1500).step_by(60).flat_map(|n| filled(n..n + 30, round)) {
+            assert_eq!(get(&db, &family, &key, At::Latest).unwrap(), Some(value));
+        }
+        db.metrics().cache
+    };
+    let before = read(0);
+    assert!(before.blocks > 50 && before.warmed == 0, "{before:?}");
+    fill(&db, 0..1500, 1);
+    db.compact(&family, &ALL).unwrap();
+    let merged = db.metrics().cache;
+    assert_eq!((merged.loads, merged.evictions), (before.loads, 0), "jobs load nothing for themselves");
+    assert!(merged.blocks < before.blocks + before.blocks / 4, "{before:?} {merged:?}");
+    let after = read(1);
+    assert!(after.loads - merged.loads < before.blocks / 4, "{merged:?} {after:?}");
+    assert_eq!(rows(&db, &family, At::Latest).unwrap(), filled(0..1500, 1));
+    db.close().unwrap();
+}

@@ -1,0 +1,73 @@
+//! What a merge makes of the cache: where blocks of the tables that went were in memory, those in their place come there (`sst::warm`).
+//!
+//! In:     the tables of a merge, before and after. Out: blocks of the new ones in the cache.
+//! Order:  what is to come is noted while the tables before are held, and read once they were let go of: then their room is free.
+//! Errors: none; what cannot be read is left to readers.
+
+use std::sync::Arc;
+
+use super::family::Family;
+use super::{Inner, TableHandle};
+use crate::compaction::Stall;
+use crate::order::Order;
+
+/// Blocks that are to come into the cache, by table.
+#[derive(Default)]
+pub(super) struct Warmth(Vec<(Arc<TableHandle>, Vec<usize>)>);
+
+impl Warmth {
+    /// What stands in the tables of these numbers at a level in the place of what is in memory of `before`, which are tables with their levels.
+    pub(super) fn noted(
+        family: &Family,
+        (level, numbers): (usize, &[u64]),
+        before: &[(usize, Arc<TableHandle>)],
+    ) -> Warmth {
+        let warm = |table: &&TableHandle| table.opened().is_some_and(|table| table.is_warm());
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for (level, table) in before.iter().map(|(level, table)| (*level, &**table)).filter(|(_, table)| warm(table)) {
+            match rows.last_mut().filter(|row| row.level == level && level > 0) {
+                Some(row) => row.tables.push(table),
+                None => rows.push(Row { level, tables: vec![table] }),
+            }
+        }
+        if rows.is_empty() {
+            return Warmth::default();
+        }
+        let order = family.order();
+        rows.iter_mut()
+            .for_each(|row| row.tables.sort_by(|a, b| order.compare(&a.meta().smallest, &b.meta().smallest)));
+        let levels = family.view().levels.clone();
+        let after = numbers.iter().filter_map(|number| levels.get(level, *number));
+        let of = |table: &Arc<TableHandle>| {
+            let wanted = &mut |key: &[u8]| rows.iter().any(|row| row.is_warm_at(key, order));
+            Some((table.clone(), table.table().ok()?.blocks_where(wanted).ok()?))
+        };
+        Warmth(after.filter_map(of).collect())
+    }
+}
+
+/// Tables of a level that do not overlap, in the order of their keys; of level 0 one alone.
+struct Row<'a> {
+    level: usize,
+    tables: Vec<&'a TableHandle>,
+}
+
+impl Row<'_> {
+    fn is_warm_at(&self, key: &[u8], order: &Order) -> bool {
+        let at = self.tables.partition_point(|table| order.compare(&table.meta().largest, key).is_lt());
+        let table = self.tables.get(at).filter(|table| order.compare(&table.meta().smallest, key).is_le());
+        table.and_then(|table| table.opened()).is_some_and(|table| table.is_warm_at(key))
+    }
+}
+
+impl Inner {
+    /// Reads them into the cache, as long as there is room, the store does not close, and no writer waits for the job that comes next.
+    pub(super) fn warm(&self, warmth: Warmth) {
+        let goes_on = || !self.background.is_stopping() && self.background.stall() == Stall::Go;
+        for (table, blocks) in warmth.0 {
+            if let Some(table) = table.opened() {
+                table.warm(&blocks, &goes_on);
+            }
+        }
+    }
+}
