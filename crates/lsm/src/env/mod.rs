@@ -24,7 +24,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use lasting::LastingFs;
 pub use memory::MemoryFs;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::{Origin, Pages, RealFs};
+pub use real::{Origin, Pages, RealFs, populate};
 pub use sim::SimFs;
 pub use traced::TracedFs;
 

@@ -17,7 +17,7 @@ mod pages;
 mod space;
 
 pub use origin::Origin;
-pub use pages::Pages;
+pub use pages::{Pages, populate};
 
 /// The operating system's file system.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use super::block::Block;
+use crate::env::populate;
 use crate::env::work::lock;
 
 /// Buffers at most.
@@ -111,6 +112,7 @@ impl Spares {
         let of_room = |each: &VecDeque<Vec<u8>>| last_of(each, room);
         let Some(mut buffer) = self.latest.take(of_room).or_else(|| self.legacy.take(of_room)) else {
             let mut buffer = vec![0; room];
+            populate(&mut buffer);
             buffer.truncate(length);
             return buffer;
         };
