@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use waxseal::env::{Random, SeededRandom};
-use waxseal::{ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
+use waxseal::{Builder, ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
 
 use super::events;
 use super::kill::{self, Outcome};
@@ -92,7 +92,11 @@ pub(super) struct Tour {
 }
 
 pub(super) fn open(dir: &Path) -> Result<Db, Failure> {
-    Ok(Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB).open()?)
+    Ok(builder(dir).open()?)
+}
+
+pub(super) fn builder(dir: &Path) -> Builder {
+    Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB)
 }
 
 impl Tour {
