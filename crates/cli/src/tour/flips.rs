@@ -1,6 +1,6 @@
 //! Flipped bits: a copy of the store is damaged, looked at, read, and repaired.
 //!
-//! In rounds, each of which flips one bit at a random place of each table file of the copy. Then `verify` must name the file;
+//! In rounds, each of which flips one bit at a random place of each table file of the copy. Then `verify` must name the file, or the store have told of it;
 //! every record is read by key and by scan, and each answer must be exact or an error; then `repair` mends what it can, and the
 //! next round goes on with what it left. A wrong value, an older version, a record that is missing and a row too many are *silent*
 //! if no error stands in their place.
@@ -60,7 +60,8 @@ impl Answers {
     }
 }
 
-/// The files that the store itself told of: a merge that an open starts may meet a flipped bit, and mend it, before `verify` comes by.
+/// The files that the store itself told of: an open reads some of its tables and corrects what it meets, and a merge may have written
+/// such a table anew before `verify` comes by.
 #[derive(Default)]
 struct Heard(Mutex<BTreeSet<String>>);
 
@@ -271,7 +272,7 @@ fn say(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let text = format!(
-        "{} flipped in the tables of a copy, in {}: verify names {}",
+        "{} flipped in the tables of a copy, in {}: {} told of",
         counted(flips.injected, "bit", "bits"),
         counted(rounds, "round", "rounds"),
         count(flips.detected)
