@@ -11,12 +11,13 @@
 //! restart times go on behind the last one, wherever that one is kept.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use waxseal_lsm::env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::planted::{self, Bug};
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Quarantine, Work};
+use waxseal_lsm::seam::{Chronicle, Companions, Draft, Emitted, Emitting, Lookup, Quarantine, Work};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::Stamp;
@@ -33,6 +34,10 @@ use crate::sessions::{Identity, Session, Sessions, session_key};
 /// Room for a row of a short key without a value.
 const USUAL_ROW_BYTES: usize = 128;
 
+/// So many times in turn a flush is tried again for a session's row that the device does not give; then the session is unknown, since
+/// writers stop where flushes do.
+const PATIENCE: u32 = 64;
+
 /// Clock and sessions of one store, and what the engine calls.
 #[derive(Debug)]
 pub(crate) struct Witness {
@@ -40,12 +45,14 @@ pub(crate) struct Witness {
     pub(crate) sessions: Sessions,
     /// Seals rows that have a time at which they end.
     sealer: Sealer,
+    /// Rows of sessions that flushes asked for in turn and were not given.
+    refusals: AtomicU32,
 }
 
 impl Witness {
     pub(crate) fn new(wall: Arc<dyn env::Clock>) -> Witness {
         let sealer = Sealer::new().with(standard());
-        Witness { clock: Clock::new(wall), sessions: Sessions::default(), sealer }
+        Witness { clock: Clock::new(wall), sessions: Sessions::default(), sealer, refusals: AtomicU32::new(0) }
     }
 
     /// From now on times come behind this one. One that no clock gave is passed over: damage must not stop the clock.
@@ -76,6 +83,27 @@ impl Witness {
 }
 
 impl Witness {
+    /// The session of a record that is flushed.
+    fn flushed(&self, id: u64, lookup: &dyn Lookup) -> Result<Session> {
+        if let Some(session) = self.sessions.get(id) {
+            return Ok(session);
+        }
+        match self.session(id, |key, visit| lookup.get(SESSIONS_ID, key, visit)) {
+            Err(error) if self.refusals.load(Relaxed) < PATIENCE || planted::active(Bug::DamagedSessionStopsFlush) => {
+                self.refusals.fetch_add(1, Relaxed);
+                Err(error)
+            }
+            Err(_) => Ok(Session::unknown(id)),
+            Ok(session) => {
+                // What comes from memory, or has no row, says nothing of the device.
+                if self.sessions.get(id).is_some() {
+                    self.refusals.store(0, Relaxed);
+                }
+                Ok(session)
+            }
+        }
+    }
+
     /// The row of an event, for an edit. One that does not end gets its companion from the engine.
     pub(crate) fn row(&self, event: &Event, expires: Option<u64>) -> Result<Emitted> {
         let (key, value) = event.encode()?;
@@ -99,7 +127,7 @@ impl Witness {
 
 impl Emitter for Witness {
     fn emit(&self, family: &Emitting<'_>, record: &Record<'_>, stamp: &Stamp, rows: &mut Vec<Emitted>) -> Result<()> {
-        let who = self.session(stamp.session, |key, visit| family.lookup.get(SESSIONS_ID, key, visit))?;
+        let who = self.flushed(stamp.session, family.lookup)?;
         let mut bytes = Vec::with_capacity(USUAL_ROW_BYTES);
         let key_end = put_event(&Done::of(family.name, record), stamp, &who, None, &mut bytes)?;
         let row = Emitted::joined(LOG_ID, record.seqno, bytes, key_end);
@@ -138,5 +166,50 @@ impl Chronicle for Witness {
     fn quarantined(&self, quarantine: &Quarantine<'_>) -> Option<Emitted> {
         let (key, value) = Row::of(quarantine, self.clock.now()).encode().ok()?;
         Some(Emitted::new(QUARANTINE_ID, quarantine.seqno, &key, &value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use waxseal_lsm::env::SystemClock;
+    use waxseal_lsm::error::Error;
+
+    use super::*;
+
+    /// A device that has the row of session 7 alone, and gives it or does not.
+    struct Device {
+        gives: AtomicBool,
+    }
+
+    impl Lookup for Device {
+        fn get(&self, _: u32, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+            if key != session_key(7) {
+                return Ok(false);
+            }
+            if !self.gives.load(Relaxed) {
+                return Err(Error::io("reading a block", std::io::ErrorKind::TimedOut.into()));
+            }
+            visit(b"\x01\x05alice");
+            Ok(true)
+        }
+    }
+
+    #[test]
+    fn a_session_whose_row_is_never_read_stops_flushes_for_a_while_only() {
+        let witness = Witness::new(Arc::new(SystemClock::new()));
+        witness.sessions.load(3, Identity::named("bob")).unwrap();
+        let device = Device { gives: AtomicBool::new(false) };
+        let name = |id| witness.flushed(id, &device).map(|session| session.name().to_owned());
+        for _ in 0..PATIENCE {
+            assert_eq!(name(3).unwrap(), "bob");
+            assert_eq!(name(5).unwrap(), "unknown session 5");
+            name(7).unwrap_err();
+        }
+        assert_eq!(name(7).unwrap(), "unknown session 7");
+        device.gives.store(true, Relaxed);
+        assert_eq!(name(7).unwrap(), "alice", "she was not forgotten");
+        assert_eq!(witness.refusals.load(Relaxed), 0);
     }
 }
