@@ -383,13 +383,22 @@ fn live(store: &Store) -> Vec<(String, Vec<String>)> {
     store.db.tables(&store.family).unwrap().iter().map(|table| (table.name(), values(table))).collect()
 }
 
-/// A look at a store, of either kind.
-fn look(store: &Store, scrubs: bool, progress: Watch<'_>) -> Report {
+/// What may be done with all tables of a store.
+#[derive(Clone, Copy, PartialEq)]
+enum Look {
+    Verify,
+    Scrub,
+    Repair,
+}
+
+fn look(store: &Store, how: Look, progress: Watch<'_>) -> Report {
     let progress = Some(progress);
-    match scrubs {
-        false => verify(&store.db, VerifyOptions { progress, ..VerifyOptions::default() }).unwrap(),
-        true => scrub(&store.db, ScrubOptions { progress, ..ScrubOptions::default() }).unwrap(),
-    }
+    let report = match how {
+        Look::Verify => verify(&store.db, VerifyOptions { progress, ..VerifyOptions::default() }),
+        Look::Scrub => scrub(&store.db, ScrubOptions { progress, ..ScrubOptions::default() }),
+        Look::Repair => repair(&store.db, RepairOptions { progress, ..RepairOptions::default() }),
+    };
+    report.unwrap()
 }
 
 /// Hits a value where it stands, so that no correction helps.
@@ -411,7 +420,7 @@ fn strike_value(sim: &SimFs, value: &[u8]) {
 /// A look may take hours: it holds the table at hand, and what is replaced of the others is removed meanwhile.
 #[test]
 fn what_is_replaced_under_a_look_is_removed_while_it_goes_on() {
-    for scrubs in [false, true] {
+    for how in [Look::Verify, Look::Scrub, Look::Repair] {
         let (sim, store) = many_tables(18, Compression::None, value);
         let old = live(&store);
         // What of those that were there is still on the disk and nobody's any more.
@@ -438,7 +447,7 @@ fn what_is_replaced_under_a_look_is_removed_while_it_goes_on() {
             }
             ControlFlow::Continue(())
         };
-        let report = look(&store, scrubs, progress);
+        let report = look(&store, how, progress);
         assert!(told > 1 && report.is_clean(), "{report}");
         assert_eq!(report.tables.len(), 1, "the others were gone when their turn came: {report}");
         while store.db.step().unwrap() {}
@@ -450,7 +459,7 @@ fn what_is_replaced_under_a_look_is_removed_while_it_goes_on() {
 /// pointed to then.
 #[test]
 fn values_of_a_table_that_is_replaced_before_its_turn_are_looked_at() {
-    for scrubs in [false, true] {
+    for how in [Look::Verify, Look::Scrub, Look::Repair] {
         let (sim, store) = many_tables(19, Compression::None, value);
         let tables = store.db.tables(&store.family).unwrap();
         let hit = |table: &&TableRef| table.meta().smallest <= key(30) && key(30) <= table.meta().largest;
@@ -470,7 +479,7 @@ fn values_of_a_table_that_is_replaced_before_its_turn_are_looked_at() {
             }
             ControlFlow::Continue(())
         };
-        let report = look(&store, scrubs, progress);
+        let report = look(&store, how, progress);
         assert!(is_replaced);
         assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report}");
         assert_eq!(report.damage[0].key_range, Some((key(30), key(30))), "{report}");
@@ -496,7 +505,7 @@ fn a_verify_beside_a_writer_who_replaces_everything_ends() {
         }
         if told > 5000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let report = look(&store, false, progress);
+    let report = look(&store, Look::Verify, progress);
     assert!(!report.cancelled && round > 1, "{round} rounds: {report}");
     assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report}");
 }
@@ -509,9 +518,9 @@ fn progress_counts_what_is_stored_and_never_passes_its_total() {
         let total: u64 = tables.iter().map(|table| table.meta().bytes_with_values()).sum();
         let longest = tables.iter().map(|table| table.meta().size).max().unwrap();
         drop(tables);
-        for scrubs in [false, true] {
+        for how in [Look::Verify, Look::Scrub, Look::Repair] {
             let mut told: Vec<Progress> = Vec::new();
-            let report = look(&store, scrubs, &mut |progress| {
+            let report = look(&store, how, &mut |progress| {
                 told.push(progress);
                 ControlFlow::Continue(())
             });
@@ -536,7 +545,7 @@ fn a_scrub_that_is_ended_among_the_values_of_a_table_goes_on_with_them() {
     let ended_in = |at: usize| {
         let before: u64 = tables[..at].iter().map(|table| blocks(table) + values(table)).sum();
         let (ends_at, mut told) = (before + blocks(&tables[at]) + 1, 0);
-        let report = look(&store, true, &mut |_| {
+        let report = look(&store, Look::Scrub, &mut |_| {
             told += 1;
             if told == ends_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

@@ -36,6 +36,7 @@ use super::options::{Corrupted, Decision, Progress, RepairOptions, goes_on};
 use super::plan::{self, Piece, Place};
 use super::report::{Finding, Outcome, Report, Rung, Step, finding_of, is_unread};
 use super::spans::Spans;
+use super::turns::{Turn, Turns};
 use super::verify::look_at;
 
 /// Mends every damaged table of a store, and with `accept_loss` lifts every fence. What cannot be mended is reported; an error
@@ -43,18 +44,23 @@ use super::verify::look_at;
 pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> {
     let mut report = Report::default();
     let families = db.families();
-    let mut progress = Progress::default();
+    let mut waiting = Vec::new();
     for family in &families {
-        progress.total += db.tables(family)?.iter().map(|table| table.meta().size).sum::<u64>();
+        waiting.push(Turns::of(db, family)?);
     }
-    for family in &families {
+    let total = waiting.iter().map(Turns::bytes).sum();
+    let mut progress = Progress { total, ..Progress::default() };
+    for (family, turns) in families.iter().zip(&mut waiting) {
         let (barred, mut kept) = (db.barred_tables(family), BTreeSet::new());
-        for table in db.tables(family)? {
-            let ended = repair_table(db, &table, barred.contains(&table.meta().number), &options, &mut report)?;
-            if ended == Ended::PutOff {
-                kept.extend(own_fences(db, &table));
+        while let Some(Turn { bytes, table, .. }) = turns.next_turn(db)? {
+            let mut ended = Ended::Done;
+            if let Some(table) = &table {
+                ended = repair_table(db, table, barred.contains(&table.meta().number), &options, &mut report)?;
+                if ended == Ended::PutOff {
+                    kept.extend(own_fences(db, table));
+                }
             }
-            progress.done += table.meta().size;
+            progress.done += bytes;
             progress.found = report.damage.len() as u64;
             if ended == Ended::All || !goes_on(&mut options.progress, progress) {
                 report.cancelled = true;
