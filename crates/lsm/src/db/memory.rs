@@ -248,6 +248,21 @@ mod tests {
         assert!(db.inner().memory_pressure() < 100, "{}", db.inner().memory_pressure());
     }
 
+    /// The buffers in which large values are put together stay with their file until it is flushed.
+    #[test]
+    fn what_a_file_of_values_keeps_until_its_flush_is_in_the_budget() {
+        let db = with_a_megabyte(None);
+        let other = || db.inner().memory_metrics().other_bytes;
+        let before = other();
+        let (family, mut batch) = (db.family("other").unwrap(), Batch::new());
+        batch.push(family.id(), Kind::Put, b"large", &vec![7; 3 * MIB], db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+        let kept = other() - before;
+        assert!((3 * MIB as u64..=8 * MIB as u64).contains(&kept), "{kept}");
+        db.flush().unwrap();
+        assert!(other() < before + MIB as u64, "{} after {before}", other());
+    }
+
     #[test]
     fn a_family_that_is_dropped_gives_its_memory_back() {
         let db = with_a_megabyte(None);

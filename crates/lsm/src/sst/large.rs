@@ -108,6 +108,11 @@ impl LargeValues {
         LargeValues { cache, slots: OnceLock::new(), traces: OnceLock::new() }
     }
 
+    /// Room that counts in the same budget, of no bytes yet.
+    pub fn charge(&self) -> Charge {
+        Charge::new(self.cache.clone(), 0)
+    }
+
     /// True if a value of this length may be kept.
     pub fn keeps(&self, length: usize) -> bool {
         let budget = self.cache.most();

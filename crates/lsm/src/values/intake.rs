@@ -26,6 +26,7 @@ use crate::names::Name;
 use crate::options::Compression;
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
+use crate::sst::{Charge, LargeValues};
 
 /// What an intake needs to make a file.
 #[derive(Clone, Copy)]
@@ -62,6 +63,8 @@ struct State {
 struct Open {
     writer: ValueWriter,
     file: Arc<ValueFile>,
+    /// What the writer keeps between values, charged to the budget, where there is one.
+    room: Option<Charge>,
 }
 
 /// Values that stand one behind the other in a file, just added. It is to be held until somebody else holds the file who keeps the pointers.
@@ -97,7 +100,7 @@ impl Intake {
         (key, value, term): (&[u8], &[u8], u64),
     ) -> Result<(Pointer, Added)> {
         let State { open, is_over } = &mut *lock(&self.state);
-        let Open { writer, file } = match open {
+        let Open { writer, file, room } = match open {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
@@ -105,11 +108,14 @@ impl Intake {
                 let writer = ValueWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
                 let file = shelf.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
-                open.insert(Open { writer, file })
+                open.insert(Open { writer, file, room: shelf.values().map(LargeValues::charge) })
             }
         };
         let before = writer.mark();
         let pointer = writer.add_through(key, value, term)?;
+        if let Some(room) = room.as_ref().filter(|room| room.bytes() != writer.kept_bytes()) {
+            room.set(writer.kept_bytes());
+        }
         making.unsynced.note(file.name(), writer.file());
         Ok((pointer, Added { file: file.clone(), before, after: writer.mark() }))
     }
@@ -121,7 +127,7 @@ impl Intake {
 
     /// Takes values back that no frame points to: the next ones take their place. Those that others stand behind stay, as garbage.
     pub fn take_back(&self, added: &Added) {
-        if let Some(Open { writer, file }) = &mut lock(&self.state).open
+        if let Some(Open { writer, file, .. }) = &mut lock(&self.state).open
             && Arc::ptr_eq(file, &added.file)
             && writer.mark() == added.after
         {
@@ -157,7 +163,7 @@ pub struct Ended(Open);
 impl Ended {
     /// Makes it durable: tables may name it. After an error nothing is known of its bytes (I09).
     pub fn sync(self, unsynced: &Unsynced) -> Result<()> {
-        let Open { writer, file } = self.0;
+        let Open { writer, file, .. } = self.0;
         unsynced.one_at_a_time(|| {
             file.finish(writer.sync()?);
             unsynced.forget(file.name());

@@ -157,7 +157,6 @@ impl ValueWriter {
     }
 
     /// What it keeps between values.
-    #[cfg(test)]
     pub(super) fn kept_bytes(&self) -> usize {
         self.out.capacity() + self.scratch.capacity()
     }
