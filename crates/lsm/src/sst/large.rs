@@ -7,7 +7,7 @@
 //!        files nor data. A pointer has a few slots; where others stand in all of them, one that was not read lately makes way.
 //! Door:  a value is kept when it is read a second time within as many others as there are slots: to bring one into memory that was never touched costs
 //!        more than reading it out of the system's page cache saves in ten reads, so what is read once passes.
-//! Limit: a value above a 256th of the budget is not kept; small budgets keep those up to 64 KiB that are no more than a quarter.
+//! Limit: a value above a 512th of the budget is not kept; small budgets keep those up to 64 KiB that are no more than a quarter.
 
 use std::fmt;
 use std::mem;
@@ -22,8 +22,8 @@ use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 
-/// The part of a budget that one value may take.
-const SHARE: usize = 256;
+/// The part of a budget that one value may take. Of the usual one half a megabyte: what is longer comes out of the page cache in less time than room for it takes.
+const SHARE: usize = 512;
 
 /// Small budgets keep values up to this, if they are no more than a part of it.
 const SMALL: usize = 64 * KIB;

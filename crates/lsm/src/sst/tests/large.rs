@@ -69,7 +69,7 @@ fn a_value_too_long_for_its_budget_is_not_kept() {
         (0..=27).map(|bits| 1 << bits).take_while(|length| values.keeps(*length)).last().unwrap_or(0)
     };
     assert_eq!([0, 64 * KIB, 256 * KIB, 16 * 1024 * KIB].map(limit), [0, 16 * KIB, 64 * KIB, 64 * KIB]);
-    assert_eq!([256, 1024].map(|mib| limit(mib * 1024 * KIB)), [1024 * KIB, 4096 * KIB]);
+    assert_eq!([256, 1024].map(|mib| limit(mib * 1024 * KIB)), [512 * KIB, 2048 * KIB]);
 }
 
 #[test]
