@@ -22,7 +22,7 @@ use crate::options::{KIB, MIB};
 use crate::planted::{self, Bug};
 use crate::pointer::Pointer;
 
-/// The part of a budget that one value may take. Of the usual one half a megabyte: what is longer comes out of the page cache in less time than room for it takes.
+/// The part of a budget that one value may take: half a megabyte of the usual one. A whole one is read from the page cache in less time than its room takes.
 const SHARE: usize = 512;
 
 /// Small budgets keep values up to this, if they are no more than a part of it.
