@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::failure::Failure;
 
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 #[command(name = "waxseal", version, about, long_about)]
 pub(crate) struct Args {
     /// The store's directory.
-    #[arg(short = 'd', long = "dir", global = true, value_name = "DIR")]
+    #[arg(short = 'd', long = "dir", global = true, value_name = "DIR", env = "WAXSEAL_DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// The column family.
     #[arg(long, global = true, default_value = "default", value_name = "NAME")]
@@ -32,6 +33,41 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
+/// The verbs as `--help` lists them.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Records", &["put", "get", "del", "scan"]),
+    ("In and out", &["load", "dump", "export", "import"]),
+    ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
+    ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
+    ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
+    ("This tool", &["tour", "completions", "man", "help"]),
+];
+
+impl Args {
+    /// The command line, its verbs in groups.
+    pub(crate) fn grouped_command() -> clap::Command {
+        let mut command = Args::command();
+        command.build();
+        let about = |name: &str| {
+            let verb = command.find_subcommand(name);
+            verb.and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default()
+        };
+        let mut verbs = String::new();
+        for (heading, names) in GROUPS {
+            verbs += &format!("{heading}:\n");
+            names.iter().for_each(|name| verbs += &format!("  {name:<14} {}\n", about(name)));
+            verbs.push('\n');
+        }
+        let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}\n");
+        Args::command().help_template(template)
+    }
+
+    /// Reads the arguments of this process.
+    pub(crate) fn from_command_line() -> Result<Args, clap::Error> {
+        Args::from_arg_matches(&Args::grouped_command().try_get_matches()?)
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
     /// Set a key to a value.
@@ -44,11 +80,13 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "F")]
         file: Option<PathBuf>,
     },
-    /// Print the value of a key: its bytes and nothing else.
+    /// Print the raw value of a key.
     Get { key: OsString },
-    /// Remove a key; no error if it is not there.
+    /// Delete a key; no error if it does not exist.
     Del { key: OsString },
-    /// Print records in order, a line each: key, tab, value, escaped.
+    /// Print records in key order.
+    ///
+    /// A line each: key, tab, value, escaped.
     Scan(Scan),
     /// Read a directory tree, or rows, into the store.
     ///
@@ -56,18 +94,10 @@ pub(crate) enum Verb {
     /// kept in the family NAME.tree beside it. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
     /// JSON). Exit code 6 if something of a tree could not be read or is larger than a value, the rest of which is loaded;
     /// pipes, sockets and devices are skipped.
-    Load {
-        /// A directory or file; `-` reads rows from standard input.
-        src: PathBuf,
-        /// Default: a directory is a tree, else by the file's extension.
-        #[arg(long)]
-        format: Option<Format>,
-        /// The field that becomes the key. Default for csv and tsv: the first column; jsonl without it expects the lines
-        /// that `scan --json` prints.
-        #[arg(long, value_name = "COL")]
-        key: Option<String>,
-    },
-    /// Write the family out: as the tree it was loaded from, or as rows. Exit code 6 if a record cannot be a file of a tree.
+    Load(Load),
+    /// Write the family out, as the tree it was loaded from or as rows.
+    ///
+    /// Exit code 6 if a record cannot be a file of a tree.
     Dump {
         /// An empty or new directory, or a new file; `-` writes rows to standard output.
         dest: PathBuf,
@@ -75,31 +105,50 @@ pub(crate) enum Verb {
         #[arg(long)]
         format: Option<Format>,
     },
-    /// Print the store's counters and sizes.
+    /// Print the store's families, levels, log and damage as a table.
     Stats {
         /// The store's own families too; else only those of them that are damaged.
         #[arg(long)]
         all: bool,
+        /// Count the rows of each family, as `scan` does: reads every key.
+        #[arg(long)]
+        rows: bool,
     },
-    /// Print how the levels of the family look.
+    /// Print the names of the column families, a line each.
+    Families {
+        /// The store's own families too.
+        #[arg(long)]
+        all: bool,
+        /// Count the rows of each family, as `scan` does: reads every key.
+        #[arg(long)]
+        rows: bool,
+    },
+    /// Print the levels of the family.
     Levels,
-    /// Rewrite the family's tables until nothing deleted or overwritten takes space.
+    /// Compact the family until no deleted or overwritten record takes space.
     Compact,
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
-    /// Look at every byte of the store and change nothing; beside a writer too. Exit code 3 if anything is damaged.
+    /// Check every byte of the store, beside a writer too. Changes nothing.
+    ///
+    /// Exit code 3 if anything is damaged, 4 if a file could not be read.
     Verify,
-    /// Look at the store at a pace, for data that nobody reads.
+    /// Check the store at a limited rate, in portions.
     Scrub(Scrub),
-    /// Mend what is damaged; what cannot be mended is fenced: reads there answer corruption, the rest is served.
+    /// Repair damage in place.
+    ///
+    /// A range of keys that cannot be repaired is marked as lost: reads there answer corruption, all other reads succeed. Exit code 3
+    /// if a lost range is left.
     Repair {
         /// Give up what cannot be mended, and lift the fences: reads go on as if it had never been. Acknowledged commits that are
         /// damaged at the end of the log are set aside.
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Write what can still be read of a store, which may not even open, into a new one. Where something newer may have been lost
-    /// the new store is fenced: reads there answer corruption.
+    /// Copy every readable record of a damaged store into a new store.
+    ///
+    /// The source may be too damaged to open; it is not changed. A range of keys that may have lost a newer version is marked as lost in
+    /// the new store: reads there answer corruption.
     Salvage {
         /// A new or empty directory.
         dest: PathBuf,
@@ -107,43 +156,83 @@ pub(crate) enum Verb {
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Print a count and a sum of the family's records, or of some: equal for equal content, in any store.
+    /// Print count and checksum of the family's records, or of a range.
+    ///
+    /// Both are equal for equal content in any store.
     Digest(Span),
-    /// Write the family, or some keys of it, as table files for another store.
+    /// Export the family, or a range of keys, as table files.
     Export(Export),
-    /// Take an export in, over what its keys held before; makes the store if there is none.
+    /// Import an export, over the records that its keys have.
+    ///
+    /// Makes the store if there is none.
     Import {
         /// The directory of the export.
         src: PathBuf,
     },
-    /// From now on, log an operation on a target.
+    /// Log an operation on a target from now on.
     ///
     /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. ; `\` stands before `.` `,` `:` `(` `)`
     /// `#` and itself in names, and `\xHH` for any byte. All behind the first dot is the key, in which only `\` needs that.
     Register(Register),
-    /// Log a pair no more; its events stay. Exit code 2 if it was not registered.
+    /// Stop logging an operation on a target; its events stay.
+    ///
+    /// Exit code 2 if it was not registered.
     Unregister(Pair),
-    /// Print everything that is registered: target, operation, options.
+    /// Print all registrations: target, operation, options.
     Registrations,
-    /// Print events, by target, then operation, then time: time, who, operation, target, seqno, and what else is known.
+    /// Print events of the log.
+    ///
+    /// A line each, by target, then operation, then time: time, client, operation, target, seqno, payload.
     Log(Log),
-    /// Print where a key is watched, and what happened to it. Exit code 2 if it is not, and nothing did.
+    /// Print the registrations that watch a key, and its events.
+    ///
+    /// Exit code 2 if there are none.
     Provenance { key: OsString },
-    /// Print all that is known of a key: value, verdict, who wrote it and when, its events, its file and how that came to be.
+    /// Print value, seal, writer, events and file history of a key.
     Explain { key: OsString },
-    /// Print how a table file came to be.
+    /// Print the history of a table file.
     Lineage {
         /// Its name in the store's directory; or its uid, also of one that is gone.
         file: String,
     },
-    /// Store real files, change them, kill a writer, and check every answer.
+    /// Demonstrate the store: load files, change them, kill a writer, check every answer.
     Tour(Tour),
+    /// Print completions for a shell, to be put where it looks for them.
+    ///
+    /// bash: `waxseal completions bash > /etc/bash_completion.d/waxseal`; zsh: a file `_waxseal` in a folder of `$fpath`; fish:
+    /// `~/.config/fish/completions/waxseal.fish`.
+    Completions { shell: Shell },
+    /// Write the manual pages: `waxseal.1` and one for each verb.
+    Man {
+        /// A directory; made if it is missing.
+        dest: PathBuf,
+    },
     /// The writer that the tour kills.
     #[command(hide = true)]
     TourWriter {
         #[arg(long)]
         seed: u64,
     },
+}
+
+/// What is loaded, and how.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Load {
+    /// A directory or file; `-` reads rows from standard input.
+    pub(crate) src: PathBuf,
+    /// Default: a directory is a tree, else by the file's extension.
+    #[arg(long)]
+    pub(crate) format: Option<Format>,
+    /// The field that becomes the key. Default for csv and tsv: the first column; jsonl without it expects the lines
+    /// that `scan --json` prints.
+    #[arg(long, value_name = "COL")]
+    pub(crate) key: Option<String>,
+    /// Load all rows by one commit, or none of them. They are parsed into memory first. Not for trees.
+    #[arg(long)]
+    pub(crate) atomic: bool,
+    /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. Not for trees.
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
 }
 
 /// Which keys.
@@ -357,10 +446,21 @@ pub(crate) fn dump_format(dest: &Path, said: Option<Format>) -> Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
+        Args::grouped_command().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_verb_once() {
+        let mut command = Args::command();
+        command.build();
+        let visible = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
+        let mut visible: Vec<&str> = visible.collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        visible.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, visible);
     }
 }

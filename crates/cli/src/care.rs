@@ -1,20 +1,22 @@
 //! verify, scrub, repair, salvage, digest: looking after a store.
 //!
-//! Each prints a report: for people, or one JSON object. Damage that is left makes the exit code 3, whatever else was found; what could
-//! not be read makes it 4. So it does if nobody reads the report to its end.
+//! Each prints a report: for people, or one JSON object. The last line says the outcome and, where something is left to do, the next
+//! command; the exit code is that of the outcome. Damage that is left makes it 3, whatever else was found. A file that could not be read
+//! makes it 4. A reader that closes the pipe early changes nothing of that.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use waxseal::care::{Finding, Outcome, Token};
-use waxseal::{Db, ErrorKind, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
+use waxseal::{Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
 
 use crate::args::{self, Args, Span};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
+use crate::progress;
 use crate::records::bounds;
 use crate::store::{existing_family, existing_store, open_to_read, report_cut};
-use crate::{progress, text};
+use crate::text::{self, counted};
 
 /// A store that nobody has open is looked at as it lies there, so that one that does not open is looked at too.
 pub(crate) fn verify(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
@@ -26,14 +28,16 @@ pub(crate) fn verify(args: &Args, output: &mut Output) -> Result<Exit, Failure> 
             Db::open_read_only(dir)?.verify(VerifyOptions { progress: Some(&mut watch), ..Default::default() })
         }
         other => other,
-    }?;
-    print(&report, output)
+    };
+    let report = report.map_err(|error| advise(error, dir))?;
+    print(Verb::Verify, &report, dir, output)
 }
 
 pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Result<Exit, Failure> {
     let resume = scrub.resume.as_deref().map(token).transpose()?;
     let db = if scrub.repair { open_to_repair(args, false)? } else { open_to_read(args)? };
     let mut watch = progress::watch("scrub");
+    let verb = if scrub.repair { Verb::Repair } else { Verb::Verify };
     let report = db.scrub(ScrubOptions {
         bytes_per_second: scrub.rate,
         most_bytes: scrub.most,
@@ -42,7 +46,7 @@ pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Re
         progress: Some(&mut watch),
     })?;
     db.close()?;
-    print(&report, output)
+    print(verb, &report, existing_store(args)?, output)
 }
 
 pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
@@ -50,7 +54,7 @@ pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Res
     let mut watch = progress::watch("repair");
     let report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
     db.close()?;
-    print(&report, output)
+    print(Verb::Repair, &report, existing_store(args)?, output)
 }
 
 pub(crate) fn salvage(args: &Args, dest: &Path, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
@@ -58,7 +62,7 @@ pub(crate) fn salvage(args: &Args, dest: &Path, accept_loss: bool, output: &mut 
     let mut watch = progress::watch("salvage");
     let options = SalvageOptions { accept_loss, progress: Some(&mut watch) };
     let report = Db::builder(dir).salvage(dest, options)?;
-    print(&report, output)
+    print(Verb::Salvage, &report, dest, output)
 }
 
 pub(crate) fn digest(args: &Args, span: &Span, output: &mut Output) -> Result<Exit, Failure> {
@@ -71,31 +75,67 @@ pub(crate) fn digest(args: &Args, span: &Span, output: &mut Output) -> Result<Ex
 }
 
 fn open_to_repair(args: &Args, accept_loss: bool) -> Result<Db, Failure> {
-    let builder = Db::builder(existing_store(args)?).create_if_missing(false).accept_loss(accept_loss);
-    match builder.open() {
+    let dir = existing_store(args)?;
+    match Db::builder(dir).create_if_missing(false).accept_loss(accept_loss).open() {
         Ok(db) => report_cut(db),
-        Err(error) if error.is_corruption() => Err(Failure::new(
-            Exit::Corruption,
-            format!(
-                "the store does not open, so it is not repaired in place: {error}; `salvage DEST` reads what can still be read"
-            ),
-        )),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(advise(error, dir)),
     }
 }
 
-/// Prints the report; the exit code that it means, whoever reads it.
-fn print(report: &Report, output: &mut Output) -> Result<Exit, Failure> {
-    or_seen_enough(say(report, output))?;
+/// A store that does not open is not repaired in place: the failure names the command that reads it.
+fn advise(error: Error, dir: &Path) -> Failure {
+    let is_corruption = error.is_corruption();
+    let failure = Failure::from(error);
+    if !is_corruption {
+        return failure;
+    }
+    failure.explain(format!("the store does not open; next: waxseal -d {} salvage NEW_DIR", text::shell_word(dir)))
+}
+
+/// What a report is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verb {
+    Verify,
+    Repair,
+    Salvage,
+}
+
+/// Prints the report and returns the exit code of its outcome. `dir` is the store that the next command is about.
+fn print(verb: Verb, report: &Report, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
+    or_seen_enough(write_report(verb, report, dir, output))?;
     Ok(exit_of(report))
 }
 
-fn say(report: &Report, output: &mut Output) -> Result<(), Failure> {
-    output.line(report.to_string())?;
-    if let Some(token) = report.resume {
-        output.line(format!("go on with --resume {}", text::hex(&token.to_bytes())))?;
-    }
+fn write_report(verb: Verb, report: &Report, dir: &Path, output: &mut Output) -> Result<(), Failure> {
+    let body = report.to_string();
+    output.line(body.strip_suffix(report.outcome()).unwrap_or(&body).trim_end())?;
+    output.line(closing_line(verb, report, dir))?;
     output.object(&to_json(report, output))
+}
+
+/// The outcome, and the next command where something is left to do.
+fn closing_line(verb: Verb, report: &Report, dir: &Path) -> String {
+    let dir = text::shell_word(dir);
+    let lost = counted(report.lost, "record is", "records are");
+    let accept = format!("restore them from a backup, or give them up: waxseal -d {dir} repair --accept-loss");
+    if let Some(token) = report.resume {
+        let rest = format!("to be continued; next: waxseal -d {dir} scrub --resume {}", text::hex(&token.to_bytes()));
+        return if report.is_clean() { rest } else { format!("damaged; {rest}") };
+    }
+    match (verb, exit_of(report)) {
+        (_, Exit::Ok) if report.cancelled => "ended before it was complete".to_owned(),
+        (Verb::Salvage, Exit::Ok) => format!("everything was salvaged; next: waxseal -d {dir} verify"),
+        (_, Exit::Ok) if report.damage.is_empty() => "no damage".to_owned(),
+        (_, Exit::Ok) if report.lost == 0 => "all damage was repaired".to_owned(),
+        (_, Exit::Ok) => format!("all damage was settled; {lost} given up for good"),
+        (Verb::Salvage, Exit::Io) => {
+            "incomplete: a file could not be read; next: the same command once the device answers".to_owned()
+        }
+        (_, Exit::Io) => "not all of it could be read; next: the same command once the device answers".to_owned(),
+        (Verb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
+        (Verb::Repair, _) => format!("damaged: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+        (Verb::Salvage, _) => format!("incomplete: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+    }
 }
 
 fn exit_of(report: &Report) -> Exit {
@@ -129,4 +169,29 @@ fn to_json(report: &Report, output: &Output) -> Value {
 fn token(digits: &str) -> Result<Token, Failure> {
     let bytes = text::unhex(digits).and_then(|bytes| <[u8; Token::BYTES]>::try_from(bytes).ok());
     bytes.map(|bytes| Token::from_bytes(&bytes)).ok_or_else(|| Failure::usage("--resume wants what a scrub printed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(outcome: Outcome, lost: u64) -> Report {
+        Report { damage: vec![Finding { outcome, ..Finding::default() }], lost, ..Report::default() }
+    }
+
+    #[test]
+    fn the_closing_line_names_the_next_command_of_each_outcome() {
+        let line = |verb, report: &Report| (exit_of(report), closing_line(verb, report, Path::new("my store")));
+        let clean = Report::default();
+        assert_eq!(line(Verb::Verify, &clean), (Exit::Ok, "no damage".to_owned()));
+        let (exit, text) = line(Verb::Verify, &report(Outcome::Reported, 0));
+        assert_eq!((exit, text.as_str()), (Exit::Corruption, "damaged; next: waxseal -d 'my store' repair"));
+        let (exit, text) = line(Verb::Repair, &report(Outcome::Fenced, 2));
+        assert!(exit == Exit::Corruption && text.starts_with("damaged: 2 records are lost"), "{text}");
+        assert!(text.ends_with("waxseal -d 'my store' repair --accept-loss"), "{text}");
+        let (exit, text) = line(Verb::Salvage, &report(Outcome::Unread, 0));
+        assert!(exit == Exit::Io && text.starts_with("incomplete"), "{text}");
+        let (exit, text) = line(Verb::Repair, &report(Outcome::Accepted, 1));
+        assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; 1 record is given up for good"));
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use serde_json::{Map, Value};
 use waxseal::ErrorKind;
 
 /// Exit codes that scripts rely on.
@@ -31,11 +32,29 @@ pub(crate) struct Failure {
     exit: Exit,
     message: String,
     is_broken_pipe: bool,
+    /// Members of the JSON object beside `ok` and `error`.
+    details: Map<String, Value>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), is_broken_pipe: false }
+        Failure { exit, message: message.into(), is_broken_pipe: false, details: Map::new() }
+    }
+
+    /// Appends what the user needs to know beside the cause.
+    pub(crate) fn explain(mut self, what: impl fmt::Display) -> Failure {
+        self.message = format!("{}; {what}", self.message);
+        self
+    }
+
+    /// Adds a member to the JSON object of the failure.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Failure {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn details(&self) -> &Map<String, Value> {
+        &self.details
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
@@ -47,11 +66,8 @@ impl Failure {
     }
 
     pub(crate) fn io(what: impl fmt::Display, error: io::Error) -> Failure {
-        Failure {
-            exit: Exit::Io,
-            message: format!("{what}: {error}"),
-            is_broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
-        }
+        let is_broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Failure { is_broken_pipe, ..Failure::new(Exit::Io, format!("{what}: {error}")) }
     }
 
     pub(crate) fn exit(&self) -> Exit {

@@ -13,6 +13,7 @@ mod care;
 mod exchange;
 mod failure;
 mod levels;
+mod manual;
 mod options;
 mod output;
 mod payload;
@@ -20,6 +21,7 @@ mod progress;
 mod records;
 mod registry;
 mod rows;
+mod stats;
 mod store;
 mod text;
 mod times;
@@ -29,14 +31,12 @@ mod walk;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Args, Format, Verb};
 use failure::{Exit, Failure};
 use output::{Output, or_seen_enough};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::from_command_line() {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print();
@@ -63,15 +63,16 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
         Verb::Scan(scan) => records::scan(args, scan, output),
-        Verb::Load { src, format, key } => match args::load_format(src, *format)? {
-            Format::Dir => tree::load(args, src, key.as_deref(), output),
-            format => rows::load(args, src, format, key.as_deref(), output),
+        Verb::Load(load) => match args::load_format(&load.src, load.format)? {
+            Format::Dir => tree::load(args, load, output),
+            format => rows::load(args, load, format, output),
         },
         Verb::Dump { dest, format } => match args::dump_format(dest, *format) {
             Format::Dir => tree::dump(args, dest, output),
             format => rows::dump(args, dest, format, output),
         },
-        Verb::Stats { all } => levels::stats(args, *all, output),
+        Verb::Stats { all, rows } => stats::stats(args, *all, *rows, output),
+        Verb::Families { all, rows } => stats::families(args, *all, *rows, output),
         Verb::Levels => levels::levels(args, output),
         Verb::Compact => levels::compact(args, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
@@ -90,6 +91,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),
         Verb::Tour(options) => tour::run(options, output),
+        Verb::Completions { shell } => manual::completions(*shell, output),
+        Verb::Man { dest } => manual::man(dest, output),
         Verb::TourWriter { seed } => tour::write_until_killed(store::dir(args)?, *seed),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::text;
@@ -61,7 +61,9 @@ impl Output {
     /// The object that stands for a failure; nothing without `--json`.
     pub(crate) fn failure(&mut self, failure: &Failure) -> Result<(), Failure> {
         let error = json!({ "kind": failure.name(), "message": failure.to_string() });
-        self.object(&json!({ "ok": false, "error": error }))?;
+        let mut object = Map::from_iter([("ok".to_owned(), false.into()), ("error".to_owned(), error)]);
+        object.extend(failure.details().clone());
+        self.object(&Value::Object(object))?;
         self.flush()
     }
 

@@ -7,18 +7,18 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use waxseal::care::Progress;
 
-/// A bar over `total` steps, or a spinner that counts them. It vanishes when it is dropped or finished.
-pub(crate) fn bar(label: &str, total: Option<u64>) -> ProgressBar {
+/// A bar over `total` steps, or a spinner that counts them in `unit`. It vanishes when it is dropped or finished.
+pub(crate) fn bar(label: &str, total: Option<u64>, unit: &str) -> ProgressBar {
     let template = match total {
-        Some(_) => "  {msg:<12} {bar:32} {human_pos} of {human_len}  {eta} left",
-        None => "  {msg:<12} {spinner} {human_pos} files, {elapsed}",
+        Some(_) => "  {msg:<12} {bar:32} {human_pos} of {human_len}  {eta} left".to_owned(),
+        None => format!("  {{msg:<12}} {{spinner}} {{human_pos}} {unit}, {{elapsed}}"),
     };
-    draw(label, total, template)
+    draw(label, total, &template)
 }
 
 /// Shows how far a pass over a store has come, in bytes. The bar vanishes with the closure.
 pub(crate) fn watch(label: &str) -> impl FnMut(Progress) -> ControlFlow<()> {
-    let bar = draw(label, Some(0), "  {msg:<12} {bar:32} {decimal_bytes} of {decimal_total_bytes}  {eta} left");
+    let bar = draw(label, Some(0), "  {msg:<12} {bar:32} {binary_bytes} of {binary_total_bytes}  {eta} left");
     move |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);

@@ -1,6 +1,7 @@
 //! Bytes as text, and back: escaped, hexadecimal, or in JSON.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -92,6 +93,16 @@ pub(crate) fn from_json(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
+/// A path as a word that a shell reads back.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let word = path.display().to_string();
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// A count with its thousands set apart.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -110,11 +121,11 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// A size in decimal units.
+/// A size in binary units.
 pub(crate) fn size(bytes: u64) -> String {
-    let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
-    match units.iter().find(|(_, unit)| bytes as f64 >= *unit) {
-        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit),
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.iter().find(|(_, shift)| bytes >> shift > 0) {
+        Some((name, shift)) => format!("{:.1} {name}", bytes as f64 / (1u64 << shift) as f64),
         None => format!("{bytes} B"),
     }
 }
@@ -154,8 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn a_shell_reads_paths_back() {
+        let words = ["data/store-1", "my store", "it's", ""].map(|path| shell_word(Path::new(path)));
+        assert_eq!(words, ["data/store-1", "'my store'", r"'it'\''s'", "''"]);
+    }
+
+    #[test]
     fn numbers_read_well() {
         assert_eq!([0, 999, 1000, 1234567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([999, 1000, 46_100_000, 2_500_000_000].map(size), ["999 B", "1.0 kB", "46.1 MB", "2.5 GB"]);
+        assert_eq!([1023, 1024, 48_339_354, 5 << 29].map(size), ["1023 B", "1.0 KiB", "46.1 MiB", "2.5 GiB"]);
     }
 }

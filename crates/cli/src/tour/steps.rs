@@ -110,7 +110,7 @@ impl Tour {
         let mut tour = Tour { dir: place.store.clone(), db: open(&place.store)?, items: Vec::new() };
         let cf = tour.db.column_family("default")?;
         let start = Instant::now();
-        let bar = progress::bar("load", None);
+        let bar = progress::bar("load", None, "files");
         let mut content = Vec::new();
         for tree in &sources.trees {
             let walk = Walk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
@@ -217,7 +217,7 @@ impl Tour {
     /// Reads every source file again and compares it with the store.
     pub(super) fn compare_with_sources(&self, report: &mut Report, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
-        let bar = progress::bar("compare", Some(self.items.len() as u64));
+        let bar = progress::bar("compare", Some(self.items.len() as u64), "files");
         let (cf, before) = (self.files()?, report.mismatches);
         let (mut source, mut changed) = (Vec::new(), 0u64);
         for item in &self.items {
@@ -259,7 +259,7 @@ impl Tour {
         let session = events::watch(&self.db)?;
         let (cf, notes) = (session.column_family("default")?, session.column_family(NOTES)?);
         let chosen = choose(self.items.len(), seed);
-        let bar = progress::bar("change", Some(chosen.len() as u64));
+        let bar = progress::bar("change", Some(chosen.len() as u64), "files");
         let mut batch = session.batch();
         let mut content = Vec::new();
         for (at, delete) in chosen {

@@ -106,7 +106,7 @@ impl Dump<'_> {
 
     fn write_files(&mut self) -> Result<(u64, u64), Failure> {
         let (mut files, mut bytes) = (0, 0);
-        let bar = progress::bar("dump", None);
+        let bar = progress::bar("dump", None, "files");
         let mut cursor = self.at.cursor(&self.files);
         cursor.first()?;
         while cursor.valid() {

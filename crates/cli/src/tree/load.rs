@@ -13,7 +13,7 @@ use serde_json::json;
 use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 use super::{Left, Meta, left_json, meta_family, say_left};
-use crate::args::Args;
+use crate::args::{Args, Load};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, open_to_fill, session};
@@ -39,9 +39,13 @@ enum Refused {
     Failed(String),
 }
 
-pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
-    if key.is_some() {
+pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit, Failure> {
+    let src = load.src.as_path();
+    if load.key.is_some() {
         return Err(Failure::usage("--key is for rows; in a tree the path is the key"));
+    }
+    if load.atomic || load.skip_bad {
+        return Err(Failure::usage("--atomic and --skip-bad are for rows; a tree is loaded file by file"));
     }
     let walk = Walk::new(src).map_err(|error| Failure::io(src.display(), error))?;
     let db = open_to_fill(args)?;
@@ -52,7 +56,7 @@ pub(crate) fn load(args: &Args, src: &Path, key: Option<&str>, output: &mut Outp
     let (mut counts, mut skipped, mut failed) = (Counts::default(), Vec::new(), Vec::new());
     let mut batch = writer.batch();
     let mut content = Vec::new();
-    let bar = progress::bar("load", None);
+    let bar = progress::bar("load", None, "files");
     for entry in walk {
         match store(&entry, &files, &metas, &mut batch, &mut content, &mut counts) {
             Ok(()) => {}

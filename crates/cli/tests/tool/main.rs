@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
+mod loads;
+mod overview;
 mod registry;
 
 use std::ffi::{OsStr, OsString};
@@ -224,7 +226,7 @@ fn the_store_as_a_whole() {
     assert_eq!(families(&["stats", "--all"])[..2], ["default", "system_metadata.registry"]);
     assert!(!tool.text(&["stats"]).contains("system_metadata"));
     assert!(tool.text(&["stats", "--all"]).contains("system_metadata.sessions"));
-    assert!(tool.text(&["stats"]).contains("integrity: 0 fences, 0 damaged tables"));
+    assert!(tool.text(&["stats"]).contains("integrity: no known damage"));
 
     let copy = tool.path("copy");
     tool.ok(&[OsStr::new("checkpoint"), copy.as_os_str()]);
@@ -619,7 +621,7 @@ fn the_tour_respects_its_limit_and_tidies_up() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("3 files, 3.0 kB")
+        text.contains("3 files, 2.9 KiB")
             && text.contains("skipped: 7 beyond the limit, 0 links and others")
             && text.contains("OK"),
         "{text}"

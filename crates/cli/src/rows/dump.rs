@@ -1,178 +1,21 @@
-//! Rows in and out: CSV, TSV, JSON lines.
-//!
-//! A loaded row is a record: the field that is its key, to the whole row as a JSON object. A family dumps as such rows if each
-//! of its values is an object and one field is the key of every record; else as plain records, which any bytes can be:
-//! in JSON lines `{"key": .., "value": ..}` as `scan --json` prints them, in CSV and TSV two columns `key` and `value`, escaped.
-//! Both forms load again.
+//! Writes a family as rows.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use csv::StringRecord;
 use serde_json::{Map, Value, json};
-use waxseal::{Batch, ColumnFamily, Durability, Snapshot};
+use waxseal::{ColumnFamily, Snapshot};
 
+use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Format};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{existing_family, open_to_fill, open_to_read, session};
+use crate::store::{existing_family, open_to_read};
 use crate::{progress, text};
 
-/// Rows are committed together up to this many bytes.
-const BATCH_BYTES: usize = 1 << 20;
-
-/// The header of plain records.
-const PLAIN: [&str; 2] = ["key", "value"];
-
-fn delimiter(format: Format) -> u8 {
-    if format == Format::Tsv { b'\t' } else { b',' }
-}
-
-pub(crate) fn load(
-    args: &Args,
-    src: &Path,
-    format: Format,
-    key: Option<&str>,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    let input: Box<dyn Read> = if src == "-" {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(src).map_err(|error| Failure::io(src.display(), error))?)
-    };
-    let db = open_to_fill(args)?;
-    let bar = progress::bar("load", None);
-    let writer = session(args, &db)?;
-    let mut sink = Sink { cf: writer.column_family(&args.cf)?, batch: writer.batch(), records: 0 };
-    match format {
-        Format::Jsonl => load_jsonl(input, src, key, &mut sink)?,
-        _ => load_csv(input, src, delimiter(format), key, &mut sink)?,
-    }
-    sink.batch.commit(Durability::Os)?;
-    db.sync()?;
-    db.close()?;
-    bar.finish_and_clear();
-    output.line(format!("loaded {}", text::counted(sink.records, "record", "records")))?;
-    output.object(&json!({ "ok": true, "records": sink.records }))?;
-    Ok(Exit::Ok)
-}
-
-/// Where loaded records go.
-struct Sink {
-    cf: ColumnFamily,
-    batch: Batch,
-    records: u64,
-}
-
-impl Sink {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.batch.put(&self.cf, key, value);
-        self.records += 1;
-        if self.batch.bytes() >= BATCH_BYTES {
-            self.batch.commit(Durability::Os)?;
-        }
-        Ok(())
-    }
-}
-
-fn load_csv(
-    input: Box<dyn Read>,
-    src: &Path,
-    delimiter: u8,
-    key: Option<&str>,
-    sink: &mut Sink,
-) -> Result<(), Failure> {
-    let unreadable = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(error) => Failure::io(src.display(), error),
-        kind => Failure::usage(format!("{}: {}", src.display(), csv_fault(&kind))),
-    };
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
-    let header = reader.headers().map_err(unreadable)?.clone();
-    let is_plain = key.is_none() && header == PLAIN[..];
-    let column = match key {
-        None => 0,
-        Some(key) => header.iter().position(|column| column == key).ok_or_else(|| {
-            Failure::usage(format!("{} has no column {key:?}, only {}", src.display(), columns(&header)))
-        })?,
-    };
-    for row in reader.records() {
-        let row = row.map_err(unreadable)?;
-        if is_plain {
-            let (key, value) = (text::unescape(&row[0]), text::unescape(&row[1]));
-            let (Some(key), Some(value)) = (key, value) else {
-                return Err(at_line(src, row.position().map_or(0, csv::Position::line), "a wrong escape"));
-            };
-            sink.put(&key, &value)?;
-        } else {
-            let object: Map<String, Value> =
-                header.iter().zip(&row).map(|(column, field)| (column.to_owned(), field.into())).collect();
-            sink.put(row[column].as_bytes(), Value::from(object).to_string().as_bytes())?;
-        }
-    }
-    Ok(())
-}
-
-fn csv_fault(kind: &csv::ErrorKind) -> String {
-    let line = |position: &Option<csv::Position>| position.as_ref().map_or(0, csv::Position::line);
-    match kind {
-        csv::ErrorKind::Utf8 { pos, err } => format!("line {}: {err}", line(pos)),
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            format!("line {}: {len} fields instead of {expected_len}", line(pos))
-        }
-        kind => format!("{kind:?}"),
-    }
-}
-
-fn columns(header: &StringRecord) -> String {
-    header.iter().collect::<Vec<_>>().join(", ")
-}
-
-fn load_jsonl(input: Box<dyn Read>, src: &Path, key: Option<&str>, sink: &mut Sink) -> Result<(), Failure> {
-    let mut lines = BufReader::with_capacity(BATCH_BYTES, input);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(|error| Failure::io(src.display(), error))? == 0 {
-            break;
-        }
-        let row = line.trim_ascii();
-        if row.is_empty() {
-            continue;
-        }
-        let object: Map<String, Value> =
-            serde_json::from_slice(row).map_err(|error| at_line(src, number, &error.to_string()))?;
-        match (key.and_then(|key| object.get(key)), plain_record(&object)) {
-            (Some(field), _) => sink.put(key_text(field).as_bytes(), row)?,
-            (None, Some((key, value))) => sink.put(&key, &value)?,
-            (None, None) => {
-                let fault = match key {
-                    Some(key) => format!("no field {key:?}"),
-                    None => "no record {\"key\": .., \"value\": ..}; say which field is the key: --key COL".to_owned(),
-                };
-                return Err(at_line(src, number, &fault));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn at_line(src: &Path, line: u64, fault: &str) -> Failure {
-    Failure::usage(format!("{}: line {line}: {fault}", src.display()))
-}
-
-/// Key and value of a line that `scan --json` printed.
-fn plain_record(object: &Map<String, Value>) -> Option<(Vec<u8>, Vec<u8>)> {
-    if object.len() != 2 {
-        return None;
-    }
-    Some((text::from_json(object.get("key")?)?, text::from_json(object.get("value")?)?))
-}
-
-/// A field as a key: text as it is, anything else as JSON.
-fn key_text(field: &Value) -> String {
-    field.as_str().map_or_else(|| field.to_string(), str::to_owned)
-}
+/// Size of the output buffer.
+const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
@@ -185,7 +28,7 @@ pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output
     } else {
         Box::new(File::create_new(dest).map_err(|error| Failure::io(dest.display(), error))?)
     };
-    let mut out = BufWriter::with_capacity(BATCH_BYTES, out);
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let is_jsonl = format == Format::Jsonl;
     let key_column = shape.key_column(is_jsonl);
     let records = match is_jsonl {
@@ -283,7 +126,7 @@ fn dump_csv(
         Some(columns) => writer.write_record(columns),
         None => writer.write_record(PLAIN),
     };
-    header.map_err(|error| Failure::io("dump", error.into()))?;
+    header.map_err(|error| Failure::io("dump", io_error(error)))?;
     let records = each(at, cf, |key, value| {
         let written = match columns {
             None => writer.write_record([text::escape(key), text::escape(value)]),
@@ -292,10 +135,18 @@ fn dump_csv(
                 writer.write_record(object.values().map(|field| field.as_str().unwrap_or_default()))
             }
         };
-        written.map_err(io::Error::from)
+        written.map_err(io_error)
     })?;
     writer.flush().map_err(|error| Failure::io("dump", error))?;
     Ok(records)
+}
+
+/// The device's own error: the library's conversion loses its kind, by which a closed pipe is known.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
 }
 
 fn each(
@@ -304,13 +155,16 @@ fn each(
     mut write: impl FnMut(&[u8], &[u8]) -> io::Result<()>,
 ) -> Result<u64, Failure> {
     let mut records = 0;
+    let bar = progress::bar("dump", None, "records");
     let mut cursor = at.cursor(cf);
     cursor.first()?;
     while cursor.valid() {
         write(cursor.key(), cursor.value()).map_err(|error| Failure::io("dump", error))?;
         records += 1;
+        bar.inc(1);
         cursor.next()?;
     }
+    bar.finish_and_clear();
     Ok(records)
 }
 

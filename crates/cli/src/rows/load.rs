@@ -1,0 +1,264 @@
+//! Loads rows into a family.
+//!
+//! A row that cannot become a record is bad: a wrong number of fields, no JSON object, no key, a key or value above its limit. By default the
+//! first bad row ends the load, and every row before it is in the store. With `--skip-bad` bad rows are reported and left out. With
+//! `--atomic` all rows are parsed first and go in by one commit, so that a failure leaves the store as it was.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use csv::StringRecord;
+use indicatif::ProgressBar;
+use serde_json::{Map, Value, json};
+use waxseal::{Batch, ColumnFamily, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+use super::{PLAIN, delimiter, key_text};
+use crate::args::{Args, Format, Load};
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, or_seen_enough};
+use crate::store::{open_to_fill, session};
+use crate::{progress, text};
+
+/// Rows are committed together up to this many bytes.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Bad rows that are named on standard error; the rest is counted.
+const NAMED_ROWS: u64 = 20;
+
+pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output) -> Result<Exit, Failure> {
+    let src = load.src.as_path();
+    let input: Box<dyn Read> = if src == "-" {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(src).map_err(|error| Failure::io(src.display(), error))?)
+    };
+    let mut rows = Rows { skip_bad: load.skip_bad, bad: 0, bar: progress::bar("load", None, "records") };
+    let read = |put: Put<'_>| match format {
+        Format::Jsonl => load_jsonl(input, load, &mut rows, put),
+        _ => load_csv(input, load, delimiter(format), &mut rows, put),
+    };
+    let records = if load.atomic { load_atomically(args, read) } else { load_in_batches(args, read) }?;
+    let bad = rows.bad;
+    rows.bar.finish_and_clear();
+    let mut line = format!("loaded {}", text::counted(records, "record", "records"));
+    if bad > 0 {
+        line += &format!("; skipped {}", text::counted(bad, "bad row", "bad rows"));
+    }
+    let object = json!({ "ok": true, "records": records, "skipped": bad });
+    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
+    Ok(Exit::Ok)
+}
+
+/// Takes the key and the value of one record.
+type Put<'a> = &'a mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<(), Failure>;
+
+/// Parses every row, then commits all of them at once. Returns the number of records.
+fn load_atomically(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure>) -> Result<u64, Failure> {
+    let mut rows = Vec::new();
+    let parsed = read(&mut |key, value| {
+        rows.push((key, value));
+        Ok(())
+    });
+    parsed.map_err(|failure| failure.explain("nothing was loaded").with("records", 0))?;
+    let db = open_to_fill(args)?;
+    let writer = session(args, &db)?;
+    let (cf, mut batch) = (writer.column_family(&args.cf)?, writer.batch());
+    let records = rows.len() as u64;
+    for (key, value) in rows {
+        batch.put(&cf, &key, &value);
+    }
+    batch.commit(Durability::Sync).map_err(|error| Failure::from(error).explain("nothing was loaded"))?;
+    db.close()?;
+    Ok(records)
+}
+
+/// Commits rows as they come. A failure leaves every row before it in the store. Returns the number of records.
+fn load_in_batches(args: &Args, read: impl FnOnce(Put<'_>) -> Result<(), Failure>) -> Result<u64, Failure> {
+    let db = open_to_fill(args)?;
+    let writer = session(args, &db)?;
+    let mut sink = Sink { cf: writer.column_family(&args.cf)?, batch: writer.batch(), pending: 0, records: 0 };
+    let outcome = read(&mut |key, value| sink.put(&key, &value));
+    let outcome = outcome.and(sink.commit()).or_else(|failure| sink.commit().and(Err(failure)));
+    db.sync()?;
+    db.close()?;
+    let records = sink.records;
+    outcome.map_err(|failure| {
+        let before = text::counted(records, "record", "records");
+        let advice = format!("{before} before it {} loaded", if records == 1 { "was" } else { "were" });
+        failure.explain(advice).with("records", records)
+    })?;
+    Ok(records)
+}
+
+/// Where loaded records go.
+struct Sink {
+    cf: ColumnFamily,
+    batch: Batch,
+    /// Records in the batch.
+    pending: u64,
+    /// Records committed.
+    records: u64,
+}
+
+impl Sink {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.batch.put(&self.cf, key, value);
+        self.pending += 1;
+        if self.batch.bytes() >= BATCH_BYTES { self.commit() } else { Ok(()) }
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        self.batch.commit(Durability::Os)?;
+        self.records += std::mem::take(&mut self.pending);
+        Ok(())
+    }
+}
+
+/// What becomes of bad rows.
+struct Rows {
+    skip_bad: bool,
+    bad: u64,
+    bar: ProgressBar,
+}
+
+impl Rows {
+    /// Passes a row on, or skips it, or fails with its fault.
+    fn take(
+        &mut self,
+        src: &Path,
+        line: u64,
+        row: Result<(Vec<u8>, Vec<u8>), String>,
+        put: Put<'_>,
+    ) -> Result<(), Failure> {
+        match row.and_then(within_limits) {
+            Ok((key, value)) => {
+                self.bar.inc(1);
+                put(key, value)
+            }
+            Err(fault) if self.skip_bad => {
+                self.bad += 1;
+                match self.bad {
+                    ..=NAMED_ROWS => eprintln!("waxseal: skipped {}: line {line}: {fault}", src.display()),
+                    bad if bad == NAMED_ROWS + 1 => eprintln!("waxseal: further bad rows are only counted"),
+                    _ => {}
+                }
+                Ok(())
+            }
+            Err(fault) => Err(Failure::usage(format!("{}: line {line}: {fault}", src.display()))),
+        }
+    }
+}
+
+fn within_limits((key, value): (Vec<u8>, Vec<u8>)) -> Result<(Vec<u8>, Vec<u8>), String> {
+    match (key.len(), value.len()) {
+        (key, _) if key > MAX_KEY_BYTES => Err(format!("the key has {key} bytes; the limit is {MAX_KEY_BYTES}")),
+        (_, value) if value > MAX_VALUE_BYTES => {
+            Err(format!("the value has {value} bytes; the limit is {MAX_VALUE_BYTES}"))
+        }
+        _ => Ok((key, value)),
+    }
+}
+
+fn load_csv(input: Box<dyn Read>, load: &Load, delimiter: u8, rows: &mut Rows, put: Put<'_>) -> Result<(), Failure> {
+    let src = load.src.as_path();
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
+    let header = match reader.headers() {
+        Ok(header) => header.clone(),
+        Err(error) => {
+            let (line, fault) = csv_fault(src, error)?;
+            return Err(Failure::usage(format!("{}: line {line}: {fault}", src.display())));
+        }
+    };
+    let is_plain = load.key.is_none() && header == PLAIN[..];
+    let column = match load.key.as_deref() {
+        None => 0,
+        Some(key) => header.iter().position(|column| column == key).ok_or_else(|| {
+            Failure::usage(format!("{} has no column {key:?}, only {}", src.display(), columns(&header)))
+        })?,
+    };
+    for row in reader.records() {
+        match row {
+            Ok(row) => {
+                let line = row.position().map_or(0, csv::Position::line);
+                let record = if is_plain { plain_row(&row) } else { object_row(&header, &row, column) };
+                rows.take(src, line, record, put)?;
+            }
+            Err(error) => {
+                let (line, fault) = csv_fault(src, error)?;
+                rows.take(src, line, Err(fault), put)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Key and value of a row with the columns `key` and `value`, escaped.
+fn plain_row(row: &StringRecord) -> Result<(Vec<u8>, Vec<u8>), String> {
+    match (text::unescape(&row[0]), text::unescape(&row[1])) {
+        (Some(key), Some(value)) => Ok((key, value)),
+        _ => Err("a wrong escape".to_owned()),
+    }
+}
+
+/// The field of the key column, and the row as a JSON object.
+fn object_row(header: &StringRecord, row: &StringRecord, column: usize) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let fields = header.iter().zip(row);
+    let object: Map<String, Value> = fields.map(|(column, field)| (column.to_owned(), field.into())).collect();
+    Ok((row[column].as_bytes().to_vec(), Value::from(object).to_string().into_bytes()))
+}
+
+/// Line and fault of a bad row; a failure if the source cannot be read.
+fn csv_fault(src: &Path, error: csv::Error) -> Result<(u64, String), Failure> {
+    let line = |position: &Option<csv::Position>| position.as_ref().map_or(0, csv::Position::line);
+    Ok(match error.into_kind() {
+        csv::ErrorKind::Io(error) => return Err(Failure::io(src.display(), error)),
+        csv::ErrorKind::Utf8 { pos, err } => (line(&pos), err.to_string()),
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            (line(&pos), format!("{len} fields instead of {expected_len}"))
+        }
+        kind => (0, format!("{kind:?}")),
+    })
+}
+
+fn columns(header: &StringRecord) -> String {
+    header.iter().collect::<Vec<_>>().join(", ")
+}
+
+fn load_jsonl(input: Box<dyn Read>, load: &Load, rows: &mut Rows, put: Put<'_>) -> Result<(), Failure> {
+    let src = load.src.as_path();
+    let mut lines = BufReader::with_capacity(BATCH_BYTES, input);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(|error| Failure::io(src.display(), error))? == 0 {
+            break;
+        }
+        let row = line.trim_ascii();
+        if !row.is_empty() {
+            rows.take(src, number, json_row(row, load.key.as_deref()), put)?;
+        }
+    }
+    Ok(())
+}
+
+/// Key and value of a line: the row under one of its fields, or what `scan --json` printed.
+fn json_row(row: &[u8], key: Option<&str>) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let object: Map<String, Value> = serde_json::from_slice(row).map_err(|error| error.to_string())?;
+    match (key.and_then(|key| object.get(key)), plain_record(&object)) {
+        (Some(field), _) => Ok((key_text(field).into_bytes(), row.to_vec())),
+        (None, Some(record)) => Ok(record),
+        (None, None) => Err(match key {
+            Some(key) => format!("no field {key:?}"),
+            None => "no record {\"key\": .., \"value\": ..}; say which field is the key: --key COL".to_owned(),
+        }),
+    }
+}
+
+/// Key and value of a line that `scan --json` printed.
+fn plain_record(object: &Map<String, Value>) -> Option<(Vec<u8>, Vec<u8>)> {
+    if object.len() != 2 {
+        return None;
+    }
+    Some((text::from_json(object.get("key")?)?, text::from_json(object.get("value")?)?))
+}

@@ -1,0 +1,303 @@
+//! stats, families: the store as a whole, as a table for people.
+//!
+//! The store is opened read-only, so that a writer may be at work beside. Counters of that open (flushes, stalls, cache hits) are zero and
+//! mean nothing; the table leaves them out, `--json` has them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use waxseal::care::Fence;
+use waxseal::{ColumnFamily, Db, FamilyMetrics, Metrics};
+
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::levels::{levels_json, table};
+use crate::output::Output;
+use crate::store::{existing_store, find_family, open_to_read};
+use crate::text::{count, counted, size};
+
+/// Lost ranges that are printed; with --json all are.
+const PRINTED_RANGES: usize = 20;
+
+/// The store's own families are shown if somebody asks, or if something is wrong with them.
+pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let (db, dir) = (open_to_read(args)?, existing_store(args)?);
+    let metrics = db.metrics();
+    let users = users_families(&db);
+    let states = metrics.families.iter().map(|family| State::of(&db, family)).collect::<Result<Vec<_>, Failure>>()?;
+    let shown = |state: &&State| all || state.is_damaged() || users.contains(&state.metrics.name);
+    let mut states: Vec<State> = states.iter().filter(shown).cloned().collect();
+    if rows {
+        states.iter_mut().try_for_each(|state| state.count_rows(&db))?;
+    }
+    let files = Files::of(dir)?;
+    for state in &states {
+        print_family(state, output)?;
+    }
+    print_store(&metrics, &files, output)?;
+    print_damage(&states, output)?;
+    let families: Value = states.iter().map(|state| state.json(output)).collect();
+    let mut object = Map::from_iter([("families".to_owned(), families), ("files".to_owned(), files.json())]);
+    if let Value::Object(store) = store_json(&db, &metrics) {
+        object.extend(store);
+    }
+    output.object(&Value::Object(object))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn families(args: &Args, all: bool, rows: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_read(args)?;
+    let users = users_families(&db);
+    for family in db.metrics().families.iter().filter(|family| all || users.contains(&family.name)) {
+        let mut state = State::of(&db, family)?;
+        if rows {
+            state.count_rows(&db)?;
+        }
+        let name = output.readable(family.name.as_bytes());
+        output.line(state.rows.map_or(name.clone(), |rows| format!("{name}\t{rows}")))?;
+        let mut object = Map::from_iter([("name".to_owned(), family.name.as_str().into())]);
+        object.extend(state.rows.map(|rows| ("rows".to_owned(), rows.into())));
+        output.object(&Value::Object(object))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn users_families(db: &Db) -> Vec<String> {
+    db.column_families().iter().map(|cf| cf.name().to_owned()).collect()
+}
+
+/// A family: its numbers, and the damage that the store remembers of it.
+#[derive(Clone)]
+struct State {
+    metrics: FamilyMetrics,
+    lost: Vec<Fence>,
+    quarantined: Vec<u64>,
+    /// Rows that a scan finds, if they were counted.
+    rows: Option<u64>,
+}
+
+impl State {
+    fn of(db: &Db, metrics: &FamilyMetrics) -> Result<State, Failure> {
+        let cf: Option<ColumnFamily> = find_family(db, &metrics.name);
+        let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
+        let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
+        Ok(State { metrics: metrics.clone(), lost, quarantined, rows: None })
+    }
+
+    fn is_damaged(&self) -> bool {
+        !(self.lost.is_empty() && self.quarantined.is_empty())
+    }
+
+    /// Counts the rows that a scan returns. A damaged place is skipped, as `scan` skips it.
+    fn count_rows(&mut self, db: &Db) -> Result<(), Failure> {
+        let Some(cf) = find_family(db, &self.metrics.name) else { return Ok(()) };
+        let mut rows = 0;
+        for key in cf.iter().keys() {
+            match key {
+                Ok(_) => rows += 1,
+                Err(error) if error.is_corruption() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    fn json(&self, output: &Output) -> Value {
+        let values = &self.metrics.values;
+        let mut object = json!({
+            "name": self.metrics.name,
+            "memtable_bytes": self.metrics.memtable_bytes,
+            "frozen_memtables": self.metrics.frozen,
+            "levels": levels_json(&self.metrics.levels),
+            "values": {
+                "files": values.files,
+                "bytes": values.bytes,
+                "values": values.values,
+                "garbage_bytes": values.garbage,
+            },
+            "fences": self.lost.iter().map(|range| range_json(range, output)).collect::<Value>(),
+            "barred_tables": self.quarantined,
+        });
+        if let Some(rows) = self.rows {
+            object["rows"] = rows.into();
+        }
+        object
+    }
+}
+
+fn range_json(range: &Fence, output: &Output) -> Value {
+    json!({
+        "from": output.to_json(&range.from.0),
+        "to": output.to_json(&range.to.0),
+        "file": range.file,
+        "offset": range.offset,
+    })
+}
+
+fn print_family(state: &State, output: &mut Output) -> Result<(), Failure> {
+    let FamilyMetrics { name, memtable_bytes, levels, values, .. } = &state.metrics;
+    let rows = state.rows.map_or(String::new(), |rows| format!("  {}", counted(rows, "row", "rows")));
+    output.line(format!("family {}{rows}", output.readable(name.as_bytes())))?;
+    let held: Vec<_> = levels.iter().filter(|level| level.tables > 0).copied().collect();
+    if !held.is_empty() {
+        for line in table(&held) {
+            output.line(format!("  {line}"))?;
+        }
+    }
+    if values.files > 0 {
+        output.line(format!(
+            "  value files: {} of {}, {} in them, {} garbage",
+            count(values.files as u64),
+            size(values.bytes),
+            counted(values.values, "value", "values"),
+            size(values.garbage)
+        ))?;
+    }
+    if held.is_empty() && *memtable_bytes == 0 {
+        output.line("  empty")?;
+    } else if *memtable_bytes > 0 {
+        output.line(format!("  in the log, not flushed yet: {} in memory", size(*memtable_bytes)))?;
+    }
+    Ok(())
+}
+
+fn print_store(metrics: &Metrics, files: &Files, output: &mut Output) -> Result<(), Failure> {
+    output.line("store")?;
+    output.line(format!("  {:<12} {:>6}  {:>10}", "files", "number", "size"))?;
+    for (kind, (number, bytes)) in &files.kinds {
+        output.line(format!("  {kind:<12} {:>6}  {:>10}", count(*number), size(*bytes)))?;
+    }
+    let (number, bytes) = files.total();
+    output.line(format!("  {:<12} {:>6}  {:>10}", "total", count(number), size(bytes)))?;
+    output.line(format!("  last sequence number {}", count(metrics.visible_seqno)))
+}
+
+/// A line on damage; the first lost ranges are named.
+fn print_damage(states: &[State], output: &mut Output) -> Result<(), Failure> {
+    let lost: usize = states.iter().map(|state| state.lost.len()).sum();
+    let quarantined: usize = states.iter().map(|state| state.quarantined.len()).sum();
+    if lost + quarantined == 0 {
+        return output.line("integrity: no known damage");
+    }
+    output.line(format!(
+        "integrity: {}, {} quarantined",
+        counted(lost as u64, "lost range", "lost ranges"),
+        counted(quarantined as u64, "table", "tables")
+    ))?;
+    let all = states.iter().flat_map(|state| state.lost.iter().map(move |range| (state, range)));
+    for (state, range) in all.take(PRINTED_RANGES) {
+        let (from, to) = (output.readable(&range.from.0), output.readable(&range.to.0));
+        let (name, Fence { file, offset, .. }) = (&state.metrics.name, range);
+        output.line(format!("  {name}: keys from {from} to {to}, from {file} at {offset}"))?;
+    }
+    Ok(())
+}
+
+/// The store's counters, most of them since this open.
+fn store_json(db: &Db, metrics: &Metrics) -> Value {
+    let (recovery, wal) = (db.recovery(), &metrics.wal);
+    json!({
+        "visible_seqno": metrics.visible_seqno,
+        "cache": {
+            "bytes": metrics.cache.used_bytes,
+            "budget_bytes": metrics.cache.budget_bytes,
+            "blocks": metrics.cache.blocks,
+            "loads": metrics.cache.loads,
+            "evictions": metrics.cache.evictions,
+        },
+        "recovery": {
+            "commits": recovery.commits,
+            "cut_bytes": recovery.cut_bytes,
+            "cut_at": recovery.cut_at,
+            "set_aside": recovery.set_aside,
+            "acknowledged_bytes_missing": recovery.acknowledged_bytes_missing,
+        },
+        "snapshots": metrics.snapshots,
+        "flushes": metrics.flushes,
+        "flushed_bytes": metrics.flushed_bytes,
+        "compactions": metrics.compactions,
+        "compacted_read_bytes": metrics.compacted_read,
+        "compacted_written_bytes": metrics.compacted_written,
+        "moves": metrics.moves,
+        "stalls": metrics.stalls,
+        "stall_nanos": metrics.stall_nanos,
+        "manifest_rotations": metrics.manifest_rotations,
+        "open_tables": metrics.open_tables,
+        "index_bytes": metrics.index_bytes,
+        "wal": {
+            "mapped": wal.mapped,
+            "frames": wal.frames,
+            "frame_bytes": wal.frame_bytes,
+            "drains": wal.drains,
+            "syncs": wal.syncs,
+            "live_bytes": wal.live_bytes,
+        },
+        "memory": {
+            "memtable_bytes": metrics.memory.memtable_bytes,
+            "block_bytes": metrics.memory.block_bytes,
+            "other_bytes": metrics.memory.other_bytes,
+            "budget_bytes": metrics.memory.budget_bytes,
+        },
+    })
+}
+
+/// The files of the store's directory, by what they are.
+struct Files {
+    /// Number and bytes of each kind.
+    kinds: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Files {
+    fn of(dir: &Path) -> Result<Files, Failure> {
+        let failed = |error| Failure::io(dir.display(), error);
+        let mut kinds: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+        for entry in fs::read_dir(dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // A writer beside may have removed it since.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_file() {
+                let kind = kinds.entry(kind_of(&entry.file_name().to_string_lossy())).or_default();
+                *kind = (kind.0 + 1, kind.1 + metadata.len());
+            }
+        }
+        Ok(Files { kinds })
+    }
+
+    fn total(&self) -> (u64, u64) {
+        self.kinds.values().fold((0, 0), |sum, kind| (sum.0 + kind.0, sum.1 + kind.1))
+    }
+
+    fn json(&self) -> Value {
+        let kind = |(name, (number, bytes)): (&&str, &(u64, u64))| {
+            ((*name).to_owned(), json!({ "number": number, "bytes": bytes }))
+        };
+        Value::Object(self.kinds.iter().map(kind).collect())
+    }
+}
+
+fn kind_of(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("tbl") => "tables",
+        Some("val") => "value files",
+        Some("log") => "log",
+        Some("ring") => "log ring",
+        Some("trash" | "damaged" | "cut") => "set aside",
+        _ if name.starts_with("MANIFEST-") => "manifest",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind_of;
+
+    #[test]
+    fn files_are_told_by_their_names() {
+        let kinds = ["000001.tbl", "000002.val", "000003.log", "4.ring", "000005.cut", "MANIFEST-000006", "CURRENT"];
+        let expected = ["tables", "value files", "log", "log ring", "set aside", "manifest", "other"];
+        assert_eq!(kinds.map(kind_of), expected);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a person sees of a store and of the tool: stats, families, closing lines, help, completions, manual pages.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::Tool;
+
+#[test]
+fn families_are_listed() {
+    let tool = Tool::new();
+    tool.ok(&["put", "a", "1"]);
+    tool.ok(&["put", "b", "1"]);
+    tool.ok(&["del", "b"]);
+    tool.ok(&["--cf", "users", "put", "a", "1"]);
+    assert_eq!(tool.text(&["families"]), "default\nusers\n");
+    assert_eq!(tool.text(&["families", "--rows"]), "default\t1\nusers\t1\n");
+    assert!(tool.text(&["families", "--all"]).lines().count() > 2);
+    let rows = tool.text(&["--json", "families", "--rows"]);
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows[0], serde_json::json!({ "name": "default", "rows": 1 }));
+}
+
+#[test]
+fn stats_are_a_table_of_what_a_closed_store_knows() {
+    let tool = Tool::new();
+    for n in 0..50 {
+        tool.ok(&["put", &format!("k{n:02}"), &"v".repeat(100)]);
+        if n == 40 {
+            tool.ok(&["compact"]);
+        }
+    }
+    tool.ok(&["del", "k00"]);
+    let stats = tool.text(&["stats", "--rows"]);
+    assert!(stats.starts_with("family default  49 rows\n"), "{stats}");
+    for part in ["entries", "tombstones", "KiB", "in the log, not flushed yet", "manifest", "no known damage"] {
+        assert!(stats.contains(part), "no {part:?} in:\n{stats}");
+    }
+    for counter in ["stalls", "fdatasync", "evictions", "write amplification"] {
+        assert!(!stats.contains(counter), "{counter:?} means nothing of a closed store:\n{stats}");
+    }
+    let json = tool.json(&["stats", "--rows"]);
+    assert_eq!((&json["families"][0]["rows"], &json["stalls"]), (&49.into(), &0.into()), "{json}");
+    let entries = json["families"][0]["levels"].as_array().unwrap().iter().map(|level| level["entries"].as_u64());
+    assert_eq!(entries.map(Option::unwrap).sum::<u64>(), 50, "the tombstone is in the log");
+    assert!(json["files"]["tables"]["bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn reports_end_with_the_outcome_and_the_next_command() {
+    let tool = Tool::new();
+    let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+    tool.damage(2000, |bytes| bytes[..40].fill(0xA5));
+    let store = tool.path("store").display().to_string();
+    let (said, _) = tool.ends(3, &["verify"]);
+    assert_eq!(last(&said), format!("damaged; next: waxseal -d {store} repair"));
+    let (said, _) = tool.ends(3, &["repair"]);
+    assert!(last(&said).starts_with("damaged: ") && last(&said).ends_with("repair --accept-loss"), "{said}");
+    let (said, _) = tool.ends(0, &["repair", "--accept-loss"]);
+    assert!(last(&said).starts_with("all damage was "), "{said}");
+    let (said, _) = tool.ends(0, &["verify"]);
+    assert_eq!(last(&said), "no damage");
+    fs::write(tool.path("store").join("CURRENT"), "garbage").unwrap();
+    let (_, said) = tool.ends(3, &["repair"]);
+    assert!(last(&said).ends_with(&format!("next: waxseal -d {store} salvage NEW_DIR")), "{said}");
+}
+
+#[test]
+fn the_directory_comes_from_the_environment() {
+    let tool = Tool::new();
+    let run = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_waxseal")).env("WAXSEAL_DIR", tool.path("store")).args(args).output().unwrap()
+    };
+    assert!(run(&["put", "key", "value"]).status.success());
+    assert_eq!(run(&["get", "key"]).stdout, b"value");
+    let other = tool.path("other").display().to_string();
+    assert_eq!(run(&["-d", &other, "get", "key"]).status.code(), Some(2), "the option is stronger");
+}
+
+#[test]
+fn shells_and_man_get_their_descriptions() {
+    let tool = Tool::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = tool.text(&["completions", shell]);
+        assert!(script.contains("salvage") && script.contains("accept-loss"), "{shell}");
+    }
+    tool.ok(&[OsStr::new("man"), tool.path("man").as_os_str()]);
+    let pages = ["waxseal.1", "waxseal-load.1", "waxseal-repair.1"];
+    for page in pages {
+        let page = fs::read_to_string(tool.path("man").join(page)).unwrap();
+        assert!(page.contains(".TH"), "{page}");
+    }
+    assert!(!tool.path("man").join("waxseal-tour-writer.1").exists());
+    let help = tool.text(&["--help"]);
+    for heading in ["Records:", "Integrity:", "Registry and log:", "Options:"] {
+        assert!(help.contains(heading), "{help}");
+    }
+}
