@@ -19,6 +19,10 @@ pub(super) const TRAILER_BYTES: usize = 5;
 /// The least a data block takes: a byte, if all it says stands in a dictionary, codec and CRC.
 pub(super) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
 
+/// In the place of the sum of a block that was not found. Not the one that stands behind its bytes: such a block never becomes whole, for
+/// what separates it from the next may be a key of the next.
+pub(super) const LOST: u32 = 0;
+
 /// Length of the footer.
 pub(super) const FOOTER_BYTES: usize = 136;
 

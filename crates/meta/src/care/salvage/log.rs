@@ -10,7 +10,7 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::LoggedValues;
-use waxseal_lsm::wal::{self, Facts, Replayed, Stop};
+use waxseal_lsm::wal::{self, Facts, Headless, Replayed, Stop};
 
 use super::super::report::{Finding, Outcome, is_unread};
 use super::Salvage;
@@ -42,6 +42,8 @@ struct Stretch {
     fault: Option<Error>,
     /// Bytes that came too late to be promised to anybody.
     torn: Option<(String, u64, u64)>,
+    /// Commits behind its end had been acknowledged, by the mark in the ring.
+    is_short: bool,
 }
 
 impl Salvage<'_> {
@@ -89,10 +91,12 @@ impl Salvage<'_> {
             before = Some(Stretch { next, ..stretch });
         }
         if named.is_none() && !self.again {
-            found.damaged.iter().for_each(|error| self.hidden(error, begins));
+            found.damaged.iter().for_each(|headless| self.hidden(headless, begins));
         }
         match before {
             Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
+            // Without a manifest a segment that is gone looks like the end of the log. Then the mark alone says where that was.
+            Some(before) if named.is_none() && before.is_short => self.lost_of_log(&before, MAX_SEQNO),
             Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
                 let message =
                     format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
@@ -104,13 +108,13 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// A segment does not say any more which it is. It may not have been used yet, but not if no other has a frame, or if what the log
-    /// `begins` with does not follow upon what tables hold.
-    fn hidden(&mut self, error: &Error, begins: Option<Seqno>) {
+    /// A segment does not say any more which it is. It may not have been used yet, but not if it has more than a header, if no other has
+    /// a frame, or if what the log `begins` with does not follow upon what tables hold.
+    fn hidden(&mut self, Headless { error, is_used }: &Headless, begins: Option<Seqno>) {
         match begins {
-            None => return self.lost_anywhere(error, MAX_SEQNO),
-            Some(first) if first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
-            Some(_) => {}
+            Some(first) if !is_used && first > self.in_tables + 1 => return self.lost_anywhere(error, first - 1),
+            Some(_) if !is_used => {}
+            _ => return self.lost_anywhere(error, MAX_SEQNO),
         }
         self.report.structural += 1;
         let finding = Finding::of(error, None);
@@ -156,15 +160,16 @@ impl Salvage<'_> {
                 self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
                 read.extend(end.segments);
                 let next = end.next_seqno.or(next);
+                let is_short = end.acknowledged > end.place.offset;
                 let (fault, torn) = match end.cut {
                     Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
                     None => (None, None),
                 };
-                Ok(Stretch { first, next, fault, torn })
+                Ok(Stretch { first, next, fault, torn, is_short })
             }
             Err(error) if error.is_corruption() => {
                 read.push(start.place.segment);
-                Ok(Stretch { first, next, fault: Some(error), torn: None })
+                Ok(Stretch { first, next, fault: Some(error), torn: None, is_short: false })
             }
             Err(error) => Err(error),
         }
