@@ -289,6 +289,7 @@ impl Inner {
                 self.revise_stall();
                 let lane = || {
                     self.revise_memory(); // what stops writers may be flushed
+                    self.freeze_log_holders();
                     self.note_waits();
                     self.tell_noted();
                     if self.flush_is_due() { Lane::Flush } else { Lane::Compact }

@@ -548,6 +548,7 @@ impl Inner {
         if log.wal.failed().is_some() {
             return Ok(false);
         }
+        self.freeze_log_holders(); // first: beside a busy writer there is always something to drain
         if log.wal.drain_due() {
             return log.wal.drain().inspect_err(|error| self.tell_halted(error));
         }

@@ -452,7 +452,7 @@ impl Inner {
     }
 
     fn stall_by_memory(&self) -> Stall {
-        let (families, memory) = (self.families(), self.memory_pressure());
+        let (families, memory, log) = (self.families(), self.memory_pressure(), self.log_pressure());
         let mut any_waits = false;
         let worst = families.by_id.values().map(|family| {
             let view = family.view();
@@ -460,7 +460,7 @@ impl Inner {
             // None counts more than it is meant to take: what one batch made too large stops nobody for itself.
             let full = all.map(|generation| generation.fullness(self.settings.memtable_bytes).min(1000));
             any_waits |= !view.frozen.is_empty();
-            let debt = Debt { memtables: full.sum(), memory, ..Debt::default() };
+            let debt = Debt { memtables: full.sum(), memory, log, ..Debt::default() };
             debt::stall(&debt, &limits(family.options()))
         });
         let worst = worst.max().unwrap_or(Stall::Go);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compact::shape;
 use super::memory::MemoryMetrics;
+use super::retire::LogBound;
 use super::watch::IntegrityMetrics;
 use super::{Db, Inner};
 use crate::batch::Body;
@@ -32,12 +33,17 @@ pub(crate) struct Counters {
     adopted: AtomicU64,
     values_moved: AtomicU64,
     values_unreadable: AtomicU64,
+    log_freezes: AtomicU64,
 }
 
 impl Counters {
     pub(crate) fn flushed(&self, bytes: u64) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn frozen_for_log(&self, memtables: usize) {
+        self.log_freezes.fetch_add(memtables as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn moved(&self) {
@@ -216,6 +222,12 @@ pub struct WalMetrics {
     pub longest_wait_nanos: u64,
     /// Bytes of log that would be read by a recovery now.
     pub live_bytes: u64,
+    /// Bytes of log from the oldest record that no table holds to the end.
+    pub needed_bytes: u64,
+    /// Bound of `needed_bytes`, at which writers wait for a flush. `live_bytes` may exceed it by a segment.
+    pub limit_bytes: u64,
+    /// Memtables that were frozen before they were full because they kept the log from being retired.
+    pub early_freezes: u64,
 }
 
 impl WalMetrics {
@@ -237,6 +249,7 @@ impl WalMetrics {
             waits_for_segment: get(&counters.waits_for_segment),
             longest_wait_nanos: get(&counters.longest_wait_nanos),
             live_bytes: wal.live_bytes(),
+            ..WalMetrics::default()
         }
     }
 }
@@ -249,6 +262,15 @@ impl Db {
 }
 
 impl Inner {
+    fn wal_metrics(&self, wal: &Wal<Body>) -> WalMetrics {
+        WalMetrics {
+            needed_bytes: self.needed_log_bytes(),
+            limit_bytes: LogBound::of(&self.settings).limit(),
+            early_freezes: self.counters.log_freezes.load(Ordering::Relaxed),
+            ..WalMetrics::of(wal)
+        }
+    }
+
     fn metrics(&self) -> Metrics {
         let families = self.families();
         let families = families.by_id.values().map(|family| {
@@ -304,7 +326,7 @@ impl Inner {
             values_unreadable: get(&counters.values_unreadable),
             open_tables: open_tables.0,
             index_bytes: open_tables.1 as u64,
-            wal: self.log.as_ref().map(|log| WalMetrics::of(log.wal())).unwrap_or_default(),
+            wal: self.log.as_ref().map(|log| self.wal_metrics(log.wal())).unwrap_or_default(),
             memory: self.memory_metrics(),
             cache: self.cache.metrics(),
             integrity: self.integrity.metrics(),
@@ -354,7 +376,7 @@ impl fmt::Display for Metrics {
         writeln!(
             f,
             "log: {}, {} frames ({} B, filler {} B, {} large), {} drains, {} groups with {} fdatasyncs, {} turnovers, \
-             {} recycled, waits {} for room and {} for a segment, {} B live",
+             {} recycled, waits {} for room and {} for a segment, {} B live, {} B needed of {} B, {} early freezes",
             if self.wal.mapped { "mapped" } else { "plain" },
             self.wal.frames,
             self.wal.frame_bytes,
@@ -367,7 +389,10 @@ impl fmt::Display for Metrics {
             self.wal.recycled,
             self.wal.waits_for_room,
             self.wal.waits_for_segment,
-            self.wal.live_bytes
+            self.wal.live_bytes,
+            self.wal.needed_bytes,
+            self.wal.limit_bytes,
+            self.wal.early_freezes
         )?;
         writeln!(
             f,
