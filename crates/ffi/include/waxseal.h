@@ -2496,8 +2496,11 @@ int32_t waxseal_open_memory(const waxseal_options_t *options, waxseal_db_t **db,
  * the answer is `WAXSEAL_OK`. Families, snapshots, batches and iterators answer `WAXSEAL_CLOSED` from then on, and still have to be
  * ended. Null is no error.
  *
- * Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`; of two threads that close one store the second is told
- * `WAXSEAL_CLOSED`. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
+ * Releases the store's threads, descriptors, mappings, memtables and cached blocks, whoever still has a handle. A running call, a bytes object
+ * and an Arrow batch keep the memory that they use; an iterator keeps its memtables and the indexes of its tables until it is ended.
+ *
+ * Thread-safe: calls that run meanwhile finish or answer `WAXSEAL_CLOSED`. A second call answers `WAXSEAL_OK`, and does not wait for the
+ * first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if something could not be made durable.
  */
 int32_t waxseal_close(waxseal_db_t *db,
                       waxseal_error_t **error);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::env::StoreClosed;
+
 /// What every fallible call of the engine answers.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -144,9 +146,12 @@ impl Error {
         Error::of(ErrorKind::Invalid, message)
     }
 
-    /// An error of the operating system while doing `what`.
+    /// An error of the operating system while doing `what`; `Closed` for a file that was released because its store was closed.
     #[cold]
     pub fn io(what: impl fmt::Display, source: io::Error) -> Error {
+        if source.get_ref().is_some_and(|cause| cause.is::<StoreClosed>()) {
+            return Error::closed();
+        }
         let (kind, message) = (ErrorKind::Io(source.kind()), format!("{what}: {source}").into());
         Error(Box::new(Story { kind, message, source: Some(Arc::new(source)) }))
     }

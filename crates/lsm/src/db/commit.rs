@@ -110,6 +110,14 @@ impl Log {
         &self.wal
     }
 
+    /// Frees memory that only commits need: the log is closed.
+    pub(super) fn release(&self) {
+        let mut apply = lock(&self.apply);
+        (apply.target, apply.group) = (None, Vec::new());
+        drop(apply);
+        self.wal.release();
+    }
+
     fn moment(&self) -> Moment {
         let apply = lock(&self.apply);
         Moment { offset: apply.offset, seqno: apply.last_seqno }
@@ -592,6 +600,7 @@ impl Inner {
             self.check_halted()?; // else there was no room for it, and the log is closed as long as it is
         }
         let place = log.wal.close()?;
+        self.apply_whole(log, &mut lock(&log.apply))?; // the last commits in flight, which return what they would have returned before
         let mut edit = Edit::default();
         edit.changes.push(Change::SegmentSealed(place));
         edit.changes.push(Change::LogWitness { offset: place.offset });

@@ -169,7 +169,7 @@ impl Db {
     /// The tables of a family as they are now, the upper levels first.
     pub fn tables(&self, family: &Family) -> Result<Vec<TableRef>> {
         self.open_inner()?;
-        let view = family.pinned_view();
+        let view = family.open_view()?;
         let held = |level: usize, handle: &Arc<TableHandle>| TableRef {
             family: family.clone(),
             level,
@@ -182,7 +182,7 @@ impl Db {
     /// The table of a family that has this number now, if there is one.
     pub fn table(&self, family: &Family, number: u64) -> Result<Option<TableRef>> {
         self.open_inner()?;
-        let view = family.pinned_view();
+        let view = family.open_view()?;
         let found = view.levels.iter().enumerate().find_map(|(level, tables)| {
             let handle = tables.tables().iter().find(|handle| handle.meta().number == number)?;
             Some(TableRef { family: family.clone(), level, handle: handle.clone() })
@@ -252,7 +252,7 @@ impl Db {
     /// The memtables of a family as they are now.
     pub fn memory(&self, family: &Family) -> Result<MemoryRef<'_>> {
         let inner = self.open_inner()?;
-        Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.pinned_view() })
+        Ok(MemoryRef { keeper: &*inner.companions, family: family.clone(), view: family.open_view()? })
     }
 
     /// Reads the log from its oldest live segment on, and answers the records that are `wanted`, by family, but those whose values

@@ -89,7 +89,7 @@ impl Db {
             At::Latest => self.snapshot()?,
         };
         let seqno = inner.seqno(At::Snapshot(&snapshot))?;
-        let view = snapshot.view(family.id()).cloned().unwrap_or_else(|| family.pinned_view());
+        let view = snapshot.view_of(family)?;
         if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
             return Err(fence.error());
         }

@@ -186,6 +186,8 @@ pub(crate) struct Inner {
     integrity: Arc<watch::Integrity>,
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) cache: Arc<Cache>,
+    /// No other store shares the cache.
+    owns_cache: bool,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
     access: Access,
     origin: Origin,
@@ -312,8 +314,10 @@ impl Db {
         self.open_inner().map(drop)
     }
 
-    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls answer `Closed`;
-    /// closing twice is no error. Dropping the last clone closes too, but cannot report a failure.
+    /// Stops background work, makes everything acknowledged durable and closes the store. Later calls return `Closed`, on every clone, family
+    /// and snapshot; closing twice is no error, and the second call does not wait for the first. Threads, descriptors, mappings, memtables and cached blocks are released when this returns.
+    /// Running calls keep the memory that they use, and an open cursor keeps its memtables and the indexes of its tables until it is dropped.
+    /// Dropping the last clone closes too, but cannot report a failure.
     pub fn close(&self) -> Result<()> {
         match self.open_inner() {
             Err(error) if *error.kind() != ErrorKind::Closed => Err(error), // a forked child's copy: nothing of it is its own
@@ -426,13 +430,17 @@ impl Inner {
 }
 
 impl Handle {
+    /// Closes the store. Only the first call does; others return at once, since a listener on a thread that the first call waits for may make
+    /// one.
     fn close(&self) -> Result<()> {
         let inner = &self.inner;
         if !inner.origin.is_here() || inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         inner.background.stop();
-        for thread in lock(&self.threads).drain(..) {
+        let this = std::thread::current().id();
+        let threads: Vec<_> = lock(&self.threads).drain(..).collect();
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != this) {
             let _ = thread.join();
         }
         // Users' threads may be in the middle of a flush or compaction: what they write and remove must be over before the
@@ -443,10 +451,28 @@ impl Handle {
         while inner.leftovers.remove_one(&*inner.env.fs, &inner.dir) {}
         let outcome = inner.close_log();
         *lock(&inner.manifest) = None; // an edit that comes too late is refused
+        inner.release();
         *lock(&inner.store_lock) = None;
         drop(last_job);
         inner.tell_noted();
         outcome
+    }
+}
+
+impl Inner {
+    /// Releases what the store holds, whoever still has a handle, a snapshot or a cursor of it: the tables and memtables of all views, cached
+    /// blocks, and every descriptor and mapping. A running read keeps the memory that it uses until it returns.
+    fn release(&self) {
+        self.families().by_id.values().for_each(|family| family.close(&self.unsynced));
+        self.snapshots.close();
+        if let Some(log) = &self.log {
+            log.release();
+        }
+        if self.owns_cache {
+            self.cache.release();
+        }
+        self.charge_memtables();
+        self.env.fs.close();
     }
 }
 

@@ -53,8 +53,7 @@ impl Db {
     /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let fs = Arc::new(LastingFs::new(parts.env.fs.clone(), dir));
-        let parts = Parts { env: Env { fs, ..parts.env }, ..parts };
+        let parts = within(dir, parts);
         let held = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
         let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
@@ -76,6 +75,7 @@ impl Db {
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
+        let parts = within(dir, parts);
         let integrity = Integrity::new(parts.listener.clone());
         let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None }.read()?;
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
@@ -114,6 +114,12 @@ impl Inner {
         self.adopt(opened);
         Ok(())
     }
+}
+
+/// The same parts, with a file system of the store's own.
+fn within(dir: &Path, parts: Parts) -> Parts {
+    let fs = Arc::new(LastingFs::new(parts.env.fs.clone(), dir));
+    Parts { env: Env { fs, ..parts.env }, ..parts }
 }
 
 /// Removes a store's files.
@@ -247,6 +253,7 @@ fn start(
         listener: parts.listener,
         memory: Memory::new(&opened.cache, if access == Access::Write { settings.ring_bytes } else { 0 }, &settings),
         cache: opened.cache,
+        owns_cache: parts.cache.is_none(),
         snapshots: Arc::new(Snapshots::default()),
         access,
         origin: Origin::here(),

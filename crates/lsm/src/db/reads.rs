@@ -57,7 +57,8 @@ impl Db {
         let inner = self.open_inner()?;
         let checks = inner.checks(reading);
         if let At::Snapshot(snapshot) = at
-            && let Some(view) = snapshot.view(family.id())
+            && let Some(views) = snapshot.views()
+            && let Some(view) = views.of(family)?
         {
             return inner.get_in((family, view), (key, None), inner.seqno(at)?, checks, visit);
         }
@@ -77,7 +78,7 @@ impl Db {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let (view, seqno, mut checks) = (self.view_at(family, at), inner.seqno(at)?, inner.checks(reading));
+        let (view, seqno, mut checks) = (self.view_at(family, at)?, inner.seqno(at)?, inner.checks(reading));
         loop {
             let mut found = Some(false);
             inner.version_in((family, &view), (key, None), seqno, checks, |record| {
@@ -108,11 +109,7 @@ impl Db {
         reading: impl Into<Reading>,
     ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
-        let view = match at {
-            At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
-            At::Latest => None,
-        };
-        let view = view.unwrap_or_else(|| family.pinned_view());
+        let view = self.view_at(family, at)?;
         let (seqno, reading) = (inner.seqno(at)?, reading.into());
         let (internal, tables) = inner.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
@@ -140,11 +137,7 @@ impl Db {
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
         let (inner, reading) = (self.open_inner()?, reading.into());
-        let view = match at {
-            At::Snapshot(snapshot) => snapshot.view(family.id()).cloned(),
-            At::Latest => None,
-        };
-        let view = view.unwrap_or_else(|| family.pinned_view());
+        let view = self.view_at(family, at)?;
         let seqno = inner.seqno(at)?;
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
             let ways = approach((family, &view), keys);
@@ -161,7 +154,7 @@ impl Db {
     /// About how many bytes of table and value files the keys within bounds take. Memtables are not counted.
     pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
         self.open_inner()?;
-        let view = family.view();
+        let view = family.open_view()?;
         let mut total = 0;
         for table in view.levels.iter().flat_map(|level| level.tables()) {
             let reader = table.table()?;
@@ -396,7 +389,7 @@ impl Inner {
         }
         match view.fences.iter().any(|fence| fence.may_hide(order, key, seqno)) {
             true => Err(self.fenced(family, view, |fence| fence.may_hide(order, key, seqno)).into()),
-            false => Ok(false),
+            false => Ok(view.check_open().map(|()| false)?),
         }
     }
 

@@ -42,7 +42,8 @@ impl Db {
         let inner = self.open_inner()?;
         let checks = inner.checks(verify);
         if let At::Snapshot(snapshot) = at
-            && let Some(view) = snapshot.view(family.id())
+            && let Some(views) = snapshot.views()
+            && let Some(view) = views.of(family)?
         {
             return inner.get_resident((family, view), key, inner.seqno(at)?, checks, visit);
         }
@@ -61,7 +62,7 @@ impl Db {
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let view = self.view_at(family, at);
+        let view = self.view_at(family, at)?;
         let seqno = inner.seqno(at)?;
         for (index, key) in keys.iter().enumerate() {
             let checks = inner.checks(verify);

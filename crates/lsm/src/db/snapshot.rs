@@ -2,16 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
-use super::family::View;
+use arc_swap::{ArcSwapOption, Guard};
+
+use super::family::{Family, View};
 use crate::env::work::lock;
+use crate::error::{Error, Result};
 use crate::record::Seqno;
 
 /// The live snapshots of a store, counted by seqno.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     live: Mutex<BTreeMap<Seqno, usize>>,
+    /// Those that hold views, so that closing the store takes the views back.
+    holding: Mutex<Holding>,
+}
+
+#[derive(Default)]
+struct Holding {
+    is_closed: bool,
+    pins: Vec<Weak<Pin>>,
+}
+
+impl fmt::Debug for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holding").field("pins", &self.pins.len()).finish_non_exhaustive()
+    }
 }
 
 impl Snapshots {
@@ -22,7 +39,33 @@ impl Snapshots {
         let mut live = lock(&self.live);
         let seqno = now();
         *live.entry(seqno).or_default() += 1;
-        Snapshot { pin: Arc::new(Pin { seqno, views, snapshots: self.clone() }) }
+        let snapshot = Snapshot { pin: Arc::new(Pin { seqno, views: None, snapshots: self.clone() }) };
+        drop(live);
+        match views {
+            Some(views) => snapshot.holding(views),
+            None => snapshot,
+        }
+    }
+
+    /// Takes the views back from all snapshots that hold any: the store is closed.
+    pub(crate) fn close(&self) {
+        let mut holding = lock(&self.holding);
+        holding.is_closed = true;
+        let pins = std::mem::take(&mut holding.pins);
+        drop(holding);
+        let views = pins.iter().filter_map(Weak::upgrade);
+        views.filter_map(|pin| pin.views.as_ref()?.0.swap(None)).for_each(drop);
+    }
+
+    fn hold(&self, pin: &Arc<Pin>) {
+        let mut holding = lock(&self.holding);
+        if holding.is_closed
+            && let Some(held) = &pin.views
+        {
+            held.0.store(None);
+        }
+        holding.pins.retain(|pin| pin.strong_count() > 0);
+        holding.pins.push(Arc::downgrade(pin));
     }
 
     /// The live seqnos, ascending: what a job must keep apart.
@@ -33,6 +76,19 @@ impl Snapshots {
     /// How many snapshots are alive.
     pub(crate) fn count(&self) -> usize {
         lock(&self.live).values().sum()
+    }
+}
+
+/// The views of a snapshot that holds any. Empty once the store is closed.
+struct HeldViews(ArcSwapOption<Views>);
+
+/// Keeps a snapshot's views while a read uses them.
+pub(crate) struct ViewsGuard(Guard<Option<Arc<Views>>>);
+
+impl ViewsGuard {
+    /// The view of a family; `None` for one that is younger than the snapshot. Errors: `Closed` once the store is closed.
+    pub(crate) fn of(&self, family: &Family) -> Result<Option<&Arc<View>>> {
+        Ok(self.0.as_ref().ok_or_else(Error::closed)?.get(&family.id()))
     }
 }
 
@@ -47,7 +103,7 @@ pub struct Snapshot {
 
 struct Pin {
     seqno: Seqno,
-    views: Option<Views>,
+    views: Option<HeldViews>,
     snapshots: Arc<Snapshots>,
 }
 
@@ -55,8 +111,9 @@ impl Snapshot {
     /// The same snapshot, which holds its views itself; before it is handed out.
     pub(crate) fn holding(mut self, views: Views) -> Snapshot {
         if let Some(pin) = Arc::get_mut(&mut self.pin) {
-            pin.views = Some(views);
+            pin.views = Some(HeldViews(ArcSwapOption::from_pointee(views)));
         }
+        self.pin.snapshots.hold(&self.pin);
         self
     }
 
@@ -65,9 +122,17 @@ impl Snapshot {
         self.pin.seqno
     }
 
-    /// The family's view that it holds, if it holds any.
-    pub(crate) fn view(&self, family: u32) -> Option<&Arc<View>> {
-        self.pin.views.as_ref()?.get(&family)
+    /// The views that it holds; `None` if it reads the families' current ones.
+    #[inline]
+    pub(crate) fn views(&self) -> Option<ViewsGuard> {
+        self.pin.views.as_ref().map(|held| ViewsGuard(held.0.load()))
+    }
+
+    /// The view in which it reads a family.
+    pub(crate) fn view_of(&self, family: &Family) -> Result<Arc<View>> {
+        let views = self.views();
+        let held = views.as_ref().map_or(Ok(None), |views| views.of(family))?;
+        held.map_or_else(|| family.open_view(), |view| Ok(view.clone()))
     }
 
     /// True if it was taken from the store that counts its snapshots there.

@@ -9,8 +9,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
+use super::opened::OpenFiles;
 use super::work::lock;
 use super::{Dir, File, Fs, Lock, Machine, Open};
 
@@ -19,32 +20,28 @@ use super::{Dir, File, Fs, Lock, Machine, Open};
 pub struct LastingFs {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
-    /// None inside: its file system need not keep it open.
-    held: OnceLock<Option<Box<dyn Dir>>>,
-    failed: Mutex<Option<(io::ErrorKind, String)>>,
+    /// The files that were opened through it and are still open.
+    files: OpenFiles,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The open directory; `None` before its first sync, and on a file system that syncs by path.
+    held: Option<Box<dyn Dir>>,
+    failed: Option<(io::ErrorKind, String)>,
 }
 
 impl LastingFs {
     /// Over another file system, for a store in `dir`.
     pub fn new(inner: Arc<dyn Fs>, dir: &Path) -> LastingFs {
-        LastingFs { inner, dir: dir.to_owned(), held: OnceLock::new(), failed: Mutex::default() }
-    }
-
-    fn held(&self) -> io::Result<Option<&dyn Dir>> {
-        let held = match self.held.get() {
-            Some(held) => held,
-            None => {
-                let held = self.inner.hold_dir(&self.dir)?;
-                self.held.get_or_init(|| held)
-            }
-        };
-        Ok(held.as_deref())
+        LastingFs { inner, dir: dir.to_owned(), files: OpenFiles::default(), state: Mutex::default() }
     }
 }
 
 impl Fs for LastingFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
-        self.inner.open(path, how)
+        self.files.track(self.inner.open(path, how)?)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -79,15 +76,23 @@ impl Fs for LastingFs {
         if *dir != *self.dir {
             return self.inner.sync_dir(dir);
         }
-        let mut failed = lock(&self.failed);
-        if let Some((kind, text)) = &*failed {
+        let mut state = lock(&self.state);
+        if let Some((kind, text)) = &state.failed {
             return Err(io::Error::new(*kind, text.clone()));
         }
-        let synced = match self.held()? {
+        if state.held.is_none() {
+            state.held = self.inner.hold_dir(&self.dir)?;
+        }
+        let synced = match &state.held {
             Some(held) => held.sync(),
             None => self.inner.sync_dir(dir),
         };
-        synced.inspect_err(|error| *failed = Some((error.kind(), error.to_string())))
+        synced.inspect_err(|error| state.failed = Some((error.kind(), error.to_string())))
+    }
+
+    fn close(&self) {
+        self.files.close();
+        lock(&self.state).held = None;
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {

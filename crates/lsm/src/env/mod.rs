@@ -13,6 +13,7 @@ use std::sync::Arc;
 mod clock;
 mod lasting;
 mod memory;
+mod opened;
 mod random;
 mod real;
 pub mod sim;
@@ -23,6 +24,7 @@ pub mod work;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use lasting::LastingFs;
 pub use memory::MemoryFs;
+pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{Origin, Pages, RealFs, populate};
 pub use sim::SimFs;
@@ -110,6 +112,9 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Box<dyn Dir>>> {
         Ok(None)
     }
+    /// Releases the descriptors and mappings of all files that were opened through it: the store is closed. Only the file system of an open
+    /// store does so (`LastingFs`); others are shared.
+    fn close(&self) {}
     /// Takes the lock file, or returns what its holder wrote into it. The lock goes with the returned value or its process.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
@@ -172,6 +177,8 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     fn load(&self, offset: usize, out: &mut [u8]);
     /// Makes stores durable.
     fn sync(&self) -> io::Result<()>;
+    /// Unmaps the file. From now on a store reaches no file, and a load reads zeros. Safe beside both.
+    fn release(&self);
 }
 
 /// A directory that is kept open.

@@ -216,6 +216,10 @@ impl Mapped for TracedMapped {
     fn sync(&self) -> io::Result<()> {
         self.trace.line(format_args!("sync-map {}", self.name), self.inner.sync())
     }
+
+    fn release(&self) {
+        self.inner.release();
+    }
 }
 
 /// A lock whose end is a line too.

@@ -240,6 +240,11 @@ impl Table {
         self.refused.get()
     }
 
+    /// Frees its blocks in the cache. Readers that hold a block keep it.
+    pub(crate) fn release_blocks(&self) {
+        self.slots.empty();
+    }
+
     /// Who checks what is read here.
     pub fn keeper(&self) -> &Arc<dyn Companions> {
         &self.keeper

@@ -201,6 +201,11 @@ impl<T> Wal<T> {
         Ok(place)
     }
 
+    /// Frees the buffer between ring and segment: the log is closed.
+    pub fn release(&self) {
+        *lock(&self.staging) = Vec::new();
+    }
+
     /// The witness as padding frames carry it.
     pub(super) fn witness_word(&self) -> u64 {
         // Read without the group's lock: an older witness is a witness too.

@@ -288,7 +288,17 @@ impl Run {
             "reopen" => {
                 self.snapshots.clear();
                 world.count_store();
+                let family = world.db().family("default").expect("default");
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let (snapshot, mut cursor) = (world.db().snapshot()?, world.db().cursor(&family, At::Latest, all)?);
+                let _ = cursor.first();
                 world.db().close()?;
+                assert_eq!(
+                    world.sim.open_files(),
+                    [] as [std::path::PathBuf; 0],
+                    "a closed store holds no file, whoever has a cursor"
+                );
+                drop((snapshot, cursor));
                 world.db = None;
                 world.oracle.sync();
                 world.open()?;

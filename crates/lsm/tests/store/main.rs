@@ -2,6 +2,7 @@
 //! reader that shares nothing with the engine. Crashes at every step are the business of the simulation.
 
 mod at_once;
+mod closing;
 mod damage;
 mod gate;
 mod integrity;

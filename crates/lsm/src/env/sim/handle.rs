@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::fault::Kind;
@@ -67,7 +68,13 @@ impl File for SimFile {
         }
         state.hold(self.file);
         drop(state);
-        Ok(Some(Arc::new(SimMapped { state: self.state.clone(), file: self.file, epoch: self.epoch, length })))
+        Ok(Some(Arc::new(SimMapped {
+            state: self.state.clone(),
+            file: self.file,
+            epoch: self.epoch,
+            length,
+            is_released: AtomicBool::new(false),
+        })))
     }
 }
 
@@ -83,6 +90,7 @@ struct SimMapped {
     file: u64,
     epoch: u64,
     length: usize,
+    is_released: AtomicBool,
 }
 
 impl fmt::Debug for SimMapped {
@@ -101,6 +109,9 @@ impl SimMapped {
 impl Mapped for SimMapped {
     fn store(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
+        if self.is_released.load(Ordering::Acquire) {
+            return;
+        }
         lock(&self.state).store(self.epoch, self.file, bytes, offset as u64);
     }
 
@@ -110,6 +121,7 @@ impl Mapped for SimMapped {
         // A mapping of a dead boot has nothing behind it any more.
         let state = lock(&self.state);
         if state.epoch == self.epoch
+            && !self.is_released.load(Ordering::Acquire)
             && let Some(content) = state.files.get(&self.file)
         {
             content.live.read_at(out, offset as u64);
@@ -119,11 +131,17 @@ impl Mapped for SimMapped {
     fn sync(&self) -> io::Result<()> {
         lock(&self.state).sync(self.epoch, self.file)
     }
+
+    fn release(&self) {
+        if !self.is_released.swap(true, Ordering::AcqRel) {
+            lock(&self.state).let_go(self.epoch, self.file);
+        }
+    }
 }
 
 impl Drop for SimMapped {
     fn drop(&mut self) {
-        lock(&self.state).let_go(self.epoch, self.file);
+        self.release();
     }
 }
 
