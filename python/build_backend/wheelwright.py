@@ -74,9 +74,10 @@ def _furnish():
     """Puts the library, its header and the tool into the package, and tells the extension's build where the library is."""
     folder = os.environ.get(LIBRARY_FOLDER)
     if folder is None:
-        command = ["cargo", "build", "--release", "-p", "waxseal-ffi", "-p", "waxseal-cli"]
-        subprocess.run(command, cwd=ROOT, check=True)
-        folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+        # Stripped while it is linked: a wheel with debug information is fifteen times as large.
+        command = ["cargo", "build", "--profile", "dist", "--config", 'profile.dist.strip="debuginfo"']
+        subprocess.run([*command, "-p", "waxseal-ffi", "-p", "waxseal-cli"], cwd=ROOT, check=True)
+        folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"
     folder = Path(folder).resolve()
     os.environ[LIBRARY_FOLDER] = str(folder)
     lib = PACKAGE / "waxseal" / "_lib"

@@ -1,22 +1,29 @@
-//! `cargo xtask install --prefix DIR`: the C libraries where C programs look for them.
+//! `cargo xtask install --prefix DIR`: the C libraries and the tool where C programs, shells and `man` look for them.
 //!
-//! In: the libraries, built here, their headers, and a pattern of the pkg-config file of each. Out, below DIR:
+//! In: the libraries and the tool, built here with the profile `dist`, and the templates of their configuration files. Out, below DIR:
 //!
 //! ```text
 //! include/waxseal.h                                                include/waxseal/leveldb/c.h
 //! lib/libwaxseal.so -> libwaxseal.so.0 -> libwaxseal.so.0.1.0      lib/libwaxseal_leveldb.so -> ..
 //! lib/libwaxseal.a                                                 lib/libwaxseal_leveldb.a
-//! lib/pkgconfig/waxseal.pc                                         lib/pkgconfig/waxseal-leveldb.pc
+//! lib/pkgconfig/waxseal.pc, waxseal-static.pc                      lib/pkgconfig/waxseal-leveldb.pc
+//! lib/cmake/Waxseal/WaxsealConfig.cmake, WaxsealConfigVersion.cmake
+//! bin/waxseal                                                      share/man/man1/waxseal.1, waxseal-get.1, ..
+//! share/bash-completion/completions/waxseal                        share/zsh/site-functions/_waxseal
+//! share/fish/vendor_completions.d/waxseal.fish
 //! ```
 //!
-//! With `--destdir` everything is put below that folder, as if it were the root: for whoever makes packages. Systems with ELF
-//! libraries alone.
+//! Debug information stands beside each library and the tool, in files `*.debug` that debuggers find by themselves. It stays inside where
+//! there is no `objcopy`. With `--destdir` everything is put below that folder, as if it were the root, which is what package builders need. Systems
+//! with ELF libraries alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The number in the sonames: it changes when something is taken away from a header.
 const INTERFACE: &str = "0";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A library to be installed.
 struct Library {
@@ -26,8 +33,8 @@ struct Library {
     file: &'static str,
     /// The header in the folder, and below the prefix.
     header: (&'static str, &'static str),
-    /// The pkg-config file; its pattern has `.in` behind it.
-    config: &'static str,
+    /// Configuration files: the template in the folder, without its `.in`, and the folder below the prefix.
+    configs: &'static [(&'static str, &'static str)],
 }
 
 const LIBRARIES: &[Library] = &[
@@ -36,7 +43,12 @@ const LIBRARIES: &[Library] = &[
         folder: "crates/ffi",
         file: "libwaxseal",
         header: ("include/waxseal.h", "include/waxseal.h"),
-        config: "waxseal.pc",
+        configs: &[
+            ("waxseal.pc", "lib/pkgconfig"),
+            ("waxseal-static.pc", "lib/pkgconfig"),
+            ("WaxsealConfig.cmake", "lib/cmake/Waxseal"),
+            ("WaxsealConfigVersion.cmake", "lib/cmake/Waxseal"),
+        ],
     },
     Library {
         package: "waxseal-leveldb",
@@ -44,7 +56,7 @@ const LIBRARIES: &[Library] = &[
         file: "libwaxseal_leveldb",
         // Not where LevelDB's own header would be; the pkg-config file leads there.
         header: ("include/leveldb/c.h", "include/waxseal/leveldb/c.h"),
-        config: "waxseal-leveldb.pc",
+        configs: &[("waxseal-leveldb.pc", "lib/pkgconfig")],
     },
 ];
 
@@ -76,7 +88,7 @@ impl Place {
         let prefix = PathBuf::from(prefix?);
         // What is relative would mean another place in the pkg-config file than here.
         let place =
-            Place { prefix, destdir: destdir.map(PathBuf::from), profile: profile.unwrap_or("release").to_owned() };
+            Place { prefix, destdir: destdir.map(PathBuf::from), profile: profile.unwrap_or("dist").to_owned() };
         (pairs.remainder().is_empty() && place.prefix.is_absolute()).then_some(place)
     }
 
@@ -105,38 +117,111 @@ pub(crate) fn run(root: &Path, place: &Place) -> ExitCode {
 
 fn install(root: &Path, place: &Place) -> Result<(), String> {
     let built = build(root, &place.profile)?;
-    LIBRARIES.iter().try_for_each(|library| put(root, place, &built, library))
+    LIBRARIES.iter().try_for_each(|library| put_library(root, place, &built, library))?;
+    put_tool(place, &built)
 }
 
-fn put(root: &Path, place: &Place, built: &Path, library: &Library) -> Result<(), String> {
-    let Library { file, header: (header, installed_header), config, .. } = library;
+fn put_library(root: &Path, place: &Place, built: &Path, library: &Library) -> Result<(), String> {
+    let Library { file, header: (header, installed_header), configs, .. } = library;
     let (own, shared) = (root.join(library.folder), built.join(format!("{file}.so")));
     if !shared.exists() {
         return Err(format!("{} is not there: this system has no ELF libraries", shared.display()));
     }
-    let version = env!("CARGO_PKG_VERSION");
-    let pattern = own.join(format!("{config}.in"));
-    let pattern = std::fs::read_to_string(&pattern).map_err(|error| format!("{}: {error}", pattern.display()))?;
-    let page = pattern.replace("@prefix@", &place.prefix.display().to_string()).replace("@version@", version);
-    let config_file = place.at(&format!("lib/pkgconfig/{config}"));
-    for file in [&config_file, &place.at(installed_header)] {
-        let folder = file.parent().unwrap_or(file);
-        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    let (whole, soname) = (format!("{file}.so.{version}"), format!("{file}.so.{INTERFACE}"));
+    let (whole, soname) = (format!("{file}.so.{VERSION}"), format!("{file}.so.{INTERFACE}"));
     copy(&own.join(header), &place.at(installed_header))?;
     copy(&shared, &place.at(&format!("lib/{whole}")))?;
-    copy(&built.join(format!("{file}.a")), &place.at(&format!("lib/{file}.a")))?;
+    split_debug(&place.at(&format!("lib/{whole}")))?;
+    let archive = place.at(&format!("lib/{file}.a"));
+    copy(&built.join(format!("{file}.a")), &archive)?;
+    strip_archive(&archive)?;
     link(&whole, &place.at(&format!("lib/{soname}")))?;
     link(&soname, &place.at(&format!("lib/{file}.so")))?;
-    std::fs::write(&config_file, page).map_err(|error| format!("{}: {error}", config_file.display()))
+    configs.iter().try_for_each(|(name, folder)| {
+        let template = own.join(format!("{name}.in"));
+        let template =
+            std::fs::read_to_string(&template).map_err(|error| format!("{}: {error}", template.display()))?;
+        write(&place.at(&format!("{folder}/{name}")), filled(&template, place).as_bytes())
+    })
+}
+
+/// A template with the names of this installation in it.
+fn filled(template: &str, place: &Place) -> String {
+    let mut numbers = VERSION.split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    // The loader looks into the system's own folders by itself.
+    let is_system = [Path::new("/usr"), Path::new("/")].contains(&place.prefix.as_path());
+    template
+        .replace("@prefix@", &place.prefix.display().to_string())
+        .replace("@version@", VERSION)
+        .replace("@major@", major)
+        .replace("@minor@", minor)
+        .replace("@rpath@", if is_system { "" } else { " -Wl,-rpath,${libdir}" })
+}
+
+/// The tool, what shells complete of it, and its manual pages, which it writes itself.
+fn put_tool(place: &Place, built: &Path) -> Result<(), String> {
+    let tool = built.join("waxseal");
+    let installed = place.at("bin/waxseal");
+    copy(&tool, &installed)?;
+    split_debug(&installed)?;
+    for (shell, file) in [
+        ("bash", "share/bash-completion/completions/waxseal"),
+        ("zsh", "share/zsh/site-functions/_waxseal"),
+        ("fish", "share/fish/vendor_completions.d/waxseal.fish"),
+    ] {
+        let script = printed(Command::new(&tool).args(["completions", shell]))?;
+        write(&place.at(file), &script)?;
+    }
+    printed(Command::new(&tool).arg("man").arg(place.at("share/man/man1"))).map(drop)
+}
+
+/// Moves the debug information of a program or library into a file beside it, which debuggers find by the link left behind.
+fn split_debug(file: &Path) -> Result<(), String> {
+    let debug = PathBuf::from(format!("{}.debug", file.display()));
+    let mut keep = Command::new("objcopy");
+    if printed(keep.arg("--only-keep-debug").arg(file).arg(&debug)).is_err() {
+        println!("{}: debug information stays inside, since objcopy does not work here", file.display());
+        return Ok(());
+    }
+    // By its bare name: the debugger looks beside the file.
+    let mut strip = Command::new("objcopy");
+    strip.current_dir(file.parent().unwrap_or(file)).arg("--strip-debug");
+    let name = debug.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    printed(strip.arg(format!("--add-gnu-debuglink={name}")).arg(file)).map(drop)
+}
+
+/// Takes the debug information out of a static library, whose objects have no place beside them for it.
+fn strip_archive(archive: &Path) -> Result<(), String> {
+    if Command::new("objcopy").arg("--version").output().is_err() {
+        return Ok(()); // said for the shared library
+    }
+    printed(Command::new("objcopy").arg("--strip-debug").arg(archive)).map(drop)
+}
+
+/// What a program prints; an error if it fails.
+fn printed(command: &mut Command) -> Result<Vec<u8>, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+fn make_folder_of(file: &Path) -> Result<(), String> {
+    let folder = file.parent().unwrap_or(file);
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
+    make_folder_of(file)?;
+    std::fs::write(file, bytes).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Builds all of them and gives the folder in which they are.
 fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new(crate::cargo());
     cargo.args(["build", "--quiet", "--locked", "--profile", profile]).current_dir(root);
-    cargo.args(LIBRARIES.iter().flat_map(|library| ["-p", library.package]));
+    cargo.args(LIBRARIES.iter().flat_map(|library| ["-p", library.package])).args(["-p", "waxseal-cli"]);
     match cargo.status() {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(format!("cargo build ended with {status}")),
@@ -153,6 +238,7 @@ fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
 
 /// Copies a file beside its place and puts it there: a program that has the old one open keeps it.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    make_folder_of(to)?;
     let fresh = to.with_extension("new");
     std::fs::copy(from, &fresh)
         .and_then(|_| std::fs::rename(&fresh, to))
@@ -177,10 +263,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn templates_are_filled_for_their_place() {
+        let at = |prefix: &str| {
+            filled("@prefix@|@rpath@|@version@|@major@.@minor@", &Place::parse(&["--prefix", prefix]).unwrap())
+        };
+        assert_eq!(at("/opt/w"), format!("/opt/w| -Wl,-rpath,${{libdir}}|{VERSION}|0.1"));
+        assert_eq!(at("/usr"), format!("/usr||{VERSION}|0.1"));
+    }
+
+    #[test]
     fn places_are_read() {
         let place = Place::parse(&["--destdir", "/stage", "--prefix", "/usr"]).unwrap();
         assert_eq!(place.at("lib/libwaxseal.a"), Path::new("/stage/usr/lib/libwaxseal.a"));
-        assert_eq!(place.profile, "release");
+        assert_eq!(place.profile, "dist");
         let plain = Place::parse(&["--prefix", "/opt/w", "--profile", "test"]).unwrap();
         assert_eq!(plain.at("include"), Path::new("/opt/w/include"));
         for wrong in [&["--prefix"][..], &[], &["--prefix", "usr"], &["--prefix", "/a", "--prefix", "/b"], &["/usr"]] {
