@@ -2270,6 +2270,14 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
+ * Whether a store may be created in a directory that holds other files. Default false.
+ * Files of another engine, and of names that a store would use, are refused either way.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
+
+/**
  * Whether an open is refused where a store is. Default false.
  *
  * One thread at a time.

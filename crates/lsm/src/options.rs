@@ -98,6 +98,9 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
+    /// Whether a store may be created in a directory that holds other files. Default false. A directory with files of another engine, or with files
+    /// whose names a store would use, is refused either way.
+    pub beside_other_files: bool,
     /// Whether a store that is there already is refused. Default false.
     pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
@@ -128,6 +131,7 @@ impl Default for Settings {
             background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
+            beside_other_files: false,
             error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,

@@ -15,7 +15,7 @@ use super::commit::Log;
 use super::compact::is_of_the_pass;
 use super::family::{Family, Shape};
 use super::memory::cache_of;
-use super::open::{RecoveryReport, no_store};
+use super::open::{RecoveryReport, no_store, remove_ours};
 use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
@@ -30,7 +30,9 @@ use crate::record::Seqno;
 use crate::seam::{Companions, Deed, Work};
 use crate::sst::{Cache, Expected, Table};
 use crate::values::{LoggedValues, ValueShelf};
-use crate::version::{self, Change, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover};
+use crate::version::{
+    self, Change, Contents, DeadFiles, Edit, Lines, Manifest, OpenTables, Recovered, Shelf, State, recover,
+};
 use crate::wal::{self, Beside, Facts, LogEnd, Numbers, Replayed, Until};
 
 /// What an open needs to know.
@@ -84,11 +86,17 @@ impl Opening<'_> {
     /// None if a writer changed files under us. A file that is gone, and the manifest says what it said before, was lost: of a table that is met
     /// when it is read. Marks that lag behind what tables have are a writer's who is about to bring them up, and so are not believed at the last look.
     fn read_once(&self, is_last: bool) -> Result<Option<Opened>> {
-        let missing = || Error::invalid(format!("there is no store at {}", self.dir.display()));
-        let first = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let missing = || match version::contents(self.env(), self.dir)? {
+            Contents::Empty | Contents::Store => {
+                Err(Error::invalid(format!("there is no store at {}", self.dir.display())))
+            }
+            contents => Err(Error::invalid(format!("{} holds {contents}", self.dir.display()))),
+        };
+        let look = || recover(self.env(), self.dir)?.filter(|found| !found.is_unfinished()).map_or_else(missing, Ok);
+        let first = look()?;
         let marks = first.state.log.as_ref().map(|log| wal::read_marks(self.env(), self.dir, log));
         let values = self.open_values_of_log(&first.state)?;
-        let found = recover(self.env(), self.dir)?.ok_or_else(missing)?;
+        let found = look()?;
         if found.state.log != first.state.log {
             return Ok(None);
         }
@@ -169,7 +177,11 @@ impl Opening<'_> {
         Ok(self.names()?.into_iter().filter_map(open).collect())
     }
 
-    pub(super) fn recover_for_writing(&self) -> Result<Opened> {
+    /// Recovers the store, or creates one where none is yet.
+    pub(super) fn recover_for_writing(&self, is_new: bool) -> Result<Opened> {
+        if is_new {
+            return self.create();
+        }
         match recover(self.env(), self.dir)? {
             // Records that were hit on their way out of memory are read from the log once more.
             Some(found) => match self.recover(&found) {
@@ -179,14 +191,15 @@ impl Opening<'_> {
                 },
                 outcome => outcome,
             },
-            None if self.settings.create_if_missing => self.create(),
             None => Err(no_store(self.dir)),
         }
     }
 
     /// A new store: a manifest without a log, and then what follows for any store that is found.
     fn create(&self) -> Result<Opened> {
-        self.sweep(&self.names()?, &|name| name == Name::Lock);
+        if self.names()?.iter().any(|name| *name != Name::Lock) {
+            remove_ours(self.dir, self.env())?; // what an interrupted creation left
+        }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
         let first = Edit {
             changes: vec![Change::FamilyCreated {
@@ -344,9 +357,10 @@ impl Opening<'_> {
         Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
-    /// Removes files of ours that are not kept. One that cannot be removed is swept at the next open.
+    /// Removes files of ours that are not kept, and no file of a user's. One that cannot be removed is swept at the next open.
     fn sweep(&self, found: &[Name], keep: &dyn Fn(Name) -> bool) {
-        for name in found.iter().filter(|name| !keep(**name)) {
+        let is_ours = |name: Name| version::is_a_stores(&*self.env().fs, self.dir, name);
+        for name in found.iter().filter(|name| !keep(**name) && is_ours(**name)) {
             let _ = self.env().fs.remove(&self.dir.join(name.to_string()));
         }
     }

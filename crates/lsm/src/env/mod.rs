@@ -61,6 +61,15 @@ impl fmt::Debug for Env {
     }
 }
 
+/// A name in a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DirEntry {
+    /// The name; what is not UTF-8 of it is replaced.
+    pub name: String,
+    /// True for a regular file; false for a directory, a symbolic link, and everything else.
+    pub is_file: bool,
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Open {
@@ -100,6 +109,10 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// The names in a directory, in no order, without subdirectories.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Everything in a directory, in no order: files, subdirectories and what else there is, names that are not UTF-8 included.
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        Ok(self.list(dir)?.into_iter().map(|name| DirEntry { name, is_file: true }).collect())
+    }
     /// Makes a directory and its parents; no error if it exists.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Removes an empty directory.

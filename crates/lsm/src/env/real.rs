@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{Dir, File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
 mod origin;
@@ -51,6 +51,16 @@ impl Fs for RealFs {
             }
         }
         Ok(names)
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(DirEntry { name, is_file: entry.file_type()?.is_file() });
+        }
+        Ok(entries)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
