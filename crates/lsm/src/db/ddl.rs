@@ -122,7 +122,7 @@ impl Inner {
             }
             let seen_by = (&self.companions, &self.integrity);
             let shared = (&self.cache, &self.dead_files, &self.open_tables);
-            let shelf = shelf((&self.env, &self.dir), &name, &options, shared, seen_by);
+            let shelf = shelf(&name, &options, shared, seen_by);
             let levels = Arc::new(Levels::empty(options.order.clone()));
             let shape = Shape::of(&self.settings);
             families.by_id.insert(id, Family::new(id, &name, options.clone(), shape, shelf, levels));

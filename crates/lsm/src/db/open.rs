@@ -57,7 +57,7 @@ impl Db {
         let parts = within(dir, parts);
         let (held, is_new) = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
-        let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None };
+        let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None };
         let mut recovered = opening.recover_for_writing(is_new);
         if recovered.as_ref().is_err_and(|error| error.is_disk_full()) && opening.empty_trash() {
             recovered = opening.recover_for_writing(is_new);
@@ -90,7 +90,7 @@ impl Db {
         validate(&settings, &parts)?;
         let parts = within(dir, parts);
         let integrity = Integrity::new(parts.listener.clone());
-        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, cache: None }.read()?;
+        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None }.read()?;
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
     }
 
@@ -121,9 +121,9 @@ impl Inner {
             chronicle: None,
             cache: None,
         };
-        let cache = Some(self.cache.clone());
+        let kept = Some((self.cache.clone(), self.open_tables.files().clone()));
         let (dir, integrity) = (&*self.dir, &self.integrity);
-        let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, cache }.read()?;
+        let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, kept }.read()?;
         self.adopt(opened);
         Ok(())
     }

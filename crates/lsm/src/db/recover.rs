@@ -20,8 +20,9 @@ use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
 use crate::batch::Binding;
+use crate::descriptors::Descriptors;
 use crate::env::{Env, File, Machine, Open};
-use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
+use crate::error::{Error, ErrorKind, IoContext, Result, Verdict};
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -42,8 +43,8 @@ pub(super) struct Opening<'a> {
     pub(super) parts: &'a Parts,
     /// Who hears what readers of tables come by.
     pub(super) integrity: &'a Arc<Integrity>,
-    /// The block cache of a store that looks again; a fresh one otherwise.
-    pub(super) cache: Option<Arc<Cache>>,
+    /// The block cache and the open files of a store that looks again; fresh ones otherwise.
+    pub(super) kept: Option<(Arc<Cache>, Arc<Descriptors>)>,
 }
 
 /// What an open found.
@@ -104,16 +105,7 @@ impl Opening<'_> {
         let has_changed = || recover(self.env(), self.dir).map(|now| now.is_none_or(|now| now.state != *state));
         let mut replay = self.replay(state, None)?;
         replay.values.keep_open(values);
-        // Opened now, so that a writer that removes them leaves us their descriptors.
-        let is_gone = |table: &Arc<TableHandle>| {
-            let values = || table.values().iter().try_for_each(|values| values.file().map(drop));
-            let outcome = table.table().map(drop).and_then(|()| values());
-            outcome.is_err_and(|error| error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing))
-        };
-        let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
-        let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
-        let any_gone = tables.filter(|table| is_gone(table)).count() > 0; // each is opened, though one would be enough to know
-        if any_gone && has_changed()? {
+        if pin(&replay) && has_changed()? {
             return Ok(None);
         }
         let mut visible = state.last_seqno;
@@ -156,6 +148,23 @@ impl Opening<'_> {
             dead_files: replay.dead_files,
             open_tables: replay.open_tables,
         }))
+    }
+
+    /// The bound on descriptors. Half of what the process may open is left to the host.
+    fn descriptors(&self, beside_a_writer: bool) -> Descriptors {
+        let (fs, most) = (self.env().fs.clone(), self.settings.open_tables);
+        let limit = || fs.most_open().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let most = if most == 0 { files_within(limit()) } else { most };
+        let files = Descriptors::bounded(fs.clone(), self.dir, most);
+        match beside_a_writer {
+            false => files,
+            true => {
+                let (env, dir) = (self.env().clone(), self.dir.to_owned());
+                files.beside_a_writer(Box::new(move |name| {
+                    Ok(recover(&env, &dir)?.is_some_and(|found| live_files(&found.state, found.number).contains(&name)))
+                }))
+            }
+        }
     }
 
     /// The value files that the log may point into and no table does, by their numbers. Opened between the marks and the state that is read: of what a
@@ -432,7 +441,7 @@ impl Opening<'_> {
         for stored in state.families.values() {
             let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
             let seen_by = (&self.parts.companions, self.integrity);
-            let shelf = shelf((self.env(), self.dir), &stored.name, &options, shared, seen_by);
+            let shelf = shelf(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
             let handles = handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), shelf.clone())));
             let levels = Levels::new(options.order.clone(), handles)?;
@@ -449,10 +458,13 @@ impl Opening<'_> {
     }
 
     fn replay<'a>(&'a self, state: &State, new_number: Option<&'a (dyn Fn() -> u64 + Sync)>) -> Result<Replay<'a>> {
-        let own = || Arc::new(cache_of(self.settings));
-        let cache = self.cache.clone().or_else(|| self.parts.cache.clone()).unwrap_or_else(own);
+        let own = || {
+            let cache = self.parts.cache.clone().unwrap_or_else(|| Arc::new(cache_of(self.settings)));
+            (cache, Arc::new(self.descriptors(new_number.is_none())))
+        };
+        let (cache, files) = self.kept.clone().unwrap_or_else(own);
         let dead_files = Arc::new(DeadFiles::default());
-        let open_tables = Arc::new(self.most_open(new_number.is_some()));
+        let open_tables = Arc::new(self.open_tables(files));
         let tables = state.families.values().map(|family| family.tables.len()).sum();
         if let Some(files) = open_tables.outgrown(tables) {
             self.env().fs.expect_open(self.dir, files as u64);
@@ -476,18 +488,43 @@ impl Opening<'_> {
         })
     }
 
-    /// The bound on open tables. Whoever reads beside a writer keeps all of them open: the writer may have removed them.
-    fn most_open(&self, is_writer: bool) -> OpenTables {
-        let Settings { open_tables, index_bytes, memory_bytes, .. } = *self.settings;
+    /// The bound on the memory of open tables.
+    fn open_tables(&self, files: Arc<Descriptors>) -> OpenTables {
+        let Settings { index_bytes, memory_bytes, .. } = *self.settings;
         // Beside indexes that fill a budget there would be room neither for blocks nor for memtables.
         let index_bytes = if memory_bytes > 0 { index_bytes.min(memory_bytes / 2) } else { index_bytes };
-        if !is_writer {
-            return OpenTables::bounded(usize::MAX, usize::MAX);
-        }
-        let half =
-            || self.env().fs.most_open().map_or(usize::MAX, |most| usize::try_from(most / 2).unwrap_or(usize::MAX));
-        OpenTables::bounded(if open_tables == 0 { half() } else { open_tables }, index_bytes)
+        OpenTables::bounded(index_bytes, files)
     }
+}
+
+/// Files that a store has open beside tables and value files: log, ring, manifest, lock, directory, and those that jobs write.
+const OTHER_FILES: usize = 24;
+
+/// How many table and value files may be open in a process that may open `limit` files. Half is left to the host, and of our half a quarter to value
+/// files that are written.
+fn files_within(limit: usize) -> usize {
+    let ours = (limit / 2).saturating_sub(OTHER_FILES);
+    (ours - ours / 4).max(FEWEST_FILES)
+}
+
+/// A store works with so few descriptors of tables, if it has to.
+const FEWEST_FILES: usize = 4;
+
+/// Opens the files of tables, so that a writer that removes them leaves their descriptors, as many as may be open. True if one is missing.
+fn pin(replay: &Replay<'_>) -> bool {
+    let mut room = replay.open_tables.files().most();
+    let mut any_missing = false;
+    let views: Vec<_> = replay.families.by_id.values().map(|family| family.pinned_view()).collect();
+    let tables = views.iter().flat_map(|view| view.levels.iter().flat_map(|level| level.tables()));
+    for table in tables {
+        let Some(left) = room.checked_sub(table.files()) else { break };
+        room = left;
+        // Each is opened, though one would be enough to know.
+        any_missing |= table.open_files().is_err_and(|error| {
+            error.needs_refresh() || error.damage().is_some_and(|damage| damage.verdict == Verdict::Missing)
+        });
+    }
+    any_missing
 }
 
 /// What a recovery wrote, and the edit that names it.
@@ -512,32 +549,22 @@ fn moved() -> Error {
 
 /// How the tables of a family are opened.
 pub(super) fn shelf(
-    (env, dir): (&Env, &Path),
     family: &str,
     options: &CfOptions,
     (cache, dead, tables): Shared<'_>,
     (keeper, integrity): (&Arc<dyn Companions>, &Arc<Integrity>),
 ) -> Arc<Shelf<Arc<Table>>> {
-    let (fs, dir, cache) = (env.fs.clone(), dir.to_owned(), cache.clone());
+    let cache = cache.clone();
     let (order, policy) = (options.order.clone(), options.filter_policy.clone());
     let (keeper, watch) = (keeper.clone(), FamilyWatch::new(family, integrity, tables));
     let values = ValueShelf::cached(
-        (fs.clone(), &dir),
         keeper.clone(),
-        (dead.values().clone(), tables.values().clone()),
+        (dead.values().clone(), tables.files().clone()),
         (cache.clone(), watch.clone()),
     );
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
-    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta| {
+    let shelf = Shelf::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
         let name = Name::Table(meta.number).to_string();
-        let file = match fs.open(&dir.join(&name), Open::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let damage = Damage { file: name, verdict: Verdict::Missing, ..Damage::default() };
-                return Err(Error::corruption(damage, "a table that the manifest names is missing"));
-            }
-            Err(error) => return Err(Error::io(format!("opening {name}"), error)),
-        };
         let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let read_by = (expected, order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), keeper.clone(), watch.clone())

@@ -26,7 +26,7 @@ pub use lasting::LastingFs;
 pub use memory::MemoryFs;
 pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::{Origin, Pages, RealFs, populate};
+pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
 pub use traced::TracedFs;
 
@@ -132,7 +132,7 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
-    /// How many files the process may have open at the same time; none: as many as there is memory for.
+    /// The soft limit on open files of the process (`RLIMIT_NOFILE`); none: as many as there is memory for.
     fn most_open(&self) -> Option<u64> {
         None
     }
