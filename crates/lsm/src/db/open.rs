@@ -4,7 +4,6 @@
 //! Damage: in a table it does not refuse the open; in the log or manifest it does, unless the caller accepts the loss.
 //! No room: the store opens for reading, with what was replayed in memory.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -396,7 +395,7 @@ impl Inner {
         let _all_at_once = lock(&self.jobs_lock);
         self.visible.store(opened.visible, Ordering::Release);
         let known = self.families();
-        let mut families = Families { by_id: BTreeMap::new(), next_id: opened.families.next_id };
+        let mut families = Families::none(opened.families.next_id);
         for (id, fresh) in opened.families.by_id {
             let family = match known.by_id.get(&id) {
                 Some(family) => {
@@ -405,7 +404,7 @@ impl Inner {
                 }
                 None => fresh,
             };
-            families.by_id.insert(id, family);
+            families.add(family);
         }
         self.families.store(Arc::new(families));
         self.charge_memtables();

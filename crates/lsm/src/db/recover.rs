@@ -6,7 +6,7 @@
 //!         recovery that failed made itself.
 //! Crash:  before the turn, the store as it was found, with some unnamed files more; after it, the recovered one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +20,7 @@ use super::replay::Replay;
 use super::watch::{FamilyWatch, Integrity};
 use super::{DEFAULT_FAMILY, Families, Levels, Parts, TableHandle, chronicle};
 use crate::batch::Binding;
+use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
 use crate::env::{Env, File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result, Verdict};
@@ -390,8 +391,8 @@ impl Opening<'_> {
     }
 
     /// The caller's options for a stored family, or the stored ones; the order must be the stored one either way.
-    fn options_of(&self, stored: &version::Family) -> Result<CfOptions> {
-        if let Some(options) = self.options(&stored.name) {
+    fn options_of(&self, stored: &version::Family, given: Option<CfOptions>) -> Result<CfOptions> {
+        if let Some(options) = given {
             if options.key_ends_in_seqno
                 != version::family::decode(&stored.options, Order::bytewise())?.key_ends_in_seqno
             {
@@ -437,9 +438,12 @@ impl Opening<'_> {
 
     /// The families of a state, each with its levels; tables are opened when first read.
     fn families(&self, state: &State, shared: Shared<'_>) -> Result<Families> {
-        let mut families = Families { by_id: BTreeMap::new(), next_id: state.next_family };
+        let mut families = Families::none(state.next_family);
+        let given: HashMap<&str, &CfOptions> =
+            self.parts.families.iter().rev().map(|(name, options)| (&name[..], options)).collect();
         for stored in state.families.values() {
-            let options = CfOptions { system: system_number(stored.id), ..self.options_of(stored)? };
+            let options = self.options_of(stored, given.get(&stored.name[..]).map(|options| (*options).clone()))?;
+            let options = CfOptions { system: system_number(stored.id), ..options };
             let seen_by = (&self.parts.companions, self.integrity);
             let shelf = shelf(&stored.name, &options, shared, seen_by);
             let handles = stored.tables.values();
@@ -452,7 +456,7 @@ impl Opening<'_> {
                 let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
                 family.install_fenced(levels, None, &[], &fences);
             }
-            families.by_id.insert(stored.id, family);
+            families.add(family);
         }
         Ok(families)
     }
@@ -483,6 +487,7 @@ impl Opening<'_> {
             cache,
             dead_files,
             open_tables,
+            unsynced: UnsyncedTables::default(),
             values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
             came_in: 0,
         })
