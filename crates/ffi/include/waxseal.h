@@ -2187,7 +2187,7 @@ int32_t waxseal_family_options_set_seals(waxseal_family_options_t *options, int3
 int32_t waxseal_family_options_set_verify_reads(waxseal_family_options_t *options, int32_t policy, uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+ * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
  */
@@ -2327,7 +2327,7 @@ int32_t waxseal_options_set_verify_reads(waxseal_options_t *options,
                                          uint32_t one_in);
 
 /**
- * What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+ * What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
  */

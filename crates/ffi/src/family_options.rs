@@ -247,7 +247,7 @@ pub extern "C" fn waxseal_family_options_set_verify_reads(
     })
 }
 
-/// What iterators check, likewise. Default `WAXSEAL_VERIFY_SAMPLED`, one in 64.
+/// What iterators check, likewise. Default `WAXSEAL_VERIFY_ALWAYS`.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no policy.
 #[unsafe(no_mangle)]

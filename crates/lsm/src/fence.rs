@@ -24,7 +24,7 @@ pub struct Fence {
     pub bound: Seqno,
     /// The file in which they stood.
     pub file: String,
-    /// The offset of their block in it.
+    /// The offset of their block in it. Without a file: the seqno that a damaged record in memory shows.
     pub offset: u64,
     /// What was wrong.
     pub verdict: Verdict,
@@ -67,7 +67,7 @@ impl Fence {
     pub fn error(&self) -> Error {
         let damage = Damage {
             file: self.file.clone(),
-            offset: self.offset,
+            offset: if self.file.is_empty() { 0 } else { self.offset },
             key_range: Some((self.from.0.clone(), self.to.0.clone())),
             verdict: self.verdict,
             ..Damage::default()
@@ -83,7 +83,8 @@ impl Fence {
         }
         let place = (record.key.to_vec(), record.seqno);
         let (file, verdict) = (String::new(), Verdict::Structural);
-        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset: 0, verdict })
+        let offset = record.seqno;
+        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset, verdict })
     }
 
     /// Appends the bytes kept in the manifest.

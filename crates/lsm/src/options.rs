@@ -255,7 +255,7 @@ pub struct CfOptions {
     pub level0_tables: usize,
     /// What point reads check, unless they say otherwise. Not kept in the store. Default `Always`.
     pub verify_reads: Verify,
-    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Sampled(64)`.
+    /// What cursors check, unless they say otherwise. Not kept in the store. Default `Always`.
     pub verify_scans: Verify,
     /// Where the seals of a block stand. Kept in the store. Default `ByCodec`.
     pub seals: SealLayout,
@@ -287,7 +287,7 @@ impl Default for CfOptions {
             fanout: 10,
             level0_tables: 4,
             verify_reads: Verify::Always,
-            verify_scans: Verify::Sampled(64),
+            verify_scans: Verify::Always,
             seals: SealLayout::default(),
             key_ends_in_seqno: false,
             system: None,

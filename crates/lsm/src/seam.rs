@@ -360,6 +360,12 @@ pub trait Companions: Send + Sync {
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.beneath().map_or(Check::Unverified, |beneath| beneath.verify(record, key_hash, source))
     }
+    /// Returns true if a scan may give out a record: `verify` of it `serves`. Scans call this once for every record that they step on, so a
+    /// keeper hashes key and value here, in one dynamic call.
+    #[inline]
+    fn serves(&self, record: &Record<'_>, source: Protection) -> bool {
+        self.verify(record, hash_key(record.key), source).serves()
+    }
     /// Whether the time of a record is over; the keeper sees to it itself that it is what was written. Asked of values that would be given
     /// out or kept and have more beside them than one word; `now` is microseconds since 1970, read only if the record has a time.
     #[inline]

@@ -203,7 +203,7 @@ impl Builder {
     /// # fn main() -> waxseal::Result<()> {
     /// use waxseal::{Builder, Verify};
     ///
-    /// let db = Builder::in_memory().verify_reads(Verify::Always).verify_scans(Verify::Always).open()?;
+    /// let db = Builder::in_memory().verify_reads(Verify::Always).verify_scans(Verify::Sampled(64)).open()?;
     /// # drop(db);
     /// # Ok(())
     /// # }
@@ -214,7 +214,8 @@ impl Builder {
         self
     }
 
-    /// What cursors and iterators check, likewise. Default [`Verify::Sampled`]`(64)`.
+    /// What cursors and iterators check, likewise. Default [`Verify::Always`]: every record that decides what a scan shows is verified, tombstones
+    /// and hiding versions included.
     pub fn verify_scans(mut self, verify: Verify) -> Builder {
         self.template.verify_scans = verify;
         self.policy.scans = Some(verify);

@@ -5,6 +5,7 @@
 //!         seqno then adds is only newer; the other way round a compaction could have dropped what an old seqno needs.
 //! Costs:  a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -151,27 +152,37 @@ impl Db {
         Ok(())
     }
 
-    /// About how many bytes of table and value files the keys within bounds take. Memtables are not counted.
+    /// Estimates how many bytes of table and value files the keys within bounds take. Adjacent bounds add up, and bounds around all keys of a
+    /// table count all of its bytes. Memtables are not counted.
     pub fn approximate_size(&self, family: &Family, bounds: &Bounds) -> Result<u64> {
         self.open_inner()?;
         let view = family.open_view()?;
-        let mut total = 0;
+        let mut total = 0u64;
         for table in view.levels.iter().flat_map(|level| level.tables()) {
-            let reader = table.table()?;
-            let from = match &bounds.0 {
-                Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                Bound::Unbounded => 0,
-            };
-            let to = match &bounds.1 {
-                Bound::Included(key) | Bound::Excluded(key) => reader.approximate_offset(key),
-                Bound::Unbounded => table.meta().size,
-            };
-            // Of what it points to in value files, as much as of its own bytes.
-            let (share, size) = (to.saturating_sub(from), table.meta().size.max(1));
-            let values = table.meta().bytes_with_values() - table.meta().size;
-            total += share + (u128::from(values) * u128::from(share) / u128::from(size)) as u64;
+            let to = bytes_up_to(table, &bounds.1, true, family.order())?;
+            let from = bytes_up_to(table, &bounds.0, false, family.order())?;
+            total = total.saturating_add(to.saturating_sub(from));
         }
         Ok(total)
+    }
+}
+
+/// About how many bytes of a table, and of the values that it points to, belong to keys below one end of some bounds.
+fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, order: &Order) -> Result<u64> {
+    let meta = table.meta();
+    let all = meta.bytes_with_values();
+    let (key, and_key) = match bound {
+        Bound::Unbounded => return Ok(if is_upper { all } else { 0 }),
+        Bound::Included(key) => (key, is_upper),
+        Bound::Excluded(key) => (key, !is_upper),
+    };
+    // The table's own ends need no search, and no open table.
+    match (order.compare(key, &meta.smallest), order.compare(key, &meta.largest)) {
+        (Ordering::Less, _) => Ok(0),
+        (Ordering::Equal, _) if !and_key => Ok(0),
+        (_, Ordering::Greater) => Ok(all),
+        (_, Ordering::Equal) if and_key => Ok(all),
+        _ => table.table()?.approximate_bytes_before(key, and_key, all),
     }
 }
 

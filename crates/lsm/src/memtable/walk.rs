@@ -15,7 +15,7 @@ use crate::record::{Record, Seqno};
 const AHEAD: usize = 6;
 
 /// A position in a tree, which is given with every call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Walk {
     /// The leaf that was looked at.
     leaf: u32,
@@ -81,6 +81,13 @@ impl Walk {
     #[inline]
     pub(super) fn record<'a>(&self, tree: &'a Tree) -> Option<Record<'a>> {
         if self.valid() { tree.record(self.run.place(self.at)) } else { None }
+    }
+
+    /// The record beside the position, if it is in the same leaf.
+    #[inline]
+    pub(super) fn record_beside<'a>(&self, tree: &'a Tree, forward: bool) -> Option<Record<'a>> {
+        let at = if forward { self.at + 1 } else { self.at.checked_sub(1)? };
+        tree.record(of(*self.run.words().get(at)?))
     }
 
     /// Stands on a tombstone that hides its key from a reader at `seqno`. If he sees no key in the rest of this leaf, goes to the last of its records

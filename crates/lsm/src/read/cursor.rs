@@ -584,12 +584,11 @@ impl UserCursor {
         let none = || Error::structural("a fence that is not there");
         let fence = self.fences.get(number);
         let error = self.named(fence.map_or_else(none, Fence::error));
-        // One of a single place, in no file, stands for a record in memory.
+        // One in no file stands for a record in memory.
         if let (Some(fence), Some(values)) = (fence, &self.values)
             && fence.file.is_empty()
-            && fence.from == fence.to
         {
-            values.damaged_in_memory(fence.from.1, &error);
+            values.damaged_in_memory(fence.offset, &error);
         }
         error
     }

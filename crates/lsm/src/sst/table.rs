@@ -28,16 +28,21 @@ use super::prove::{Checks, Wanted};
 use super::stream::TableStream;
 use super::walked::Walked;
 use crate::checksum::{Role, Uid, hash_key};
+use crate::cursor::Cursor;
 use crate::env::{File, read_into};
 use crate::error::{Error, Remedy, Result};
+use crate::header::HEADER_BYTES;
 use crate::ledger::Ledger;
-use crate::options::Reading;
+use crate::options::{KIB, Reading, Verify};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::policy::FilterPolicy;
 use crate::prefetch::prefetch_counters;
-use crate::record::{Record, Seqno};
+use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
+
+/// Estimates of sizes look into a block that counts more bytes than this: values of 100 MB may be behind the pointers of one block.
+const COARSE_BYTES: u64 = 64 * KIB as u64;
 
 /// What the manifest says of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -452,6 +457,28 @@ impl Table {
         let Ok(part) = self.part_for(key) else { return self.guide.data_end() };
         let number = part.index.find(key, &self.order);
         part.index.handle(number).map_or(part.index.data_end(), |handle| handle.offset)
+    }
+
+    /// Estimates how many of `total` bytes, which the table's records take in the order of their keys, belong to keys before `key`, or up to it
+    /// with `and_key`. The start of its block stands for the key, unless the block's share is more than `COARSE_BYTES`: then the block is read.
+    pub fn approximate_bytes_before(self: &Arc<Self>, key: &[u8], and_key: bool, total: u64) -> Result<u64> {
+        let index = &self.part_for(key)?.index;
+        let number = index.find(key, &self.order);
+        let Some(handle) = index.handle(number) else { return Ok(total) };
+        let (begin, end) = (HEADER_BYTES as u64, self.data_end());
+        let share =
+            |bytes: u64| (u128::from(bytes) * u128::from(total) / u128::from(end.saturating_sub(begin).max(1))) as u64;
+        let mut position = handle.offset.saturating_sub(begin);
+        if share(handle.stored_len.into()) > COARSE_BYTES {
+            let mut cursor = self.cursor_checked(Verify::Never);
+            cursor.seek(key, if and_key { 0 } else { MAX_SEQNO })?;
+            let stays_before = |(before, records): (usize, usize)| {
+                let and_found = usize::from(and_key && self.order.compare(cursor.record().key, key).is_eq());
+                u64::from(handle.stored_len) * (before + and_found) as u64 / records.max(1) as u64
+            };
+            position += cursor.share_before(number).map_or(handle.stored_len.into(), stays_before);
+        }
+        Ok(share(position).min(total))
     }
 
     /// The separator of a data block: not below its last key, nor above the first of the next. For splitting work: where the index is

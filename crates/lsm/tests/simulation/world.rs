@@ -12,7 +12,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::options::{CfOptions, Compression, Durability, MemtableKind, SealLayout, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, MemtableKind, SealLayout, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, Draft, Plain};
@@ -359,6 +359,8 @@ impl World {
             large_value_bytes: self.config.large,
             seals: SealLayout::always(self.config.seals == Seals::Column),
             part_blocks: self.config.part_blocks,
+            // Seeks of a scan that verifies everything go other ways than those of one that does not: both are walked.
+            verify_scans: if self.config.seals == Seals::Following { Verify::Sampled(64) } else { Verify::Always },
             ..CfOptions::default()
         }
     }
