@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _abi
 from ._c import Owned, bytes_at, call, function, made
-from ._errors import CALLBACK, MakeError, make_error
+from ._errors import CALLBACK, Error, MakeError, make_error
 
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
@@ -63,7 +64,7 @@ _SIZES = (
     "manifest_bytes",
     "chronicle_lines",
 )
-_SWITCHES = ("create_if_missing", "beside_other_files", "wal_mapped", "plain", "registry", "accept_loss")
+_SWITCHES = ("create_if_missing", "wal_mapped", "plain", "registry", "accept_loss")
 _FAMILY_SIZES = (
     "block_bytes",
     "restart_interval",
@@ -161,8 +162,11 @@ _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 class Opening:
     """Options of an open, with the functions that the store calls."""
 
-    def __init__(self, settings: Mapping[str, Any], make: MakeError = make_error) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], make: MakeError = make_error, path: Optional[str] = None
+    ) -> None:
         self._make = make
+        self._path = path
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
         self.orders: List[Order] = []
         for name, value in settings.items():
@@ -174,6 +178,8 @@ class Opening:
         error = self._make(code, message, *story)
         if code == CALLBACK:
             error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
+        if isinstance(error, Error) and self._path is not None:
+            error.filename = self._path if error.file is None else os.path.join(self._path, error.file)
         return error
 
     def _set(self, name: str, value: Any) -> None:
@@ -192,7 +198,7 @@ class Opening:
         elif name == "ring":
             self._put(name, *_ring(value))
         elif name == "comparators":
-            for pair in value.items():
+            for pair in value.items() if isinstance(value, Mapping) else value:
                 self._know(Order(pair))
         elif name == "comparator":
             self._order_default(Order(value))

@@ -6,13 +6,14 @@ A `DB` is the family `default` and the store at once.
 from __future__ import annotations
 
 import ctypes as C
+import errno
 import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
-from ._errors import InvalidArgument, MakeError, make_error
+from ._errors import InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
@@ -376,7 +377,7 @@ def open_store(
     **settings: Any,
 ) -> DB:
     """Opens the store in a directory, or, without a path, one in memory. In mode "n" the one that is there goes first."""
-    opening = Opening(settings, make_error)
+    opening = Opening(settings, make_error, path)
     if mode == "n" and path is not None and exists(path):
         _try_out(opening)
         destroy_store(path, make_error)
@@ -389,8 +390,20 @@ def open_store(
             raise make_error(_abi.WAXSEAL_INVALID, f"{path}: there is a store already", None, None, None, None, None)
         where = os.fsencode(path)
         call = "waxseal_open_read_only" if mode == "r" else "waxseal_open"
-        _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+        try:
+            _c.call(call, where, len(where), options, C.byref(handle), make=opening.make)
+        except InvalidArgument as error:
+            if "no store" in str(error) and not exists(path):
+                raise no_store(error, path) from None
+            raise
     return DB(Handles(handle.value or 0, opening), path, mode)
+
+
+def no_store(refused: InvalidArgument, path: str) -> NoStoreError:
+    """The same refusal as an error that is a FileNotFoundError too."""
+    error = NoStoreError(str(refused))
+    error.code, error.errno, error.filename = refused.code, errno.ENOENT, path
+    return error
 
 
 def _try_out(opening: Opening) -> None:

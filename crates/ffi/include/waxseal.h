@@ -182,6 +182,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_INTERNAL (-13)
 
 /**
+ * The thread's interrupt function ended the call (`waxseal_set_interrupt`). What it had finished stays; it may be repeated.
+ */
+#define WAXSEAL_INTERRUPTED (-14)
+
+/**
  * The error is not about damage.
  */
 #define WAXSEAL_VERDICT_NONE 0
@@ -991,6 +996,12 @@ typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_
  * Ends a context; called once, after its last use, on whatever thread that was.
  */
 typedef void (*waxseal_destroy_fn)(void *context);
+
+/**
+ * Is asked about every 10 ms by long calls of the thread that set it, on that thread. Answers 0 to go on; anything else ends the call with
+ * `WAXSEAL_INTERRUPTED`. It must not call the library with an object of a store, and must not end its thread.
+ */
+typedef int32_t (*waxseal_interrupt_fn)(void *context);
 
 /**
  * What the open of a store found in its log.
@@ -2270,14 +2281,6 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
- * Whether a store may be created in a directory that holds other files. Default false.
- * Files of another engine, and of names that a store would use, are refused either way.
- *
- * One thread at a time.
- */
-int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
-
-/**
  * Whether an open is refused where a store is. Default false.
  *
  * One thread at a time.
@@ -2350,8 +2353,8 @@ int32_t waxseal_options_set_memtable(waxseal_options_t *options,
                                      int32_t number);
 
 /**
- * Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
- * opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
+ * Tables that are open at the same time; beyond, those that nobody asked of late are closed, and opened again when they are read.
+ * Default 0: half of the files that the process may have open.
  *
  * One thread at a time.
  */
@@ -2359,8 +2362,7 @@ int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
                                         size_t tables);
 
 /**
- * Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
- * Default 1 GiB.
+ * Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed likewise. Default 1 GiB.
  *
  * One thread at a time.
  */
@@ -2571,6 +2573,16 @@ int32_t waxseal_refresh(waxseal_db_t *db,
  * Thread-safe.
  */
 int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
+
+/**
+ * From now on the calling thread's long calls ask `function` whether they are to end; null: they ask nobody. These are calls that flush,
+ * compact, settle, wait for room, look at a store, count, copy, export or import; waiting for the device itself is not interrupted. What an
+ * interrupted call had finished stays, and the call may be repeated.
+ *
+ * Of this thread alone. `function` and `context` must be good until they are replaced or the thread ends. Never fails.
+ */
+int32_t waxseal_set_interrupt(waxseal_interrupt_fn function,
+                              void *context);
 
 /**
  * One number of a store, by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`, `family.default.memtable_bytes`,
@@ -4385,6 +4397,22 @@ int32_t waxseal_scan_arrow(const waxseal_family_t *family,
                            size_t batch_bytes,
                            struct ArrowArrayStream *stream,
                            waxseal_error_t **error);
+
+/**
+ * `waxseal_scan_arrow` with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+ *
+ * Thread-safe; the stream is used by one thread at a time. On success `*stream` is the caller's, to be ended by its `release`. Errors: as of
+ * `waxseal_scan_arrow`; `WAXSEAL_INVALID` without columns, and for one that is named twice.
+ */
+int32_t waxseal_scan_arrow_columns(const waxseal_family_t *family,
+                                   const waxseal_snapshot_t *snapshot,
+                                   const waxseal_range_t *range,
+                                   const uint32_t *columns,
+                                   size_t count,
+                                   size_t batch_rows,
+                                   size_t batch_bytes,
+                                   struct ArrowArrayStream *stream,
+                                   waxseal_error_t **error);
 
 #ifdef __cplusplus
 }  // extern "C"

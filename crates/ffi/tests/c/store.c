@@ -82,6 +82,26 @@ static void a_closed_store_holds_no_file_for_handles_that_live_on(void) {
     CHECK_OK(waxseal_close(db, &error));
 }
 
+static int32_t stop(void *asked) {
+    ++*(int *)asked;
+    return 1;
+}
+
+static void a_thread_ends_its_own_long_call(void) {
+    int asked = 0;
+    waxseal_digest_t digest;
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    CHECK_OK(waxseal_put(family, LIT("alice"), LIT("1815"), &error));
+    CHECK_OK(waxseal_set_interrupt(stop, &asked));
+    CHECK_FAILS(WAXSEAL_INTERRUPTED, waxseal_digest(family, NULL, NULL, &digest, &error));
+    CHECK_NUMBER(1, asked);
+    CHECK_OK(waxseal_set_interrupt(NULL, NULL));
+    CHECK_OK(waxseal_digest(family, NULL, NULL, &digest, &error));
+    CHECK_NUMBER(1, asked);
+    end_store(db, family);
+}
+
 static void a_store_is_opened_once(void) {
     const char *path = fresh_path();
     waxseal_db_t *db = opened(path, NULL), *second = NULL;
@@ -341,6 +361,7 @@ static void a_forked_child_is_refused(void) {
 int main(void) {
     RUN(what_was_put_is_there_after_a_reopen);
     RUN(a_closed_store_holds_no_file_for_handles_that_live_on);
+    RUN(a_thread_ends_its_own_long_call);
     RUN(a_store_is_opened_once);
     RUN(paths_that_cannot_be_are_refused);
     RUN(a_path_is_bytes);

@@ -12,6 +12,7 @@ use super::{Access, Db, Event, Inner};
 use crate::compaction::Stall;
 use crate::env::work::{Bell, Mode, Signal, lock, spawn};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::interrupt;
 
 /// A kind of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,7 +213,7 @@ impl Inner {
             Lane::Compact => self.compact_step(),
         };
         let failed = match &outcome {
-            Err(error) if *error.kind() != ErrorKind::Closed => Some(error.clone()),
+            Err(error) if !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Interrupted) => Some(error.clone()),
             _ => None,
         };
         let mut state = self.background.state.lock();
@@ -248,6 +249,7 @@ impl Inner {
             if self.background.is_stopping() {
                 return Err(Error::closed());
             }
+            interrupt::check()?;
             match self.background.mode {
                 Mode::Stepped => {
                     if !self.step_any() && !done() {

@@ -226,7 +226,7 @@ impl Inner {
             return Ok(Warmth::default());
         }
         if let Err(error) = &outcome
-            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted)
+            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Halted | ErrorKind::Interrupted)
             && (!error.is_out_of_space() || plan.reason.is_spare())
         {
             // One of them cannot be read now, or what comes of them not be written: the rest goes on, and they are tried again later.
@@ -399,7 +399,6 @@ impl Inner {
             summed,
             values: family.shelf().values(),
             pace: Some((&self.pace, Turn::Compaction)),
-            unsynced: None,
         }
     }
 

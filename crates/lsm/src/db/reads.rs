@@ -18,6 +18,7 @@ use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::fence::Fence;
+use crate::interrupt;
 use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
 use crate::options::{Reading, Verify};
 use crate::order::Order;
@@ -141,6 +142,7 @@ impl Db {
         let view = self.view_at(family, at)?;
         let seqno = inner.seqno(at)?;
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
+            interrupt::check()?;
             let ways = approach((family, &view), keys);
             for (at, (key, way)) in keys.iter().zip(ways).enumerate() {
                 let again = ways.get(at + 1).is_some_and(|next| way.is_beside(next));

@@ -4,7 +4,6 @@
 mod at_once;
 mod closing;
 mod damage;
-mod directories;
 mod gate;
 mod integrity;
 mod jobs;
