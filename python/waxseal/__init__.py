@@ -118,6 +118,7 @@ def open(
     plain: Optional[bool] = None,
     registry: Optional[bool] = None,
     accept_loss: Optional[bool] = None,
+    beside_other_files: Optional[bool] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
     memtable: Optional[str] = None,
@@ -140,6 +141,9 @@ def open(
     `mode` is "r": for reading, also beside a process that writes; "w": a store that is there; "c": made if there is none; "n": a new
     one, in the place of one that is there, which goes once the options were found to be right. One process at a time may write:
     `LockedError` for others.
+
+    A directory with other files and no store is refused, in every mode, and left as it is; `beside_other_files` lets a store be made there all the
+    same, but never in another engine's database.
 
     `durability` says what a write survives that does not say it itself: "os" (the default) the process, "sync" the machine. What the
     other options do is in docs/tuning.md; what is None has its default.

@@ -64,7 +64,7 @@ _SIZES = (
     "manifest_bytes",
     "chronicle_lines",
 )
-_SWITCHES = ("create_if_missing", "wal_mapped", "plain", "registry", "accept_loss")
+_SWITCHES = ("create_if_missing", "beside_other_files", "wal_mapped", "plain", "registry", "accept_loss")
 _FAMILY_SIZES = (
     "block_bytes",
     "restart_interval",

@@ -2281,6 +2281,14 @@ int32_t waxseal_options_set_background_threads(waxseal_options_t *options, size_
 int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool create);
 
 /**
+ * Whether a store may be created in a directory that holds other files. Default false.
+ * Files of another engine, and of names that a store would use, are refused either way.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
+
+/**
  * Whether an open is refused where a store is. Default false.
  *
  * One thread at a time.
@@ -2353,8 +2361,8 @@ int32_t waxseal_options_set_memtable(waxseal_options_t *options,
                                      int32_t number);
 
 /**
- * Tables that are open at the same time; beyond, those that nobody asked of late are closed, and opened again when they are read.
- * Default 0: half of the files that the process may have open.
+ * Files of tables and of large values that are open at the same time. Beyond that number the file that was not read for longest is closed, and
+ * opened again by its next read. Default 0: what leaves the host half of the files that the process may have open.
  *
  * One thread at a time.
  */
@@ -2362,7 +2370,8 @@ int32_t waxseal_options_set_open_tables(waxseal_options_t *options,
                                         size_t tables);
 
 /**
- * Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed likewise. Default 1 GiB.
+ * Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again.
+ * Default 1 GiB.
  *
  * One thread at a time.
  */

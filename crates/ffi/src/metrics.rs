@@ -60,6 +60,7 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         ("values_moved", metrics.values_moved),
         ("values_unreadable", metrics.values_unreadable),
         ("open_tables", metrics.open_tables as u64),
+        ("open_files", metrics.open_files as u64),
         ("index_bytes", metrics.index_bytes),
         ("wal.mapped", u64::from(wal.mapped)),
         ("wal.frames", wal.frames),

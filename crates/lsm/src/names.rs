@@ -49,6 +49,8 @@ pub enum Name {
     Lock,
     /// `CURRENT.tmp`, never read.
     Temporary,
+    /// `UNFINISHED`: the directory is a checkpoint or an export that is being written.
+    Unfinished,
 }
 
 impl Name {
@@ -58,6 +60,7 @@ impl Name {
             "CURRENT" => return Some(Name::Current),
             "LOCK" => return Some(Name::Lock),
             "CURRENT.tmp" => return Some(Name::Temporary),
+            "UNFINISHED" => return Some(Name::Unfinished),
             _ => {}
         }
         if let Some(number) = name.strip_prefix("MANIFEST-") {
@@ -83,7 +86,7 @@ impl Name {
         match self {
             Name::Table(n) | Name::Values(n) | Name::Segment(n) | Name::Ring(n) | Name::Manifest(n) => Some(n),
             Name::Cut(n) | Name::Trash(n) | Name::Damaged(n) => Some(n),
-            Name::Current | Name::Lock | Name::Temporary => None,
+            Name::Current | Name::Lock | Name::Temporary | Name::Unfinished => None,
         }
     }
 }
@@ -102,6 +105,7 @@ impl std::fmt::Display for Name {
             Name::Current => f.write_str("CURRENT"),
             Name::Lock => f.write_str("LOCK"),
             Name::Temporary => f.write_str("CURRENT.tmp"),
+            Name::Unfinished => f.write_str("UNFINISHED"),
         }
     }
 }
@@ -134,6 +138,7 @@ mod tests {
             Name::Current,
             Name::Lock,
             Name::Temporary,
+            Name::Unfinished,
         ] {
             assert_eq!(Name::parse(&name.to_string()), Some(name));
         }

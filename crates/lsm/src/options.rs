@@ -64,11 +64,12 @@ pub struct Settings {
     pub memtable: MemtableKind,
     /// Blocks and large values kept in memory, in bytes, indexes and filters of open tables (`index_bytes`) not counted. Default 256 MiB.
     pub cache_bytes: usize,
-    /// Tables open at the same time; beyond, those that nobody asked of late are closed and opened again when they are read. Default 0:
-    /// half of the files that the process may have open. Of value files half as many stay open. A store that is opened for reading keeps all open.
+    /// Files of tables and of large values open at the same time. Beyond that number the file that was not read for longest is closed, and
+    /// opened again by its next read. Default 0: what leaves the host half of the files that the process may have open (`RLIMIT_NOFILE`).
+    /// Cursors, jobs and read-only stores keep to it too. At most a quarter as many files of large values are being written besides.
     pub open_tables: usize,
-    /// Memory that indexes and filters of open tables take, in bytes; beyond, tables are closed as above, one by one. Default 1 GiB,
-    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone. No bound of a store that is opened for reading.
+    /// Memory that indexes and filters of open tables take, in bytes. Beyond it, tables that nobody asked of late drop theirs and read them again. Default 1 GiB,
+    /// enough for about 40 GB of records of 100 bytes. No more than half of `memory_bytes`. One table that takes more than that is open alone.
     pub index_bytes: usize,
     /// One budget for everything the store keeps in memory: memtables, the ring, indexes and filters of open tables, the room of
     /// jobs, and blocks, which give way as memtables grow, to half of what the rest leaves: from a quarter of that on the largest memtable is frozen
@@ -98,6 +99,9 @@ pub struct Settings {
     pub durability: Durability,
     /// Whether a missing store is created. Default true.
     pub create_if_missing: bool,
+    /// Whether a store may be created in a directory that holds other files. Default false. A directory with files of another engine, or with files
+    /// whose names a store would use, is refused either way.
+    pub beside_other_files: bool,
     /// Whether a store that is there already is refused. Default false.
     pub error_if_exists: bool,
     /// Whether an open may cut away log bytes that are proved to be missing or damaged; they are set aside and reported. Default false.
@@ -128,6 +132,7 @@ impl Default for Settings {
             background_bytes_per_second: 0,
             durability: Durability::Os,
             create_if_missing: true,
+            beside_other_files: false,
             error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,

@@ -11,7 +11,7 @@ use waxseal_lsm::checksum::hash;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Bounds, Db, Family, ListCursor, OwnedRecord, Parts, Silent};
 use waxseal_lsm::env::sim::{Fault, SimFs};
-use waxseal_lsm::env::{Env, File, Fs, Lock, Machine, Mapped, Open};
+use waxseal_lsm::env::{DirEntry, Env, File, Fs, Lock, Machine, Mapped, Open};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::order::Order;
@@ -784,6 +784,9 @@ impl Fs for Withholding {
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.sim.list(dir)
+    }
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.sim.entries(dir)
     }
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.sim.create_dir_all(dir)

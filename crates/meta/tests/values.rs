@@ -55,7 +55,7 @@ fn filled(seed: u64) -> (SimFs, Store) {
 fn entries(store: &Store) -> (PathBuf, Vec<Entry>) {
     let file = store.db.value_files(&store.family).unwrap().remove(0);
     let mut entries = Vec::new();
-    walk("v", &*file.file().unwrap(), None, &mut |entry| {
+    walk("v", file.file(), None, &mut |entry| {
         entries.push(entry);
         Ok(())
     })

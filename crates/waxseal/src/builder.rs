@@ -148,6 +148,13 @@ impl Builder {
         self
     }
 
+    /// Whether a store may be created in a directory that holds other files. Default false: such an open is `Invalid`. Another engine's database,
+    /// and files whose names a store would use, are refused either way.
+    pub fn beside_other_files(mut self, allow: bool) -> Builder {
+        self.settings.beside_other_files = allow;
+        self
+    }
+
     /// Whether the newest log bytes live in a mapped file where the file system allows it, so that a commit needs no system
     /// call. Default true. False makes every commit a `write`.
     pub fn wal_mapped(mut self, mapped: bool) -> Builder {

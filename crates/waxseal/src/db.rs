@@ -338,7 +338,14 @@ impl Db {
         Builder::in_memory().open()
     }
 
-    /// Removes a store and everything in it. Refuses a directory that holds no store, and one that is open.
+    /// Returns what a directory holds: a store, a damaged one, something else of this engine's, another engine's database, other files, or nothing.
+    /// Judged from names and the first bytes of files; nothing is opened, locked or changed. A directory that does not exist is empty. Errors: `Io`.
+    pub fn contents(path: impl AsRef<Path>) -> Result<crate::Contents> {
+        waxseal_lsm::version::contents(&Env::real(), path.as_ref())
+    }
+
+    /// Removes a store: its files, and its directory if nothing else is in it. Refuses a directory that holds no store, and one that is open.
+    /// Files that the engine did not write stay, whatever their names.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -101,6 +101,7 @@ pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::{Cache, CacheMetrics};
+pub use waxseal_lsm::version::{Contents, Foreign, Marked};
 pub use waxseal_meta::{Counts as SealCounts, Seal};
 
 /// The outside world as the engine sees it: files, time, randomness. Plug in your own with [`Builder::fs`],

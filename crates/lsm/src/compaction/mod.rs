@@ -8,6 +8,7 @@
 //! pace    how fast they may be written            parts   one pass over several threads
 //! packing with which codec a level is packed
 //! output  records in, tables out                  collect which value files are mostly garbage
+//! unsynced  finished tables that are synced together
 //! values  values out of their records, into value files                 lean    what more is done for a store that is to be small
 //! ```
 
@@ -23,6 +24,7 @@ pub mod parts;
 pub mod pick;
 pub mod rules;
 pub mod split;
+mod unsynced;
 mod values;
 
 pub use debt::{Debt, Limits, Stall};
@@ -30,3 +32,4 @@ pub use pace::{Pace, Turn};
 pub use pick::{Action, Picture, Plan, Reason, Shape, Span, TableFacts};
 pub use rules::{Decision, Rules};
 pub use split::Splitter;
+pub use unsynced::UnsyncedTables;

@@ -41,6 +41,7 @@ use crate::version::TableMeta;
 use super::pace::{Pace, Turn};
 use super::rules::{Decision, Rules};
 use super::split::Splitter;
+use super::unsynced::UnsyncedTables;
 use super::values::{Made, Refs, Separating, say_where};
 
 /// A pass looks up once in so many bytes of records: whether it is to stop, and whether it writes faster than it may.
@@ -81,6 +82,8 @@ pub struct Job<'a> {
     pub values: Option<&'a Arc<ValueShelf>>,
     /// How fast it may write, and whose turn it takes; none: as fast as it can.
     pub pace: Option<(&'a Pace, Turn)>,
+    /// Takes finished tables, for a caller that syncs many of them together; none: each is synced here.
+    pub unsynced: Option<&'a UnsyncedTables>,
 }
 
 /// How a pass is done, where it is not the usual way.
@@ -646,7 +649,10 @@ impl Outputs<'_> {
         let name = Name::Table(open.number);
         let finished: Finished = open.writer.finish()?;
         if !planted::active(Bug::EditBeforeTableSync) {
-            open.file.sync_data().during(|| format!("syncing {name}"))?;
+            match self.job.unsynced {
+                Some(unsynced) => unsynced.add(name, open.file, finished.size),
+                None => open.file.sync_data().during(|| format!("syncing {name}"))?,
+            }
         }
         self.written.tables.push(TableMeta {
             number: open.number,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::open::{create_directory, remove_ours, take_lock};
+use super::open::{create_directory, remove_directory, remove_ours, take_lock};
 use super::{Db, Inner, TableHandle, chronicle};
 use crate::env::work::lock;
 use crate::env::{Env, Open, read_into};
@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::names::Name;
 use crate::options::MIB;
 use crate::seam::{Deed, Work};
-use crate::version::{Change, Edit, Manifest, State};
+use crate::version::{self, Change, Contents, Edit, Manifest, Marked, State};
 
 impl Db {
     /// Writes a checkpoint into `dir`, which must not exist or be empty. Durable when it returns. Writers go on, flushes wait.
@@ -26,13 +26,11 @@ impl Db {
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
         let env = &inner.env;
-        if env.fs.exists(dir).during(|| "looking at the checkpoint's directory")? {
-            check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
-        }
+        check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
+        let is_made = !env.fs.exists(dir).during(|| "looking at the checkpoint's directory")?;
         create_directory(dir, env)?;
         let held = take_lock(dir, env).inspect_err(|error| {
-            if *error.kind() != ErrorKind::Locked {
-                let _ = env.fs.remove(&dir.join(Name::Lock.to_string()));
+            if is_made && *error.kind() != ErrorKind::Locked {
                 let _ = env.fs.remove_dir(dir);
             }
         })?;
@@ -40,20 +38,21 @@ impl Db {
         let outcome = inner.checkpoint(dir);
         if outcome.is_err() {
             let _ = remove_ours(dir, env);
-        }
-        drop(held);
-        if outcome.is_err() {
-            let _ = env.fs.remove_dir(dir);
+            if is_made {
+                remove_directory(dir, env, held);
+            }
         }
         outcome
     }
 }
 
 fn check_empty(dir: &Path, env: &Env) -> Result<()> {
-    let names = env.fs.list(dir).during(|| "listing the checkpoint's directory")?;
-    match names.iter().all(|name| Name::parse(name) == Some(Name::Lock)) {
-        true => Ok(()),
-        false => Err(Error::invalid(format!("{} exists and is not empty", dir.display()))),
+    match version::contents(env, dir)? {
+        Contents::Empty => Ok(()),
+        contents => Err(Error::invalid(format!(
+            "{} holds {contents}, and a checkpoint needs an empty directory",
+            dir.display()
+        ))),
     }
 }
 
@@ -61,6 +60,11 @@ impl Inner {
     fn checkpoint(&self, dir: &Path) -> Result<()> {
         let started = self.now_nanos();
         let (mut state, tables) = self.picture()?;
+        let left = version::our_files(&self.env, dir)?.iter().any(|name| *name != Name::Lock);
+        if left {
+            remove_ours(dir, &self.env)?; // by a creation that was interrupted
+        }
+        version::mark_unfinished(&self.env, dir, Marked::UnfinishedCheckpoint)?;
         // A value file that several tables point into is copied once.
         let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
         let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
@@ -77,6 +81,7 @@ impl Inner {
             state.apply(&first).map_err(Error::invalid)?;
         }
         Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        version::mark_finished(&self.env, dir)?;
         lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
     }
 

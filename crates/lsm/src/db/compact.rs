@@ -399,6 +399,7 @@ impl Inner {
             summed,
             values: family.shelf().values(),
             pace: Some((&self.pace, Turn::Compaction)),
+            unsynced: None,
         }
     }
 

@@ -199,7 +199,7 @@ impl Db {
         Table::open(table.name(), file, expected, order, inner.cache.clone(), inner.companions.clone())
     }
 
-    /// The file of a table, opened anew. One that a writer has replaced beside this reader is read where it is open: it has no name any more.
+    /// The file of a table, opened anew. One that a writer has replaced beside this reader has no name any more, and is read if it is still open.
     /// A store that writes removes no file of a table that is held, so there a name that is gone is damage.
     fn file_of(&self, table: &TableRef) -> Result<Arc<dyn File>> {
         let inner = self.open_inner()?;

@@ -193,7 +193,7 @@ impl Inner {
         let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
         edit.changes.extend(replaced.changes());
         self.tell(&mut edit, Deed::Ingested, std::slice::from_ref(&replaced), None, started);
-        let said = self.log_changes(&mut edit, moment, None);
+        let said = self.log_changes(&mut edit, moment, &[]);
         self.install(edit, Some(replaced))?;
         self.end_log_edit(said);
         self.note_stall();

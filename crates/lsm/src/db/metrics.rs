@@ -121,8 +121,10 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that they could not move, since they cannot be read.
     pub values_unreadable: u64,
-    /// Tables that are open.
+    /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
+    /// Table and value files that are open (`Settings::open_tables` bounds them).
+    pub open_files: usize,
     /// Bytes that their indexes and filters take.
     pub index_bytes: u64,
     /// The log; zeros when read-only.
@@ -325,6 +327,7 @@ impl Inner {
             values_moved: get(&counters.values_moved),
             values_unreadable: get(&counters.values_unreadable),
             open_tables: open_tables.0,
+            open_files: self.open_tables.files().count(),
             index_bytes: open_tables.1 as u64,
             wal: self.log.as_ref().map(|log| self.wal_metrics(log.wal())).unwrap_or_default(),
             memory: self.memory_metrics(),

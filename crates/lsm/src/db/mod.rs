@@ -240,12 +240,28 @@ pub(crate) struct Inner {
 #[derive(Clone, Default)]
 pub(crate) struct Families {
     pub(crate) by_id: BTreeMap<u32, Family>,
+    by_name: BTreeMap<Arc<str>, u32>,
     pub(crate) next_id: u32,
 }
 
 impl Families {
+    /// No families; the next one gets this id.
+    pub(crate) fn none(next_id: u32) -> Families {
+        Families { next_id, ..Families::default() }
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<&Family> {
-        self.by_id.values().find(|family| family.name() == name)
+        self.by_name.get(name).and_then(|id| self.by_id.get(id))
+    }
+
+    pub(crate) fn add(&mut self, family: Family) {
+        self.by_name.insert(family.shared_name(), family.id());
+        self.by_id.insert(family.id(), family);
+    }
+
+    pub(crate) fn remove(&mut self, family: &Family) {
+        self.by_name.remove(family.name());
+        self.by_id.remove(&family.id());
     }
 }
 

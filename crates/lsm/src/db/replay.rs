@@ -13,6 +13,7 @@ use super::flush::{Level0, write_level0};
 use super::recover::Opening;
 use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
+use crate::compaction::UnsyncedTables;
 use crate::error::Result;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
@@ -21,6 +22,9 @@ use crate::sst::Cache;
 use crate::values::LoggedValues;
 use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
+
+/// Tables that are synced together.
+const MOST_UNSYNCED: usize = 64;
 
 /// Frames of the log on their way into memtables, and into tables where these grow too large.
 pub(super) struct Replay<'a> {
@@ -38,6 +42,8 @@ pub(super) struct Replay<'a> {
     pub(super) cache: Arc<Cache>,
     pub(super) dead_files: Arc<DeadFiles>,
     pub(super) open_tables: Arc<OpenTables>,
+    /// Tables that are to be synced; `flush_all` does.
+    pub(super) unsynced: UnsyncedTables,
     /// Values that the log points to.
     pub(super) values: LoggedValues,
     /// Bytes that came into memtables since these were last added up.
@@ -126,7 +132,8 @@ impl Replay<'_> {
 
     pub(super) fn flush_all(&mut self, through: Seqno) -> Result<()> {
         let families: Vec<Family> = self.families.by_id.values().cloned().collect();
-        families.iter().try_for_each(|family| self.flush(family, through))
+        families.iter().try_for_each(|family| self.flush(family, through))?;
+        self.unsynced.sync()
     }
 
     fn flush(&mut self, family: &Family, through: Seqno) -> Result<()> {
@@ -150,9 +157,13 @@ impl Replay<'_> {
             cancelled: &AtomicBool::new(false),
             snapshots: Vec::new(),
             pace: None,
+            unsynced: Some(&self.unsynced),
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;
+        if self.unsynced.count() >= MOST_UNSYNCED {
+            self.unsynced.sync()?;
+        }
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         // The flushes behind this one look into its tables.
         let blind = planted::active(Bug::RecoveryLooksPastItsTables);

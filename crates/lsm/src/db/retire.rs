@@ -67,8 +67,8 @@ pub(super) struct LogEdit {
 
 impl Inner {
     /// What an edit that makes commits permanent says of the log: how far it is durable, which segments are full, and which nobody needs once
-    /// the memtables of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
-    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: Option<(&Family, Seqno)>) -> LogEdit {
+    /// the memtables of each of `flushed` up to its seqno are tables. `end_log_edit` is called when the edit is durable.
+    pub(super) fn log_changes(&self, edit: &mut Edit, moment: Moment, flushed: &[(&Family, Seqno)]) -> LogEdit {
         let Some(log) = &self.log else { return LogEdit::default() };
         let needed = self.needed_from(log, flushed);
         self.log_changes_below(log, edit, moment, needed)
@@ -116,20 +116,19 @@ impl Inner {
     }
 
     /// The logical offset from which on frames hold records that are in no table.
-    fn needed_from(&self, log: &Log, flushed: Option<(&Family, Seqno)>) -> u64 {
+    fn needed_from(&self, log: &Log, flushed: &[(&Family, Seqno)]) -> u64 {
         let apply = lock(&log.apply); // nothing is between the log and the memtables
         apply.offset.min(self.held_from(flushed))
     }
 
     /// The offset of the oldest frame of which a memtable holds records; above all offsets if none does.
-    fn held_from(&self, flushed: Option<(&Family, Seqno)>) -> u64 {
+    fn held_from(&self, flushed: &[(&Family, Seqno)]) -> u64 {
         let mut held = u64::MAX;
         for family in self.families().by_id.values() {
             let view = family.view();
+            let through = flushed.iter().find(|(flushed, _)| *flushed == family).map(|(_, through)| *through);
             for generation in [&view.active].into_iter().chain(&view.frozen) {
-                let is_flushed = flushed.is_some_and(|(flushed, through)| {
-                    family == flushed && (1..=through).contains(&generation.through())
-                });
+                let is_flushed = through.is_some_and(|through| (1..=through).contains(&generation.through()));
                 if !is_flushed {
                     held = held.min(generation.first_offset());
                 }
@@ -178,7 +177,7 @@ impl Inner {
 
     /// Bytes of the log from the oldest frame with a record that no table holds to the end.
     pub(super) fn needed_log_bytes(&self) -> u64 {
-        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(None)))
+        self.log.as_ref().map_or(0, |log| log.wal().whole_up_to().saturating_sub(self.held_from(&[])))
     }
 
     /// How much of its bound the needed log takes, in thousandths. While flushes fail it is 0: one family that cannot be flushed must not stop the
@@ -204,7 +203,7 @@ impl Inner {
         let Some(_job) = try_lock(&self.jobs_lock) else { return Ok(false) }; // that job's edit will do it, or a seal asks again
         let moment = self.sync_log()?;
         let mut edit = Edit::default();
-        let said = self.log_changes(&mut edit, moment, None);
+        let said = self.log_changes(&mut edit, moment, &[]);
         if said.retirable.is_none() {
             return Ok(false);
         }
@@ -246,7 +245,7 @@ impl Inner {
     /// An offset below which nothing of the log is needed and all of it is durable, if no memtable holds anything.
     fn unneeded_below(&self, log: &Log) -> Option<u64> {
         let _nothing_is_taken = lock(&log.apply);
-        let is_held = self.held_from(None) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
+        let is_held = self.held_from(&[]) < u64::MAX && !planted::active(Bug::LogTrimmedWhileNeeded);
         (!is_held).then(|| log.wal().taken_up_to().min(log.wal().synced().offset))
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use super::opened::OpenFiles;
 use super::work::lock;
-use super::{Dir, File, Fs, Lock, Machine, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Open};
 
 /// Passes everything on, and remembers that its directory could not be synced.
 #[derive(Debug)]
@@ -58,6 +58,10 @@ impl Fs for LastingFs {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.inner.list(dir)
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries(dir)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {

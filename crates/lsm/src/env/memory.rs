@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use super::tree::{Change, Entry, Tree};
 use super::work::lock;
-use super::{File, Fs, Lock, Machine, Mapped, Open};
+use super::{DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 /// A file system in memory.
 #[derive(Clone)]
@@ -134,6 +134,11 @@ impl Fs for MemoryFs {
             .filter(|(_, entry)| matches!(entry, Entry::File(_)))
             .map(|(name, _)| name.to_string())
             .collect())
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let state = lock(&self.state);
+        Ok(state.tree.dir_entries(state.tree.dir(dir)?))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {

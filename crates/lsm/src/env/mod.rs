@@ -26,7 +26,7 @@ pub use lasting::LastingFs;
 pub use memory::MemoryFs;
 pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use real::{Origin, Pages, RealFs, populate};
+pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
 pub use traced::TracedFs;
 
@@ -59,6 +59,15 @@ impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Env").field("fs", &self.fs).field("work", &self.work).finish_non_exhaustive()
     }
+}
+
+/// A name in a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DirEntry {
+    /// The name; what is not UTF-8 of it is replaced.
+    pub name: String,
+    /// True for a regular file; false for a directory, a symbolic link, and everything else.
+    pub is_file: bool,
 }
 
 /// How a file is opened.
@@ -100,6 +109,10 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// The names in a directory, in no order, without subdirectories.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Everything in a directory, in no order: files, subdirectories and what else there is, names that are not UTF-8 included.
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        Ok(self.list(dir)?.into_iter().map(|name| DirEntry { name, is_file: true }).collect())
+    }
     /// Makes a directory and its parents; no error if it exists.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Removes an empty directory.
@@ -119,7 +132,7 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
     /// The kernel and device under a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
-    /// How many files the process may have open at the same time; none: as many as there is memory for.
+    /// The soft limit on open files of the process (`RLIMIT_NOFILE`); none: as many as there is memory for.
     fn most_open(&self) -> Option<u64> {
         None
     }

@@ -7,9 +7,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use super::{Dir, File, Fs, Lock, Machine, Mapped, Open};
+use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 mod mapping;
 mod origin;
@@ -51,6 +52,16 @@ impl Fs for RealFs {
             }
         }
         Ok(names)
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entries.push(DirEntry { name, is_file: entry.file_type()?.is_file() });
+        }
+        Ok(entries)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
@@ -113,6 +124,12 @@ impl Fs for RealFs {
     fn reserves_blocks(&self, dir: &Path) -> io::Result<bool> {
         space::reserves_blocks(dir)
     }
+}
+
+/// True if a file could not be opened because the process, or the system, has as many open as it may have.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let refused = error.raw_os_error();
+    refused == Some(Errno::MFILE.raw_os_error()) || refused == Some(Errno::NFILE.raw_os_error())
 }
 
 /// The boot id of this kernel: 16 bytes from their text form. None where the kernel does not tell.

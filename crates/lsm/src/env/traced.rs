@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::work::lock;
-use super::{File, Fs, Lock, Machine, Mapped, Open};
+use super::{DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 
 /// A file system that writes down what it is asked, and asks another one.
 #[derive(Clone)]
@@ -104,6 +104,10 @@ impl Fs for TracedFs {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.inner.list(dir)
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.entries(dir)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {

@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::DirEntry;
+
 /// What a name stands for: a file or a directory, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Entry {
@@ -111,6 +113,15 @@ impl Tree {
     /// The entries of a directory, sorted.
     pub(super) fn entries(&self, dir: u64) -> &BTreeMap<Arc<str>, Entry> {
         &self.dirs[&dir]
+    }
+
+    /// The same, for whoever judges a directory.
+    pub(super) fn dir_entries(&self, dir: u64) -> Vec<DirEntry> {
+        let entry = |(name, entry): (&Arc<str>, &Entry)| DirEntry {
+            name: name.to_string(),
+            is_file: matches!(entry, Entry::File(_)),
+        };
+        self.entries(dir).iter().map(entry).collect()
     }
 
     /// A path's last name in its directory, which must exist.

@@ -55,7 +55,7 @@ pub struct Expected {
     pub digest: u64,
 }
 
-/// One open table. Shared by all readers; the file is closed with the last of them.
+/// One open table: what leads to its blocks, in memory, and its file. Shared by all readers.
 pub struct Table {
     pub(super) name: String,
     pub(super) file: Arc<dyn File>,

@@ -107,7 +107,7 @@ impl LoggedValues {
             }
             let (uid, file) = self.check(operation.key, operation.value)?;
             if let Some(shelf) = shelf_of(operation.family) {
-                let open = file.file().map_err(Stop::of)?;
+                let open = file.descriptor().map_err(Stop::of)?;
                 held.push(shelf.hold_unfinished(file.number(), uid, Some(&open)));
             }
         }
@@ -152,7 +152,7 @@ impl LoggedValues {
     fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<ValueFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
         let file = self.shelf.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
-        file.file()?;
+        file.ensure_open()?;
         Ok((pointer, self.files.entry(pointer.uid).or_insert(file).clone()))
     }
 }

@@ -18,6 +18,8 @@ use crate::wal::{LogStart, Place};
 pub struct State {
     /// The column families by id.
     pub families: BTreeMap<u32, Arc<Family>>,
+    /// Their ids by name.
+    ids: Arc<BTreeMap<Arc<str>, u32>>,
     /// Where reading of the log begins; none before the first log was named.
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
@@ -147,7 +149,7 @@ impl State {
 
     /// The family of this name.
     pub fn family(&self, name: &str) -> Option<&Arc<Family>> {
-        self.families.values().find(|family| family.name == name)
+        self.ids.get(name).and_then(|id| self.families.get(id))
     }
 
     fn change(&mut self, change: &Change) -> Result<(), &'static str> {
@@ -167,12 +169,14 @@ impl State {
                     barred: BTreeSet::new(),
                 };
                 self.families.insert(*id, Arc::new(family));
+                Arc::make_mut(&mut self.ids).insert(name.as_str().into(), *id);
                 if system_number(*id).is_none() {
                     self.next_family = self.next_family.max(id.saturating_add(1));
                 }
             }
             Change::FamilyDropped { id } => {
-                self.families.remove(id).ok_or("drops a family that does not exist")?;
+                let dropped = self.families.remove(id).ok_or("drops a family that does not exist")?;
+                Arc::make_mut(&mut self.ids).remove(&dropped.name[..]);
             }
             Change::TableAdded { family, level, table } => {
                 if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {

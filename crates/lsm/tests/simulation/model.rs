@@ -488,12 +488,17 @@ impl Run {
         for _ in 0..world.below(4) {
             world.db().step()?;
         }
-        assert_eq!(content_of(&reader)?, before, "a reader sees later commits only after refresh");
+        // Few files may be open here: of a table that the writer has replaced the reader says that it needs a refresh.
+        if let Some(content) = unless_outdated(content_of(&reader))? {
+            assert_eq!(content, before, "a reader sees later commits only after refresh");
+        }
         reader.refresh()?;
         assert_eq!(content_of(&reader)?, *world.oracle.now(), "after refresh");
         for (name, rows) in before.iter().filter(|(name, _)| *name != EVENTS) {
             let family = reader.family(name).expect("family");
-            assert_eq!(rows_of(&reader, &family, At::Snapshot(&snapshot))?, *rows, "a reader's snapshot of {name}");
+            if let Some(seen) = unless_outdated(rows_of(&reader, &family, At::Snapshot(&snapshot)))? {
+                assert_eq!(seen, *rows, "a reader's snapshot of {name}");
+            }
         }
         Ok(())
     }
@@ -680,5 +685,13 @@ struct Replay {
 impl Drop for Replay {
     fn drop(&mut self) {
         eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-lsm --test simulation agrees", self.seed);
+    }
+}
+
+/// What a read answered; none if it asks for a refresh.
+fn unless_outdated<T>(read: waxseal_lsm::error::Result<T>) -> waxseal_lsm::error::Result<Option<T>> {
+    match read {
+        Err(error) if error.needs_refresh() => Ok(None),
+        read => read.map(Some),
     }
 }

@@ -56,11 +56,9 @@ pub fn check(db: &Db) {
             let (live, bytes) = all.remove(&file.meta().unwrap().uid).unwrap_or_default();
             let mut count = 0;
             let name = file.name().to_string();
-            let walked = file.file().and_then(|open| {
-                walk(&name, &*open, file.meta().map(|meta| &**meta), &mut |_| {
-                    count += 1;
-                    Ok(())
-                })
+            let walked = walk(&name, file.file(), file.meta().map(|meta| &**meta), &mut |_| {
+                count += 1;
+                Ok(())
             });
             if walked.is_ok() {
                 assert!(
@@ -119,7 +117,7 @@ fn values_are_checked() {
     let file = world.db().value_files(&family).expect("files").remove(0);
     let path = world.dir.join(file.name().to_string());
     let mut places = Vec::new();
-    walk("v", &*file.file().expect("open"), None, &mut |entry| {
+    walk("v", file.file(), None, &mut |entry| {
         places.push((entry.key.clone(), entry.pointer.offset + 32 + entry.key.len() as u64));
         Ok(())
     })

@@ -334,8 +334,9 @@ impl World {
             manifest_bytes: 8192,
             wal_mapped: self.config.mapped,
             chronicle_lines: 12,
-            // Where no block is kept, tables are not either.
-            open_tables: if self.config.cache_bytes == 0 { 3 } else { 0 },
+            // Where no block is kept, indexes are not either; and files are open in twos, threes or fours.
+            open_tables: 2 + self.config.block_bytes % 3,
+            index_bytes: if self.config.cache_bytes == 0 { 1024 } else { Settings::default().index_bytes },
             subcompactions: 3,
             memory_bytes: self.config.memory_bytes,
             ..Settings::default()

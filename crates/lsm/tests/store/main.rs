@@ -4,6 +4,7 @@
 mod at_once;
 mod closing;
 mod damage;
+mod directories;
 mod gate;
 mod integrity;
 mod jobs;

@@ -32,7 +32,7 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::Found;
 use waxseal_lsm::values::{self, Room, ValueFile, ValueShelf};
-use waxseal_lsm::version::{self, State, TableMeta};
+use waxseal_lsm::version::{self, Contents, State, TableMeta};
 
 mod hole;
 mod log;
@@ -74,10 +74,20 @@ pub fn salvage(
     mut options: SalvageOptions<'_>,
 ) -> Result<Report> {
     let fs = parts.env.fs.clone();
-    if fs.exists(to).during(|| "looking at the new store's directory")?
-        && !fs.list(to).during(|| "listing the new store's directory")?.is_empty()
-    {
-        return Err(Error::invalid(format!("{} exists and is not empty", to.display())));
+    match version::contents(&parts.env, to)? {
+        Contents::Empty => {}
+        contents => {
+            return Err(Error::invalid(format!(
+                "{} holds {contents}, and a salvage needs an empty directory",
+                to.display()
+            )));
+        }
+    }
+    match version::contents(&parts.env, from)? {
+        contents @ (Contents::Empty | Contents::Foreign(_)) => {
+            return Err(Error::invalid(format!("{} holds {contents}", from.display())));
+        }
+        Contents::Store | Contents::Damaged | Contents::Marked(_) => {}
     }
     let names = fs.list(from).during(|| "listing the old store's directory")?;
     let (state, unread) = match version::recover(&parts.env, from) {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::tree::Entry;
 use super::work::{self, lock};
-use super::{Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
+use super::{DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Open, SeededRandom};
 
 mod content;
 mod dice;
@@ -272,6 +272,13 @@ impl Fs for SimFs {
         state.live.dir(dir)?;
         drop(state);
         Ok(self.files(dir))
+    }
+
+    fn entries(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut state = self.state();
+        let epoch = state.epoch;
+        state.begin(epoch, Kind::Look)?;
+        Ok(state.live.dir_entries(state.live.dir(dir)?))
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
