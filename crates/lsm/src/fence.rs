@@ -62,6 +62,11 @@ impl Fence {
             && order.compare_internal(newest, (&self.to.0, self.to.1)) != Ordering::Greater
     }
 
+    /// The key, if the fence spans versions of no other one.
+    pub fn only_key(&self, order: &Order) -> Option<&[u8]> {
+        order.compare(&self.from.0, &self.to.0).is_eq().then_some(&self.from.0)
+    }
+
     /// What a read answers inside.
     #[cold]
     pub fn error(&self) -> Error {

@@ -21,7 +21,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::care::{RepairOptions, SalvageOptions, VerifyOptions, repair, salvage, verify};
 
 /// Cases of each sweep.
-const CASES: u64 = 150;
+const CASES: u64 = 180;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -61,6 +61,8 @@ fn judge(sample: &Sample, disk: &SimFs) -> Result<(), String> {
             drop(db);
             let db = sample.open(disk).map_err(|error| format!("opened after repair: {error}"))?;
             check(&db, sample).map_err(|wrong| format!("opened after repair: {wrong}\n{report}"))?;
+            let again = repair(&db, RepairOptions::default()).map_err(|error| format!("second repair: {error}"))?;
+            check(&db, sample).map_err(|wrong| format!("after a second repair: {wrong}\n{report}\n{again}"))?;
         }
         Err(error) if is_fair(&error) => {}
         Err(error) => return Err(format!("open: {error}")),

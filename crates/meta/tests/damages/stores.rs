@@ -13,6 +13,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::names::Name;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::record::Kind as RecordKind;
+use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::Sealer;
 
 const DIR: &str = "/store";
@@ -30,6 +31,9 @@ pub(crate) struct Plan {
     pub(crate) name: &'static str,
     compression: Compression,
     seal_column: bool,
+    /// Blocks of one part of a cut index; 0: no index is cut.
+    part_blocks: usize,
+    is_sealed: bool,
     /// Every family in one table of the deepest level.
     compacted: bool,
     closed: bool,
@@ -37,14 +41,16 @@ pub(crate) struct Plan {
 
 const fn plan(name: &'static str, lz4: bool, seal_column: bool, compacted: bool, closed: bool) -> Plan {
     let compression = if lz4 && cfg!(feature = "lz4") { Compression::Lz4 } else { Compression::None };
-    Plan { name, compression, seal_column, compacted, closed }
+    Plan { name, compression, seal_column, part_blocks: 0, is_sealed: true, compacted, closed }
 }
 
-pub(crate) const STORES: [Plan; 4] = [
+pub(crate) const STORES: [Plan; 6] = [
     plan("plain, compacted, closed", false, false, true, true),
     plan("lz4, levels, open", true, false, false, false),
     plan("plain, column, levels, open", false, true, false, false),
     plan("lz4, column, compacted, closed", true, true, true, true),
+    Plan { part_blocks: 4, ..plan("plain, cut index, compacted, closed", false, false, true, true) },
+    Plan { is_sealed: false, ..plan("without seals, levels, open", false, false, false, false) },
 ];
 
 /// Kinds of files.
@@ -79,6 +85,7 @@ pub(crate) struct Sample {
     pub(crate) disk: SimFs,
     pub(crate) rows: BTreeMap<&'static str, Rows>,
     options: CfOptions,
+    companions: Arc<dyn Companions>,
     used: BTreeMap<String, usize>,
 }
 
@@ -97,11 +104,16 @@ impl Sample {
             table_bytes: 8 * 1024,
             level_base_bytes: 16 * 1024,
             fanout: 4,
+            part_blocks: if plan.part_blocks > 0 { plan.part_blocks } else { CfOptions::default().part_blocks },
             ..CfOptions::default()
+        };
+        let companions: Arc<dyn Companions> = match plan.is_sealed {
+            true => Arc::new(Sealer::new()),
+            false => Arc::new(Plain),
         };
         let (name, disk) = (plan.name, SimFs::new(hash(plan.name.as_bytes())));
         let rows = FAMILIES.map(|name| (name, Rows::new())).into();
-        let mut sample = Sample { name, disk, rows, options, used: BTreeMap::new() };
+        let mut sample = Sample { name, disk, rows, options, companions, used: BTreeMap::new() };
         let db = sample.open(&sample.disk).expect("a new store");
         for round in 0..4 {
             sample.fill(&db, round);
@@ -170,7 +182,7 @@ impl Sample {
         let of = |name: &str| if name == "large" { large.clone() } else { self.options.clone() };
         Parts {
             env: disk.env(disk.steps() + 1),
-            companions: Arc::new(Sealer::new()),
+            companions: self.companions.clone(),
             listener: Arc::new(Silent),
             families: FAMILIES.map(|name| (name.to_owned(), of(name))).into(),
             orders: Vec::new(),
