@@ -203,8 +203,24 @@ pub trait Dir: Send + Sync + fmt::Debug {
 /// A lock on a store; it goes when this is dropped.
 pub trait Lock: Send + Sync + fmt::Debug {}
 
-/// Reads exactly `length` bytes; an early end is `UnexpectedEof`. The caller has checked `length` against the file's (I10).
+/// Shorter allocations are not checked by `check_room`.
+const CHECKED_ROOM_BYTES: usize = 1 << 20;
+
+/// Fails with `OutOfMemory` if `length` bytes cannot be allocated now. Call it before an allocation whose length a file states: a
+/// hostile file may state any, and a failed allocation aborts the process.
+pub fn check_room(length: usize) -> io::Result<()> {
+    if length >= CHECKED_ROOM_BYTES {
+        let mut room = Vec::<u8>::new();
+        room.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        std::hint::black_box(room.as_ptr()); // else the compiler may drop the allocation and take it for done
+    }
+    Ok(())
+}
+
+/// Reads exactly `length` bytes; an early end is `UnexpectedEof`. The caller has checked `length` against the file's (I10). A length for
+/// which there is no memory is `OutOfMemory`.
 pub fn read_exact(file: &dyn File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    check_room(length)?;
     let mut buf = vec![0; length];
     read_into(file, offset, &mut buf)?;
     Ok(buf)
@@ -215,5 +231,22 @@ pub fn read_into(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<()>
     match file.read_at(buf, offset)? {
         n if n == buf.len() => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod room_tests {
+    use super::*;
+
+    #[test]
+    fn a_length_without_memory_is_an_error_and_no_abort() {
+        let sim = SimFs::new(1);
+        sim.write_all("/file", b"few bytes").unwrap();
+        let file = sim.open(Path::new("/file"), Open::Read).unwrap();
+        for length in [isize::MAX as usize, usize::MAX] {
+            assert_eq!(check_room(length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+            assert_eq!(read_exact(&*file, 0, length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        }
+        assert!(check_room(0).is_ok() && check_room(CHECKED_ROOM_BYTES).is_ok());
     }
 }

@@ -94,7 +94,7 @@ impl Table {
     /// True if the device gives the block that begins at an offset, whatever it is like.
     pub fn gives(&self, offset: u64) -> bool {
         let handle = self.at_offset(offset).ok().flatten();
-        handle.is_some_and(|(_, handle)| read_framed(&self.name, &*self.file, &handle).is_ok())
+        handle.is_some_and(|(_, handle)| self.read_or_probe(&handle).is_ok())
     }
 
     /// Returns the most records that can have been lost in these gaps of the table. `None` if that is not known: a gap is not the place
@@ -122,8 +122,8 @@ impl Table {
     /// fit. Packed blocks that do not unpack have none.
     pub fn suspects(&self, offset: u64, visit: &mut dyn FnMut(&Record<'_>)) {
         let Ok(Some((_, handle))) = self.at_offset(offset) else { return };
-        let Ok(framed) = read_framed(&self.name, &*self.file, &handle) else { return };
-        let (stored, behind) = framed.split_at(handle.stored_len as usize);
+        let Ok(framed) = self.read_or_probe(&handle) else { return };
+        let Some((stored, behind)) = framed.split_at_checked(handle.stored_len as usize) else { return };
         let Some(Ok(stored)) = behind.first().map(|codec| Stored::split(stored, *codec)) else { return };
         let mut scratch = Vec::new();
         let Ok(body) = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref()) else { return };

@@ -29,8 +29,8 @@ use super::stream::TableStream;
 use super::walked::Walked;
 use crate::checksum::{Role, Uid, hash_key};
 use crate::cursor::Cursor;
-use crate::env::{File, read_into};
-use crate::error::{Error, Remedy, Result};
+use crate::env::{File, check_room, read_into};
+use crate::error::{Error, IoContext, Remedy, Result};
 use crate::header::HEADER_BYTES;
 use crate::ledger::Ledger;
 use crate::options::{KIB, Reading, Verify};
@@ -616,6 +616,7 @@ impl Table {
     /// Reads a block from the file, past the cache.
     pub(super) fn read_block(&self, number: usize, searched: bool) -> Result<Block> {
         let handle = self.handle(number)?;
+        check_room(handle.bytes()).map_err(|error| read_error(&self.name, handle.offset, error))?;
         // What is to be searched stays in memory: its bytes, or those that it is unpacked to.
         let mut buffer = match searched && !handle.is_packed() {
             true => self.slots.buffer(handle.bytes()),
@@ -631,6 +632,7 @@ impl Table {
         let codec = check(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
         codec
             .and_then(|codec| {
+                check_room(handle.raw_len as usize).during(|| format!("loading a block of {}", self.name))?;
                 let base = (self.base, self.dictionary.as_deref());
                 let room = |length| match searched {
                     true => self.slots.buffer(length),
