@@ -2,6 +2,7 @@
 //! `/proc/self/mem`, where it finds records of memtables and entries of cached blocks by their shape. Under the default policy no scan may return a
 //! wrong row, an older version or a deleted key, and none may leave a row out without an error.
 #![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "the test writes its own process's memory through a file of the system")]
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -18,6 +19,8 @@ const PUT: u8 = 0x33;
 const SEAL: u8 = 0xAA;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Rows as a scan returns them, and the number of its errors.
+type Scanned = (Vec<(Vec<u8>, Vec<u8>)>, usize);
 
 /// Tests that look through all memory run one at a time: each would find the other's records.
 static MEMORY: Mutex<()> = Mutex::new(());
@@ -125,8 +128,8 @@ enum Asked {
     Prefix,
 }
 
-/// Scans, from whichever end, and answers rows and how many errors.
-fn scan(cf: &ColumnFamily, at: Option<&Snapshot>, asked: Asked, forward: bool) -> (Vec<(Vec<u8>, Vec<u8>)>, usize) {
+/// Scans from either end.
+fn scan(cf: &ColumnFamily, at: Option<&Snapshot>, asked: Asked, forward: bool) -> Scanned {
     let range = match (asked, at) {
         (Asked::All, None) => cf.iter(),
         (Asked::All, Some(at)) => at.iter(cf),
