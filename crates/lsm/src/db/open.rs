@@ -305,12 +305,14 @@ pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
     match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
         Ok(held) => Ok(held),
         Err(other) => {
-            let what = format!(
-                "{} is open already, by {}",
-                dir.display(),
-                if other.is_empty() { "another handle" } else { &other }
-            );
-            Err(Error::of(ErrorKind::Locked, what))
+            let by = match &*other {
+                "" => "another handle".to_owned(),
+                other if other == holder => {
+                    format!("this process ({other}): use the handle that it has, or close that")
+                }
+                other => other.to_owned(),
+            };
+            Err(Error::of(ErrorKind::Locked, format!("{} is open already, by {by}", dir.display())))
         }
     }
 }

@@ -25,7 +25,7 @@ fn a_second_handle_of_this_process_is_told_who_holds_the_store() {
         assert_kind(Db::open(&dir, settings(), Parts::real()), ErrorKind::Locked, "open"),
         assert_kind(Db::destroy(&dir, &Env::real()), ErrorKind::Locked, "destroy"),
     ] {
-        assert!(error.to_string().contains(&here), "{error}");
+        assert!(error.to_string().contains(&format!("by this process ({here})")), "{error}");
     }
     db.close().unwrap();
     Db::open(&dir, settings(), Parts::real()).unwrap();
