@@ -190,6 +190,16 @@ unsafe extern "C" {
         value_len: usize,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) fn waxseal_batch_put_with_options(
+        batch: Handle,
+        family: Handle,
+        options: Handle,
+        key: *const u8,
+        key_len: usize,
+        value: *const u8,
+        value_len: usize,
+        error: HandlePlace,
+    ) -> i32;
     pub(crate) fn waxseal_batch_delete(
         batch: Handle,
         family: Handle,

@@ -281,6 +281,11 @@ class Batch(_Open):
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._add("waxseal_batch_put", family, data, len(data), content, len(content))
 
+    def put_options(self, key: object, value: object, options: int, family: Optional[Keyspace] = None) -> None:
+        """Adds: sets a key to a value with options, a handle of the library."""
+        data, content = _c.lent(key, "key"), _c.lent(value, "value")
+        self._add("waxseal_batch_put_with_options", family, options, data, len(data), content, len(content))
+
     def delete(self, key: object, family: Optional[Keyspace] = None) -> None:
         """Adds: removes a key, in `family` or in the one that the batch was made for."""
         data = _c.lent(key, "key")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from datetime import timedelta
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _abi
@@ -100,6 +102,21 @@ def size(value: object, name: str) -> int:
     if not 0 <= value <= _MOST:
         raise ValueError(f"{name} is {value}, which is no size")
     return value
+
+
+def _lifetime(value: object) -> int:
+    """A time to live in microseconds: a timedelta, or seconds."""
+    if isinstance(value, timedelta):
+        micros = value // timedelta(microseconds=1)
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"default_ttl is a timedelta or seconds, not {type(value).__name__}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"default_ttl is {value}, which is no time to live")
+    else:
+        micros = round(value * 1_000_000)
+    if not 0 < micros <= _MOST:
+        raise ValueError(f"default_ttl is {value}, which is no time to live")
+    return micros
 
 
 def switch(value: object, name: str) -> bool:
@@ -234,7 +251,9 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
     options = made("waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=make)
     for name, value in given.items():
         numbers: Tuple[int, ...]
-        if name in _FAMILY_SIZES:
+        if name == "default_ttl":
+            numbers = (_lifetime(value),)
+        elif name in _FAMILY_SIZES:
             numbers = (size(value, name),)
         elif name in _CHECKS:
             numbers = policy(value, name)

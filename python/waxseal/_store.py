@@ -9,6 +9,7 @@ import ctypes as C
 import errno
 import json
 import os
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
@@ -120,6 +121,7 @@ class DB(Family, Asker):
         fanout: Optional[int] = None,
         level0_tables: Optional[int] = None,
         large_value_bytes: Optional[int] = None,
+        default_ttl: Optional[Union[float, timedelta]] = None,
         seals: Optional[str] = None,
         compression: Optional[str] = None,
         bottom_compression: Optional[str] = None,
@@ -128,6 +130,8 @@ class DB(Family, Asker):
         comparator: Optional[Tuple[str, Comparator]] = None,
     ) -> Family:
         """Makes a family with options of its own. InvalidArgument if it exists.
+
+        `default_ttl` is how long a key lives that is put without `expires`: a `timedelta`, or seconds.
 
         `comparator` is the order of its keys: a name, and a function of two keys that is negative, 0 or positive. When the store is opened
         again, `open` needs it among its `comparators`.

@@ -2183,6 +2183,14 @@ int32_t waxseal_family_options_set_large_value_bytes(waxseal_family_options_t *o
                                                      size_t bytes);
 
 /**
+ * How many microseconds a record of the family lives that is put without an expiry of its own; 0: for ever. Records that come with their
+ * seal, by ingestion or from another store keep what they came with. Kept in the store. Default 0.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_family_options_set_default_ttl(waxseal_family_options_t *options, uint64_t micros);
+
+/**
  * Where the seals of a block stand, one of `WAXSEAL_SEALS_..`. Kept in the store. Default `WAXSEAL_SEALS_BY_CODEC`.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for a number that is no layout.
@@ -3208,12 +3216,45 @@ int32_t waxseal_write_options_add_entry(waxseal_write_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * The record counts as absent from this time on, in microseconds since 1970 by the store's clock, and a later compaction drops it.
+ * The record expires at this time, in microseconds since 1970: from then on it counts as absent, and a later compaction drops it. A time
+ * that has passed is allowed. A snapshot and an iterator judge by the time at which they were made, every other read by the time now.
+ * This, `waxseal_write_options_set_expires_in` and `waxseal_write_options_set_expires_never`: the last one wins.
  *
- * One thread at a time.
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a time before the year 2000, which is a mistake in its unit or its epoch; the options
+ * are then as they were.
  */
 int32_t waxseal_write_options_set_expiry(waxseal_write_options_t *options,
                                          uint64_t micros);
+
+/**
+ * The record expires so many microseconds after it is written.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_write_options_set_expires_in(waxseal_write_options_t *options,
+                                             uint64_t micros);
+
+/**
+ * The record never expires, whatever the default time to live of its family is.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_write_options_set_expires_never(waxseal_write_options_t *options);
+
+/**
+ * Adds to a batch: sets a key to a value, with options: an expiry, labels, entries. Null options are defaults. The commit says the
+ * durability.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options with a durability of their own.
+ */
+int32_t waxseal_batch_put_with_options(waxseal_batch_t *batch,
+                                       waxseal_family_t *family,
+                                       const waxseal_write_options_t *options,
+                                       const uint8_t *key,
+                                       size_t key_len,
+                                       const uint8_t *value,
+                                       size_t value_len,
+                                       waxseal_error_t **error);
 
 /**
  * Adds to a batch: sets a key to a value and keeps entries beside it.

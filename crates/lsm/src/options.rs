@@ -1,6 +1,7 @@
 //! Settings (numbers a user may turn). Parts that are plugged in (files, clock, listener, companions) are not settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::names::MAX_SYSTEM;
@@ -245,6 +246,10 @@ pub struct CfOptions {
     /// Values of at least so many bytes stand in files of their own, where they are written once; tables then hold pointers to them.
     /// 0: none does. Kept in the store. Default 4 KiB; stores of an earlier version keep none.
     pub large_value_bytes: usize,
+    /// How long a record of the family lives that is put without an expiry of its own. Records that come with their seal, by ingestion or from
+    /// another store keep what they came with, and so does what was written before. At least a microsecond. Kept in the store. Default
+    /// none: such a record never expires.
+    pub default_ttl: Option<Duration>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Most that the first level below level 0 that holds data is to hold, in bytes. Default 256 MiB.
@@ -282,6 +287,7 @@ impl Default for CfOptions {
             compression: Compression::default(),
             bottom_compression: None,
             large_value_bytes: 4 * KIB,
+            default_ttl: None,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
@@ -337,6 +343,10 @@ impl CfOptions {
             (
                 self.large_value_bytes == 0 || self.large_value_bytes >= 64,
                 "large_value_bytes must be 0 (none) or at least 64",
+            ),
+            (
+                self.default_ttl.is_none_or(|ttl| ttl.as_micros() > 0 && u64::try_from(ttl.as_micros()).is_ok()),
+                "default_ttl must lie between a microsecond and 2^64 of them",
             ),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),

@@ -372,6 +372,14 @@ pub trait Companions: Send + Sync {
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
         self.beneath().map_or(Life::Alive, |beneath| beneath.life(record, now))
     }
+    /// When the record expires, in microseconds since 1970; none if it never does. What the record itself says: nobody has checked it.
+    fn expiry(&self, record: &Record<'_>) -> Option<u64> {
+        self.beneath().and_then(|beneath| beneath.expiry(record))
+    }
+    /// True if a table of expired records may go unread. If not, a compaction reads it, and `on_drop` is called for each record.
+    fn may_drop_unread(&self) -> bool {
+        self.beneath().is_none_or(|beneath| beneath.may_drop_unread())
+    }
     /// True if the record counts as absent from now on.
     #[inline]
     fn expired(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> bool {

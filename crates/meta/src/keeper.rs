@@ -50,6 +50,9 @@ pub use crate::beside::SEAL_BYTES;
 /// The algorithm by which seals are made here. docs/format.md, section 7.
 pub const ALGORITHM: u64 = 1;
 
+/// Providers with this number or a greater one are not Waxseal's own.
+const FIRST_FOREIGN: u16 = 16;
+
 /// XXH3-64 takes bytes up to so many in one piece of straight code.
 const HASHED_WITHOUT_A_CALL: usize = 128;
 
@@ -341,15 +344,16 @@ impl Sealer {
         Build::Set
     }
 
+    /// The expiry of a record that may have entries, if its seal covers it.
+    fn expiry_slowly(&self, record: &Record<'_>) -> Option<u64> {
+        let (expiry, _) = self.providers.find(EXPIRY)?;
+        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY)).ok()??;
+        if entry.sealed && entry.version == expiry.version { Expiry::read(entry.bytes) } else { None }
+    }
+
     #[cold]
     fn life_slowly(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life {
-        let Some((expiry, _)) = self.providers.find(EXPIRY) else { return Life::Alive };
-        let entry = Beside::read(record.companion).and_then(|beside| beside.entry(EXPIRY));
-        let Ok(Some(entry)) = entry else { return Life::Alive };
-        let says_over = entry.sealed
-            && entry.version == expiry.version
-            && Expiry::read(entry.bytes).is_some_and(|micros| micros <= now());
-        if !says_over {
+        if self.expiry_slowly(record).is_none_or(|micros| micros > now()) {
             return Life::Alive;
         }
         match verdict_on(record, hash(record.key), true) {
@@ -497,6 +501,16 @@ impl Companions for Sealer {
             true => self.life_slowly(record, now),
             false => Life::Alive,
         }
+    }
+
+    #[inline]
+    fn expiry(&self, record: &Record<'_>) -> Option<u64> {
+        if may_have_entries(record.companion) && self.expires { self.expiry_slowly(record) } else { None }
+    }
+
+    /// A provider of somebody else's may want to hear of each record that is dropped; Waxseal's own do not.
+    fn may_drop_unread(&self) -> bool {
+        self.providers.descriptors().iter().all(|of| of.id < FIRST_FOREIGN)
     }
 
     fn term(&self, record: &Record<'_>) -> u64 {

@@ -6,7 +6,7 @@
 //! pick    which tables, into which level          split   where an output table ends
 //! rules   which records may go                    debt    how far behind compaction is, and what that costs a writer
 //! pace    how fast they may be written            parts   one pass over several threads
-//! packing with which codec a level is packed
+//! packing with which codec a level is packed      expired which tables go, or are merged, for records that have expired
 //! output  records in, tables out                  collect which value files are mostly garbage
 //! unsynced  finished tables that are synced together
 //! values  values out of their records, into value files                 lean    what more is done for a store that is to be small
@@ -14,6 +14,7 @@
 
 pub mod collect;
 pub mod debt;
+pub mod expired;
 pub mod lean;
 #[cfg(test)]
 mod life;

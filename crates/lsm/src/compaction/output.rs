@@ -105,7 +105,7 @@ pub struct Pass<'a> {
 /// are merged.
 #[derive(Clone, Copy)]
 pub struct Expires<'a> {
-    /// Microseconds since 1970, read before `is_hidden` was asked for the first time.
+    /// No reader sees what expired by this time: microseconds since 1970, read before `is_hidden` was asked for the first time.
     pub now: u64,
     /// True if a newer version of a key may stand outside of the inputs.
     pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
@@ -142,6 +142,8 @@ impl Given {
 pub struct Written {
     /// The tables.
     pub tables: Vec<TableMeta>,
+    /// What was dropped since it had expired.
+    pub expired: Ledger,
     /// Rows for other families.
     pub rows: Given,
     /// Companions that were hit and are as they were.
@@ -165,6 +167,7 @@ impl Written {
             all.merge(&ledger);
             together.extend(rows);
         }
+        self.expired.merge(&part.expired);
         self.mended += part.mended;
         self.adopted += part.adopted;
         self.value_bytes += part.value_bytes;
@@ -442,6 +445,9 @@ impl Outputs<'_> {
                 Decision::Drop(reason) => {
                     let term = self.term_of_dropped(&record, source)?;
                     self.dropped.add(record.kind, term);
+                    if reason == DropReason::Expired {
+                        self.written.expired.add(record.kind, term);
+                    }
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
                 }
@@ -586,6 +592,9 @@ impl Outputs<'_> {
     fn let_go(&mut self, held: &mut Held) {
         if let Some((row, (reason, term))) = held.release() {
             self.dropped.add(row.kind, term);
+            if reason == DropReason::Expired {
+                self.written.expired.add(row.kind, term);
+            }
             self.job.companions.on_drop(&row.record(), reason);
         }
     }
@@ -666,6 +675,7 @@ impl Outputs<'_> {
             ingest_seqno: 0,
             ledger: finished.ledger,
             values: Vec::new(),
+            expiry: finished.expiry,
         });
         self.refs.push(finished.values);
         Ok(())

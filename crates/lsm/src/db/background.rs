@@ -182,6 +182,7 @@ impl Inner {
                 Ok(true) => continue,
                 // What was put off is tried again, and nobody rings for that.
                 Ok(false) if lane == Lane::Compact && self.compactions.waits_for_any(self.now_nanos()) => Some(RETRY),
+                Ok(false) if lane == Lane::Compact => self.until_expiry(),
                 Ok(false) => None,
                 Err(_) => Some(RETRY),
             };

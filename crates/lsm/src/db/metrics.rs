@@ -34,6 +34,9 @@ pub(crate) struct Counters {
     values_moved: AtomicU64,
     values_unreadable: AtomicU64,
     log_freezes: AtomicU64,
+    expired: AtomicU64,
+    dropped_tables: AtomicU64,
+    dropped_bytes: AtomicU64,
 }
 
 impl Counters {
@@ -67,6 +70,17 @@ impl Counters {
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
         self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);
         self.values_unreadable.fetch_add(written.values_unreadable, Ordering::Relaxed);
+    }
+
+    /// An edit dropped expired records.
+    pub(crate) fn expired(&self, records: u64) {
+        self.expired.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Tables went unread, with what they pointed to.
+    pub(crate) fn dropped(&self, tables: u64, bytes: u64) {
+        self.dropped_tables.fetch_add(tables, Ordering::Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn rotated(&self) {
@@ -121,6 +135,12 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that they could not move, since they cannot be read.
     pub values_unreadable: u64,
+    /// Expired records that compactions dropped since open.
+    pub expired: u64,
+    /// Tables that went without being read since all their records had expired.
+    pub dropped_tables: u64,
+    /// Their bytes, with those that they pointed to in value files.
+    pub dropped_bytes: u64,
     /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
     /// Table and value files that are open (`Settings::open_tables` bounds them).
@@ -326,6 +346,9 @@ impl Inner {
             adopted: get(&counters.adopted),
             values_moved: get(&counters.values_moved),
             values_unreadable: get(&counters.values_unreadable),
+            expired: get(&counters.expired),
+            dropped_tables: get(&counters.dropped_tables),
+            dropped_bytes: get(&counters.dropped_bytes),
             open_tables: open_tables.0,
             open_files: self.open_tables.files().count(),
             index_bytes: open_tables.1 as u64,
@@ -360,6 +383,9 @@ impl fmt::Display for Metrics {
         }
         if self.values_moved + self.values_unreadable > 0 {
             writeln!(f, "values moved {}, not readable {}", self.values_moved, self.values_unreadable)?;
+        }
+        if self.expired > 0 {
+            writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;
         }
         writeln!(f, "visible seqno {}, snapshots {}", self.visible_seqno, self.snapshots)?;
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;

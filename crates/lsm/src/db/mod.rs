@@ -35,6 +35,7 @@ mod compact;
 mod ddl;
 mod events;
 mod examine;
+mod expire;
 mod family;
 mod faults;
 mod flush;
@@ -189,6 +190,8 @@ pub(crate) struct Inner {
     /// No other store shares the cache.
     owns_cache: bool,
     pub(crate) snapshots: Arc<snapshot::Snapshots>,
+    /// The time by which records expire.
+    pub(crate) expiry_clock: Arc<crate::expiry::ExpiryClock>,
     access: Access,
     origin: Origin,
     closed: AtomicBool,
@@ -308,16 +311,24 @@ impl Db {
         if inner.access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.held_while_ingesting(inner.snapshots.take(None, || inner.visible())))
+        Ok(inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || inner.visible())))
     }
 
     /// A view at the last commit that is certainly on disk, perhaps a little behind `snapshot`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match &inner.log {
-            Some(log) => inner.held_while_ingesting(inner.snapshots.take(None, || log.durable_seqno())),
+            Some(log) => {
+                inner.held_while_ingesting(inner.snapshots.take(&inner.expiry_clock, None, || log.durable_seqno()))
+            }
             None => inner.held_snapshot(),
         })
+    }
+
+    /// The time by which a record that is read now is judged, in microseconds since 1970. It is never before an
+    /// expiry that was found to have passed, nor before the time of a snapshot, whatever the system clock does.
+    pub fn expiry_micros(&self) -> u64 {
+        self.inner().expiry_clock.now()
     }
 
     /// What recovery found when the store was opened.
@@ -424,7 +435,7 @@ impl Inner {
     fn held_snapshot(&self) -> Snapshot {
         let _no_refresh = lock(&self.jobs_lock);
         let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();
-        self.snapshots.take(Some(views), || self.visible())
+        self.snapshots.take(&self.expiry_clock, Some(views), || self.visible())
     }
 
     pub(crate) fn new_file_number(&self) -> u64 {

@@ -26,8 +26,10 @@ use crate::compaction::Pace;
 use crate::env::work::lock;
 use crate::env::{DirEntry, Env, LastingFs, Lock, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::expiry::ExpiryClock;
 use crate::names::{Name, is_system_name};
 use crate::options::Settings;
+use crate::planted::{Bug, active};
 use crate::version::{self, Contents, Foreign, Marked};
 
 /// What recovery found in the log at open.
@@ -338,6 +340,10 @@ fn start(
         cache: opened.cache,
         owns_cache: parts.cache.is_none(),
         snapshots: Arc::new(Snapshots::default()),
+        expiry_clock: Arc::new(ExpiryClock::new(
+            parts.env.clock.clone(),
+            if active(Bug::ExpiryClockForgetsRestart) { 0 } else { opened.expired_through },
+        )),
         access,
         origin: Origin::here(),
         closed: AtomicBool::new(false),
@@ -396,6 +402,7 @@ impl Inner {
     fn adopt(&self, opened: Opened) {
         let _all_at_once = lock(&self.jobs_lock);
         self.visible.store(opened.visible, Ordering::Release);
+        self.expiry_clock.note(opened.expired_through);
         let known = self.families();
         let mut families = Families::none(opened.families.next_id);
         for (id, fresh) in opened.families.by_id {

@@ -17,6 +17,7 @@ use super::watch::{Integrity, Place};
 use super::{Db, Inner, TableHandle};
 use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
+use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
 use crate::interrupt;
 use crate::merge::{ConcatCursor, FenceCursor, MergeCursor, Opened, Part, Tiers, Walk};
@@ -25,7 +26,7 @@ use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::read::{UserCursor, Values};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Life, Protection, life_of};
+use crate::seam::{Check, Life, Protection};
 use crate::sst::{Approach, Checks, Table, TableCursor};
 use crate::turn::is_turn;
 use crate::values::Room;
@@ -62,11 +63,11 @@ impl Db {
             && let Some(views) = snapshot.views()
             && let Some(view) = views.of(family)?
         {
-            return inner.get_in((family, view), (key, None), inner.seqno(at)?, checks, visit);
+            return inner.get_in((family, view), (key, None), inner.moment(at)?, checks, visit);
         }
         let view = family.view();
-        let seqno = inner.seqno(at)?;
-        inner.get_in((family, &view), (key, None), seqno, checks, visit)
+        let moment = inner.moment(at)?;
+        inner.get_in((family, &view), (key, None), moment, checks, visit)
     }
 
     /// The same, with the record as its table holds it: a value that stands in a value file is not read, and the record has a pointer in
@@ -80,11 +81,11 @@ impl Db {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let inner = self.open_inner()?;
-        let (view, seqno, mut checks) = (self.view_at(family, at)?, inner.seqno(at)?, inner.checks(reading));
+        let (view, moment, mut checks) = (self.view_at(family, at)?, inner.moment(at)?, inner.checks(reading));
         loop {
             let mut found = Some(false);
-            inner.version_in((family, &view), (key, None), seqno, checks, |record| {
-                found = inner.is_value(record, checks);
+            inner.version_in((family, &view), (key, None), moment.seqno, checks, |record| {
+                found = inner.is_value(record, moment.as_of, checks);
                 if found == Some(true) {
                     visit(record);
                 }
@@ -112,10 +113,10 @@ impl Db {
     ) -> Result<UserCursor> {
         let inner = self.open_inner()?;
         let view = self.view_at(family, at)?;
-        let (seqno, reading) = (inner.seqno(at)?, reading.into());
+        let (Moment { seqno, as_of }, reading) = (inner.moment(at)?.fixed(&inner.expiry_clock), reading.into());
         let (internal, tables) = inner.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
-        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.env.clock.clone()))
+        Ok(cursor.reading(tables).expiring(inner.companions.clone(), inner.expiry_clock.clone(), as_of))
     }
 
     /// Looks several keys up at one moment. `visit` gets the index of each key that has a value.
@@ -140,7 +141,7 @@ impl Db {
     ) -> Result<()> {
         let (inner, reading) = (self.open_inner()?, reading.into());
         let view = self.view_at(family, at)?;
-        let seqno = inner.seqno(at)?;
+        let moment = inner.moment(at)?.fixed(&inner.expiry_clock);
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
             interrupt::check()?;
             let ways = approach((family, &view), keys);
@@ -148,7 +149,7 @@ impl Db {
                 let again = ways.get(at + 1).is_some_and(|next| way.is_beside(next));
                 let checks = Checks { again, ..inner.checks(reading) };
                 let mut show = |record: &Record<'_>| visit(group * SIDE_BY_SIDE + at, record);
-                inner.get_on(way, (family, &view), key, seqno, checks, &mut show)?;
+                inner.get_on(way, (family, &view), key, moment, checks, &mut show)?;
             }
         }
         Ok(())
@@ -188,6 +189,23 @@ fn bytes_up_to(table: &TableHandle, bound: &Bound<Vec<u8>>, is_upper: bool, orde
     }
 }
 
+/// Which commits a read sees, and the time by which it judges expiry.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) seqno: Seqno,
+    pub(super) as_of: AsOf,
+}
+
+impl Moment {
+    /// The same for a read of many records: all of them are judged by the time now.
+    fn fixed(self, clock: &ExpiryClock) -> Moment {
+        match self.as_of {
+            AsOf::NOW => Moment { as_of: AsOf::micros(clock.now()), ..self },
+            _ => self,
+        }
+    }
+}
+
 impl Inner {
     /// The seqno that a read sees.
     #[inline]
@@ -197,6 +215,16 @@ impl Inner {
             At::Snapshot(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.seqno()),
             At::Snapshot(_) => Err(Error::invalid("the snapshot belongs to another store")),
         }
+    }
+
+    /// Which commits a read sees, and the time by which it judges expiry.
+    #[inline]
+    pub(super) fn moment(&self, at: At<'_>) -> Result<Moment> {
+        let as_of = match at {
+            At::Snapshot(snapshot) if !planted::active(Bug::SnapshotReadsByTheClock) => AsOf::micros(snapshot.micros()),
+            _ => AsOf::NOW,
+        };
+        Ok(Moment { seqno: self.seqno(at)?, as_of })
     }
 
     /// What one read checks, by its policy. A store whose keeper makes no companions has nothing to check by.
@@ -217,13 +245,13 @@ impl Inner {
         &self,
         of: (&Family, &View),
         key: Hashed<'_>,
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
-        self.version_in(of, key, seqno, checks, decide)?;
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (moment, checks), visit);
+        self.version_in(of, key, moment.seqno, checks, decide)?;
         outcome
     }
 
@@ -234,11 +262,11 @@ impl Inner {
         &self,
         of: (&Family, &View),
         key: &[u8],
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        self.get_in(of, (key, None), seqno, Checks { each: true, ..checks }, visit)
+        self.get_in(of, (key, None), moment, Checks { each: true, ..checks }, visit)
     }
 
     /// `get_in`, on a way that is known.
@@ -247,22 +275,22 @@ impl Inner {
         mut way: Way<'_>,
         of: (&Family, &View),
         key: &[u8],
-        seqno: Seqno,
+        moment: Moment,
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         let mut outcome = Ok(false);
-        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (seqno, checks), visit);
-        self.version_by(of, (key, way.key_hash), seqno, checks, decide, |table, key_hash, decide| {
+        let decide = |record: &Record<'_>| outcome = self.value_of(of, record, (moment, checks), visit);
+        self.version_by(of, (key, way.key_hash), moment.seqno, checks, decide, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             match way.block {
                 Some((first, number)) if std::ptr::eq(first, &**reader) => {
                     way.block = None;
-                    reader.get_from(number, (key, key_hash), seqno, checks, decide)
+                    reader.get_from(number, (key, key_hash), moment.seqno, checks, decide)
                 }
                 Some(_) => Ok(false),
                 // The next key was looked for in another block.
-                None => reader.get(key, key_hash, seqno, Checks { again: false, ..checks }, decide),
+                None => reader.get(key, key_hash, moment.seqno, Checks { again: false, ..checks }, decide),
             }
         })?;
         outcome
@@ -274,17 +302,17 @@ impl Inner {
         &self,
         of: (&Family, &View),
         record: &Record<'_>,
-        (seqno, checks): (Seqno, Checks),
+        (moment, checks): (Moment, Checks),
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
         match record.kind {
-            Kind::Put | Kind::BlobPointer => match self.is_value(record, checks) {
+            Kind::Put | Kind::BlobPointer => match self.is_value(record, moment.as_of, checks) {
                 Some(true) => {
                     self.show_whole(of, record, fetch_by(checks), visit)?;
                     Ok(true)
                 }
                 Some(false) => Ok(false),
-                None => self.get_closely(of, record.key, seqno, checks, visit),
+                None => self.get_closely(of, record.key, moment, checks, visit),
             },
             Kind::Delete => Ok(false),
             kind => Err(unread(kind)),
@@ -294,11 +322,11 @@ impl Inner {
     /// True for a value, wherever it stands, whose time is not over. None: nobody has checked it, it says that its time is over, and it is
     /// not what was written; a read that checks finds out what was.
     #[inline]
-    pub(super) fn is_value(&self, record: &Record<'_>, checks: Checks) -> Option<bool> {
+    pub(super) fn is_value(&self, record: &Record<'_>, as_of: AsOf, checks: Checks) -> Option<bool> {
         if !record.kind.is_value() {
             return Some(false);
         }
-        match life_of(&*self.companions, record, &|| self.env.clock.wall_micros()) {
+        match self.expiry_clock.life(&*self.companions, record, as_of) {
             Life::Alive => Some(true),
             Life::Over => Some(false),
             Life::Doubtful => (checks.each || self.promise == Protection::None).then_some(true),

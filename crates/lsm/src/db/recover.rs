@@ -57,6 +57,8 @@ pub(super) struct Opened {
     pub(super) visible: Seqno,
     /// Tables that compactions leave alone.
     pub(super) barred: Vec<u64>,
+    /// Compactions have dropped records that expired by this time.
+    pub(super) expired_through: u64,
     /// What was done, line by line.
     pub(super) lines: Lines,
     /// Files that nobody names any more: the log as it was found, and what a crash left.
@@ -141,6 +143,7 @@ impl Opening<'_> {
             log: None,
             manifest: None,
             barred: barred_of(&found.state),
+            expired_through: found.state.expired_through,
             lines: found.state.lines.clone(),
             leftovers: Vec::new(),
             report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
@@ -258,6 +261,7 @@ impl Opening<'_> {
         Ok(Opened {
             families,
             barred: barred_of(manifest.state()),
+            expired_through: manifest.state().expired_through,
             lines: manifest.state().lines.clone(),
             leftovers: leftovers.collect(),
             cache: replay.cache,

@@ -1,4 +1,4 @@
-//! Snapshots: a seqno, and the promise that what it sees is not dropped (I08).
+//! Snapshots: a seqno and a time, and the promise that what they see is not dropped (I08).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,12 +9,14 @@ use arc_swap::{ArcSwapOption, Guard};
 use super::family::{Family, View};
 use crate::env::work::lock;
 use crate::error::{Error, Result};
+use crate::expiry::ExpiryClock;
+use crate::planted::{Bug, active};
 use crate::record::Seqno;
 
-/// The live snapshots of a store, counted by seqno.
+/// The live snapshots of a store, counted by seqno and time.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    live: Mutex<BTreeMap<Seqno, usize>>,
+    live: Mutex<BTreeMap<Moment, usize>>,
     /// Those that hold views, so that closing the store takes the views back.
     holding: Mutex<Holding>,
 }
@@ -31,15 +33,32 @@ impl fmt::Debug for Holding {
     }
 }
 
+/// A seqno, and a time in microseconds since 1970.
+type Moment = (Seqno, u64);
+
+/// What a job must keep for the live snapshots, and for those to come.
+pub(crate) struct Horizon {
+    /// The live seqnos, ascending: what must be kept apart.
+    pub(crate) boundaries: Vec<Seqno>,
+    /// No snapshot, live or to come, sees a record that expires by this time. Microseconds since 1970.
+    pub(crate) expired: u64,
+}
+
 impl Snapshots {
     /// Registers a snapshot at the seqno that `now` gives, asked for under the lock. A job that lists the live snapshots
     /// either sees this one, or merges only records that are not above it: tables hold nothing above the seqno that is
-    /// visible and durable (I15), so the newest version it keeps is the one that this snapshot sees.
-    pub(crate) fn take(self: &Arc<Self>, views: Option<Views>, now: impl FnOnce() -> Seqno) -> Snapshot {
+    /// visible and durable (I15), so the newest version it keeps is the one that this snapshot sees. The same holds for its time:
+    /// such a job keeps what had not expired by then, or the clock is not behind the time by which the job judges.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        clock: &ExpiryClock,
+        views: Option<Views>,
+        now: impl FnOnce() -> Seqno,
+    ) -> Snapshot {
         let mut live = lock(&self.live);
-        let seqno = now();
-        *live.entry(seqno).or_default() += 1;
-        let snapshot = Snapshot { pin: Arc::new(Pin { seqno, views: None, snapshots: self.clone() }) };
+        let moment = (now(), clock.settle());
+        *live.entry(moment).or_default() += 1;
+        let snapshot = Snapshot { pin: Arc::new(Pin { moment, views: None, snapshots: self.clone() }) };
         drop(live);
         match views {
             Some(views) => snapshot.holding(views),
@@ -70,13 +89,36 @@ impl Snapshots {
 
     /// The live seqnos, ascending: what a job must keep apart.
     pub(crate) fn boundaries(&self) -> Vec<Seqno> {
-        lock(&self.live).keys().copied().collect()
+        boundaries(&lock(&self.live))
+    }
+
+    /// What a job that drops expired records must keep.
+    pub(crate) fn horizon(&self, clock: &ExpiryClock) -> Horizon {
+        let live = lock(&self.live);
+        Snapshots::horizon_of(&live, clock.settle())
+    }
+
+    /// The same for a choice: a job that follows asks for its own.
+    pub(crate) fn horizon_now(&self, clock: &ExpiryClock) -> Horizon {
+        Snapshots::horizon_of(&lock(&self.live), clock.now())
+    }
+
+    fn horizon_of(live: &BTreeMap<Moment, usize>, now: u64) -> Horizon {
+        let earliest = live.keys().map(|(_, micros)| *micros).min();
+        let earliest = earliest.filter(|_| !active(Bug::SnapshotTimeIgnored));
+        Horizon { boundaries: boundaries(live), expired: earliest.map_or(now, |earliest| earliest.min(now)) }
     }
 
     /// How many snapshots are alive.
     pub(crate) fn count(&self) -> usize {
         lock(&self.live).values().sum()
     }
+}
+
+fn boundaries(live: &BTreeMap<Moment, usize>) -> Vec<Seqno> {
+    let mut seqnos: Vec<Seqno> = live.keys().map(|(seqno, _)| *seqno).collect();
+    seqnos.dedup();
+    seqnos
 }
 
 /// The views of a snapshot that holds any. Empty once the store is closed.
@@ -102,7 +144,7 @@ pub struct Snapshot {
 }
 
 struct Pin {
-    seqno: Seqno,
+    moment: Moment,
     views: Option<HeldViews>,
     snapshots: Arc<Snapshots>,
 }
@@ -119,7 +161,12 @@ impl Snapshot {
 
     /// The last commit that it sees.
     pub fn seqno(&self) -> Seqno {
-        self.pin.seqno
+        self.pin.moment.0
+    }
+
+    /// When it was taken, in microseconds since 1970: it sees no record that had expired by then, and sees every other for good.
+    pub fn micros(&self) -> u64 {
+        self.pin.moment.1
     }
 
     /// The views that it holds; `None` if it reads the families' current ones.
@@ -150,10 +197,10 @@ impl fmt::Debug for Snapshot {
 impl Drop for Pin {
     fn drop(&mut self) {
         let mut live = lock(&self.snapshots.live);
-        if let Some(count) = live.get_mut(&self.seqno) {
+        if let Some(count) = live.get_mut(&self.moment) {
             *count -= 1;
             if *count == 0 {
-                live.remove(&self.seqno);
+                live.remove(&self.moment);
             }
         }
     }

@@ -28,6 +28,8 @@ pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
+/// A moment that a caller names; nothing is read from a clock.
+pub use std::time::{SystemTime, UNIX_EPOCH};
 pub use traced::TracedFs;
 
 /// Everything the engine needs from outside. Clones share it.

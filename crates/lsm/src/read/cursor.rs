@@ -27,14 +27,14 @@ use std::sync::Arc;
 use super::run::Run;
 use super::saved::{SavedRecord, SeenKey};
 use crate::cursor::Cursor;
-use crate::env::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::expiry::{AsOf, ExpiryClock};
 use crate::fence::Fence;
 use crate::merge::{MergeCursor, Walk};
 use crate::order::Order;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Companions, Life, life_of};
+use crate::seam::{Companions, Life};
 use crate::values::Room;
 
 /// The user keys that a cursor may show: from, to.
@@ -73,8 +73,8 @@ pub struct UserCursor {
     pending: usize,
     /// The family's name, for errors.
     family: Arc<str>,
-    /// Who says whether the time of a record is over, and what time it is.
-    expiry: Option<(Arc<dyn Companions>, Arc<dyn Clock>)>,
+    /// Who says when a record expires, the clock, and the time that the cursor judges by.
+    expiry: Option<(Arc<dyn Companions>, Arc<ExpiryClock>, AsOf)>,
     /// Who reads values that stand elsewhere; none: the record is shown as it lies.
     values: Option<Arc<dyn Values>>,
     /// The value read last.
@@ -150,10 +150,10 @@ impl UserCursor {
         self
     }
 
-    /// The same, but a record whose time is over is passed over like a tombstone.
+    /// The same, but a record that has expired by a time is passed over like a tombstone.
     #[must_use]
-    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<dyn Clock>) -> UserCursor {
-        self.expiry = Some((keeper, clock));
+    pub fn expiring(mut self, keeper: Arc<dyn Companions>, clock: Arc<ExpiryClock>, as_of: AsOf) -> UserCursor {
+        self.expiry = Some((keeper, clock, as_of));
         self
     }
 
@@ -567,7 +567,7 @@ impl UserCursor {
     #[inline]
     fn life(&self, record: &Record<'_>) -> Life {
         match &self.expiry {
-            Some((keeper, clock)) => life_of(&**keeper, record, &|| clock.wall_micros()),
+            Some((keeper, clock, as_of)) => clock.life(&**keeper, record, *as_of),
             None => Life::Alive,
         }
     }

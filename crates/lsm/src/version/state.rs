@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::edit::{Change, Edit, TableMeta};
 use super::lines::{Line, Lines};
 use crate::fence::Fence;
+use crate::ledger::Ledger;
 use crate::names::system_number;
 use crate::planted::{Bug, active};
 use crate::record::Seqno;
@@ -40,6 +41,8 @@ pub struct State {
     pub next_family: u32,
     /// What recoveries cut from the log.
     pub cuts: Vec<Cut>,
+    /// Compactions have dropped records that expired by this time, in microseconds since 1970.
+    pub expired_through: u64,
     /// What was done, line by line.
     pub lines: Lines,
 }
@@ -63,6 +66,8 @@ pub struct Family {
     pub fences: BTreeMap<u64, Arc<Fence>>,
     /// Numbers of the tables that compactions leave alone.
     pub barred: BTreeSet<u64>,
+    /// Counts and sums of the records that compactions dropped since they had expired.
+    pub expired: Ledger,
 }
 
 /// What a recovery cut from the log.
@@ -109,6 +114,9 @@ impl State {
                 id: *id,
                 fence: Arc::clone(fence),
             }));
+            let (family, through, dropped) = (family.id, self.expired_through, family.expired);
+            let any = dropped.count() > 0;
+            changes.extend(any.then_some(Change::Expired { family, through, dropped }));
         }
         if let Some(LogStart { place, ring, ring_nonce }) = self.log {
             changes.push(Change::LogStart { place, ring, ring_nonce });
@@ -167,6 +175,7 @@ impl State {
                     tables: BTreeMap::new(),
                     fences: BTreeMap::new(),
                     barred: BTreeSet::new(),
+                    expired: Ledger::default(),
                 };
                 self.families.insert(*id, Arc::new(family));
                 Arc::make_mut(&mut self.ids).insert(name.as_str().into(), *id);
@@ -248,6 +257,10 @@ impl State {
                 if !self.lines.add(*number, Arc::clone(bytes)) {
                     return Err("gives the number of a line again");
                 }
+            }
+            Change::Expired { family, through, dropped } => {
+                self.named(*family)?.expired.merge(dropped);
+                self.expired_through = self.expired_through.max(*through);
             }
             Change::LinesTakenOut { through } => self.lines.take_out(*through),
             Change::Skipped { .. } => {}

@@ -7,6 +7,7 @@
 mod beside;
 mod care;
 mod events;
+mod expiring;
 mod flips;
 mod forged;
 mod history;

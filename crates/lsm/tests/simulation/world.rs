@@ -250,6 +250,7 @@ impl Listener for Tally {
                     Reason::Range => "event: compacted a range",
                     Reason::Values => "event: compacted for values",
                     Reason::Space => "event: compacted for space",
+                    Reason::Expired => "event: compacted for expired records",
                 },
                 1,
             ),

@@ -117,7 +117,7 @@ pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<
         At::Snapshot(snapshot) => snapshot.clone(),
         At::Latest => db.snapshot()?,
     };
-    let giver = Giver { db, family, snapshot: &snapshot, request, now: db.clock().wall_micros() };
+    let giver = Giver { db, family, snapshot: &snapshot, request, now: snapshot.micros() };
     if matches!(request.policy, Policy::PaperSafe | Policy::PaperLiteral) {
         giver.check_keys()?;
     }
