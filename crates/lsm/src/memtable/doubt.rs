@@ -89,6 +89,8 @@ impl Stand {
 fn begin(before: Option<Place>, own: Option<&[u8]>, order: &Order, record: &Record<'_>) -> Place {
     match (before, own) {
         (_, Some(own)) => (own.to_vec(), MAX_SEQNO),
+        // Versions of a key are put in order by their seqnos, one of which may have been hit.
+        (Some((key, _)), None) if order.compare(&key, record.key).is_eq() => (key, MAX_SEQNO),
         (Some((key, seqno)), None) => (key, seqno.saturating_sub(1)),
         (None, None) if order.is_bytewise() => (Vec::new(), MAX_SEQNO),
         (None, None) => (record.key.to_vec(), MAX_SEQNO),
@@ -99,6 +101,7 @@ fn begin(before: Option<Place>, own: Option<&[u8]>, order: &Order, record: &Reco
 fn end(behind: Option<Place>, own: Option<&[u8]>, order: &Order, record: &Record<'_>) -> Place {
     match (behind, own) {
         (_, Some(own)) => (own.to_vec(), 0),
+        (Some((key, _)), None) if order.compare(&key, record.key).is_eq() => (key, 0),
         (Some((key, seqno)), None) => (key, (seqno + 1).min(MAX_SEQNO)),
         (None, None) if order.is_bytewise() => (vec![0xFF; MAX_KEY_BYTES], 0),
         (None, None) => (record.key.to_vec(), 0),
