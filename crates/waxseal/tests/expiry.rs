@@ -153,7 +153,7 @@ fn the_space_of_expired_records_comes_back() -> Result<()> {
         let (db, clock) = in_memory();
         let cf = db.column_family("default")?;
         for n in 0..20_000u32 {
-            cf.put_with(n.to_be_bytes(), [7; 100], WriteOptions::new().expires_in(HOUR))?;
+            cf.put_with(format!("{n:08}"), [7; 100], WriteOptions::new().expires_in(HOUR))?;
         }
         db.settle()?;
         assert_eq!(cf.iter().count(), 20_000);
