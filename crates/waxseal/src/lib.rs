@@ -109,7 +109,7 @@ pub use waxseal_meta::{Counts as SealCounts, Seal};
 pub mod env {
     pub use waxseal_lsm::env::work::Mode;
     pub use waxseal_lsm::env::{
-        Clock, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs, SeededRandom,
+        Clock, Dir, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs, SeededRandom,
         SystemClock, SystemRandom,
     };
 }

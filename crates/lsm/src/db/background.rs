@@ -213,6 +213,9 @@ impl Inner {
             Lane::Flush => self.flush_step(),
             Lane::Compact => self.compact_step(),
         };
+        if outcome.is_err() && self.check_halted().is_ok() {
+            let _ = self.halt_if_lost();
+        }
         let failed = match &outcome {
             Err(error) if !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Interrupted) => Some(error.clone()),
             _ => None,

@@ -25,7 +25,7 @@ impl Db {
     /// Errors: `Invalid` if something is in `dir`, `Locked` while another checkpoint is written there, `Io`.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
-        let env = &inner.env;
+        let env = &inner.env.clone().within(dir); // the copy stays in the directory that was locked
         check_empty(dir, env)?; // before the lock: none is left in somebody else's directory
         let is_made = !env.fs.exists(dir).during(|| "looking at the checkpoint's directory")?;
         create_directory(dir, env)?;
@@ -35,7 +35,7 @@ impl Db {
             }
         })?;
         check_empty(dir, env)?;
-        let outcome = inner.checkpoint(dir);
+        let outcome = inner.checkpoint(dir, env);
         if outcome.is_err() {
             let _ = remove_ours(dir, env);
             if is_made {
@@ -57,21 +57,21 @@ fn check_empty(dir: &Path, env: &Env) -> Result<()> {
 }
 
 impl Inner {
-    fn checkpoint(&self, dir: &Path) -> Result<()> {
+    fn checkpoint(&self, dir: &Path, env: &Env) -> Result<()> {
         let started = self.now_nanos();
         let (mut state, tables) = self.picture()?;
-        let left = version::our_files(&self.env, dir)?.iter().any(|name| *name != Name::Lock);
+        let left = version::our_files(env, dir)?.iter().any(|name| *name != Name::Lock);
         if left {
-            remove_ours(dir, &self.env)?; // by a creation that was interrupted
+            remove_ours(dir, env)?; // by a creation that was interrupted
         }
-        version::mark_unfinished(&self.env, dir, Marked::UnfinishedCheckpoint)?;
+        version::mark_unfinished(env, dir, Marked::UnfinishedCheckpoint)?;
         // A value file that several tables point into is copied once.
         let values = |table: &Arc<TableHandle>| table.values().iter().map(|values| values.name()).collect::<Vec<_>>();
         let names = tables.iter().flat_map(|table| [vec![Name::Table(table.meta().number)], values(table)].concat());
         for name in names.collect::<BTreeSet<_>>() {
-            self.copy_file(dir, name)?;
+            self.copy_file(dir, env, name)?;
         }
-        self.env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
+        env.fs.sync_dir(dir).during(|| "syncing the checkpoint's directory")?;
         // No log is named: whoever opens the copy makes a fresh one, after the seqno that the counters name.
         let number = state.next_file;
         let lines = self.tell_of_copy(&state, dir, started);
@@ -80,8 +80,8 @@ impl Inner {
             chronicle::number(&mut first, &state);
             state.apply(&first).map_err(Error::invalid)?;
         }
-        Manifest::create(&self.env, dir, number, self.env.random.uid(), &state.snapshot())?;
-        version::mark_finished(&self.env, dir)?;
+        Manifest::create(env, dir, number, self.env.random.uid(), &state.snapshot())?;
+        version::mark_finished(env, dir)?;
         lines.map_or(Ok(()), |lines| self.install(Edit::from(lines), None))
     }
 
@@ -115,13 +115,13 @@ impl Inner {
         Ok((state, tables.collect()))
     }
 
-    fn copy_file(&self, dir: &Path, name: Name) -> Result<()> {
+    fn copy_file(&self, dir: &Path, env: &Env, name: Name) -> Result<()> {
         let (from, to) = (self.path(name), dir.join(name.to_string()));
-        if self.env.fs.link(&from, &to).is_ok() {
+        if env.fs.link(&from, &to).is_ok() {
             return Ok(());
         }
         let source = self.env.fs.open(&from, Open::Read).during(|| format!("opening {name}"))?;
-        let copy = self.env.fs.open(&to, Open::Create).during(|| format!("creating a copy of {name}"))?;
+        let copy = env.fs.open(&to, Open::Create).during(|| format!("creating a copy of {name}"))?;
         let length = source.len().during(|| format!("asking for the length of {name}"))?;
         let mut offset = 0;
         let mut buffer = vec![0; MIB];

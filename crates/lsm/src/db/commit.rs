@@ -344,9 +344,9 @@ impl Db {
     /// closing makes everything durable.
     pub fn sync_committed(&self) -> Result<()> {
         let inner = self.here()?;
-        let synced = inner.sync_log();
+        let synced = inner.sync_and_check();
         inner.tell_noted();
-        synced.map(|_| ())
+        synced
     }
 }
 
@@ -539,6 +539,22 @@ impl Inner {
         Ok(moment)
     }
 
+    /// The same for a caller who is told that all is durable: where nothing was left to sync, the lock has not been looked at yet.
+    fn sync_and_check(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let before = log.wal.synced().offset;
+        let moment = self.sync_log()?;
+        if moment.offset <= before { self.halt_if_lost() } else { Ok(()) }
+    }
+
+    /// Halts a store that has lost its lock or its directory, and says so.
+    pub(super) fn halt_if_lost(&self) -> Result<()> {
+        match self.env.check_lock() {
+            Err(error) if *error.kind() == ErrorKind::Halted => Err(self.halt(error)),
+            outcome => outcome,
+        }
+    }
+
     /// Kicks the log's lane if there is work for it. Who syncs drains too, so that a log that is always synced is never due to be drained: then
     /// the lane would not hear that the next segment is wanted, and whoever syncs would pay for blocks that were never written. Nor is a log that is
     /// not mapped.
@@ -627,6 +643,9 @@ impl Inner {
 
     /// Tells the listener once that the store halted. With no lock held.
     pub(super) fn tell_halted(&self, error: &Error) {
+        if self.check_halted().is_ok() {
+            let _ = self.halt_if_lost(); // a file could not be made, perhaps: is its directory gone?
+        }
         self.note_halted(error);
         self.tell_noted();
     }

@@ -106,7 +106,7 @@ impl Inner {
         self.sweep_dead_files(); // the inputs were held until now; and who waits for this job finds them gone
         drop(picked);
         self.background.changed();
-        outcome.map(|warmth| {
+        outcome.or_else(|error| self.halt_if_lost().and(Err(error))).map(|warmth| {
             self.background.kick(Lane::Compact); // which may have found them taken
             self.warm(warmth);
         })

@@ -36,7 +36,8 @@ impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     pub fn flush(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
-        inner.flush_all(|_| true).map(|_| ())
+        inner.flush_all(|_| true)?;
+        inner.halt_if_lost() // where nothing was left to flush, no edit has looked
     }
 
     /// Writes the memtables of one family to tables, with every commit that was ordered before, whether or not its writer has got to
@@ -93,7 +94,8 @@ impl Inner {
         let mut families = families.iter().peekable();
         while families.peek().is_some() {
             let group = self.next_group(&mut families, through);
-            match self.flush_group(&group) {
+            let flushed = self.flush_group(&group);
+            match flushed.or_else(|error| self.halt_if_lost().and(Err(error))) {
                 Ok(()) => any |= !group.is_empty(),
                 Err(error) if error.is_out_of_space() || self.check_halted().is_err() => return Err(error),
                 Err(error) if self.background.is_stopping() => return Err(error),

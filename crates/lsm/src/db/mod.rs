@@ -96,7 +96,7 @@ pub use versions::{Stands, Whereabouts};
 pub use watch::IntegrityMetrics;
 
 use crate::env::work::lock;
-use crate::env::{Env, Lock, Origin};
+use crate::env::{Env, Origin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -235,7 +235,7 @@ pub(crate) struct Inner {
     recovery: Mutex<RecoveryReport>,
     /// Options and orders given by the caller, kept for `refresh`.
     given: (Vec<(String, CfOptions)>, Vec<Order>),
-    store_lock: Mutex<Option<Box<dyn Lock>>>,
+    store_lock: Mutex<Option<open::StoreLocks>>,
     counters: metrics::Counters,
 }
 

@@ -24,7 +24,7 @@ use super::watch::Integrity;
 use super::{Access, Db, Event, Families, Handle, Inner, Parts};
 use crate::compaction::Pace;
 use crate::env::work::lock;
-use crate::env::{DirEntry, Env, LastingFs, Lock, Origin};
+use crate::env::{DirEntry, Env, Lock, Open, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::expiry::ExpiryClock;
 use crate::names::{Name, is_system_name};
@@ -55,7 +55,7 @@ impl Db {
     /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let parts = within(dir, parts);
+        let parts = Parts { env: parts.env.within(dir), ..parts };
         let (held, is_new) = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
         let opening = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None };
@@ -89,7 +89,7 @@ impl Db {
     /// was committed before the call, and what came later after `refresh`. What is in the log is held in memory.
     pub fn open_read_only(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
-        let parts = within(dir, parts);
+        let parts = Parts { env: parts.env.within(dir), ..parts };
         let integrity = Integrity::new(parts.listener.clone());
         let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None }.read()?;
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
@@ -130,14 +130,9 @@ impl Inner {
     }
 }
 
-/// The same parts, with a file system of the store's own.
-fn within(dir: &Path, parts: Parts) -> Parts {
-    let fs = Arc::new(LastingFs::new(parts.env.fs.clone(), dir));
-    Parts { env: Env { fs, ..parts.env }, ..parts }
-}
-
 /// Removes a store's files, and its directory if nothing else is in it. `LOCK` goes with the directory or not at all.
 pub(super) fn destroy(dir: &Path, env: &Env) -> Result<()> {
+    let env = &env.clone().within(dir);
     let refuse = |contents: &Contents| Error::invalid(format!("{} holds {contents}", dir.display()));
     let check = || match version::contents(env, dir)? {
         Contents::Store | Contents::Damaged | Contents::Marked(Marked::UnfinishedCheckpoint) => Ok(()),
@@ -179,7 +174,7 @@ pub(super) fn remove_ours(dir: &Path, env: &Env) -> Result<()> {
 
 /// Removes a directory in which nothing is left but the lock, and the lock with it. It is held until then: another process that waits for it finds no
 /// directory.
-pub(super) fn remove_directory(dir: &Path, env: &Env, held: Box<dyn Lock>) {
+pub(super) fn remove_directory(dir: &Path, env: &Env, held: StoreLocks) {
     let lock = Name::Lock.to_string();
     let is_lock = |entry: &DirEntry| entry.is_file && entry.name == lock;
     if env.fs.entries(dir).is_ok_and(|entries| entries.iter().all(is_lock)) {
@@ -219,7 +214,7 @@ fn undo_creation(dir: &Path, env: &Env) {
 }
 
 /// Judges the directory, makes it if it is missing, and locks it. True if there is no store in it yet. A directory that is refused stays as it is.
-fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<(Box<dyn Lock>, bool)> {
+fn prepare_directory(dir: &Path, settings: &Settings, env: &Env) -> Result<(StoreLocks, bool)> {
     admit(dir, settings, env)?;
     if settings.create_if_missing {
         create_directory(dir, env)?;
@@ -302,21 +297,46 @@ fn is_not_ours(error: &std::io::Error) -> bool {
     matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
-pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<Box<dyn Lock>> {
-    let holder = format!("process {}", std::process::id());
-    match env.fs.lock(&dir.join(Name::Lock.to_string()), &holder).during(|| "locking the store")? {
-        Ok(held) => Ok(held),
-        Err(other) => {
-            let by = match &*other {
-                "" => "another handle".to_owned(),
-                other if other == holder => {
-                    format!("this process ({other}): use the handle that it has, or close that")
-                }
-                other => other.to_owned(),
-            };
-            Err(Error::of(ErrorKind::Locked, format!("{} is open already, by {by}", dir.display())))
-        }
+/// The locks of an open store. The file's is given back first, so that a process that gets the directory's gets both.
+#[derive(Debug)]
+pub(super) struct StoreLocks {
+    _file: Box<dyn Lock>,
+    _dir: Box<dyn Lock>,
+}
+
+/// Locks the directory, which no rename undoes, and the lock file, which is all that older versions and some file systems know.
+pub(super) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
+    let path = dir.join(Name::Lock.to_string());
+    let Some(locked) = env.fs.lock_dir(dir).during(|| "locking the store's directory")? else {
+        return Err(already_open(dir, &holder_in(&path, env)));
+    };
+    match env.fs.lock(&path, &this_process()).during(|| "locking the store")? {
+        Ok(file) => Ok(StoreLocks { _file: file, _dir: locked }),
+        Err(other) => Err(already_open(dir, &other)),
     }
+}
+
+/// The holder's name that this process writes.
+fn this_process() -> String {
+    format!("process {}", std::process::id())
+}
+
+/// The holder's name in a lock file; empty if there is none.
+fn holder_in(path: &Path, env: &Env) -> String {
+    let mut name = [0; 128];
+    let read = env.fs.open(path, Open::Read).and_then(|file| file.read_at(&mut name, 0));
+    String::from_utf8_lossy(&name[..read.unwrap_or(0)]).trim().to_owned()
+}
+
+fn already_open(dir: &Path, holder: &str) -> Error {
+    let by = match holder {
+        "" => "another handle".to_owned(),
+        other if other == this_process() => {
+            format!("this process ({other}): use the handle that it has, or close that")
+        }
+        other => other.to_owned(),
+    };
+    Error::of(ErrorKind::Locked, format!("{} is open already, by {by}", dir.display()))
 }
 
 fn start(
@@ -325,7 +345,7 @@ fn start(
     parts: Parts,
     (opened, integrity): (Opened, Arc<Integrity>),
     access: Access,
-    held: Option<Box<dyn Lock>>,
+    held: Option<StoreLocks>,
 ) -> Result<Db> {
     let recovered = Event::Recovered { commits: opened.report.commits, cut_bytes: opened.report.cut_bytes };
     let inner = Arc::new(Inner {

@@ -1,28 +1,30 @@
 //! The outside world: files, the machine's identity, pages of memory, time, randomness, threads. The only door to them (a lint holds it shut elsewhere).
 //!
 //! Three file systems stand behind `Fs`: `real` (the operating system), `memory` (in-memory stores) and `sim` (crashes, faults, torn and
-//! reordered sectors, from a seed). Two stand before another one: `lasting` (a directory that could not be synced stays so; every open store
-//! has it) and `traced` (a transcript of every operation).
+//! reordered sectors, from a seed). Two stand before another one: `store` (every open store has it: the files of its directory are reached
+//! through the open directory, never through its path) and `traced` (a transcript of every operation).
 //! With `sim`, a manual clock, seeded randomness and stepped work, a whole engine runs in one thread from a seed.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::error::{Error, ErrorKind, IoContext};
+
 mod clock;
-mod lasting;
 mod memory;
 mod opened;
 mod random;
 mod real;
 pub mod sim;
+mod store;
 mod traced;
 mod tree;
 pub mod work;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use lasting::LastingFs;
 pub use memory::MemoryFs;
 pub(crate) use opened::StoreClosed;
 pub use random::{Random, SeededRandom, SystemRandom};
@@ -30,6 +32,7 @@ pub use real::{Origin, Pages, RealFs, is_out_of_descriptors, populate};
 pub use sim::SimFs;
 /// A moment that a caller names; nothing is read from a clock.
 pub use std::time::{SystemTime, UNIX_EPOCH};
+pub use store::StoreFs;
 pub use traced::TracedFs;
 
 /// Everything the engine needs from outside. Clones share it.
@@ -55,7 +58,25 @@ impl Env {
             work: work::Mode::Threads,
         }
     }
+
+    /// This environment for a store in `dir`: its files are reached through the open directory (`StoreFs`).
+    #[must_use]
+    pub fn within(self, dir: &Path) -> Env {
+        Env { fs: Arc::new(StoreFs::new(self.fs, dir)), ..self }
+    }
+
+    /// `Halted` if the store's lock file was removed or replaced, or its directory was removed.
+    pub(crate) fn check_lock(&self) -> crate::error::Result<()> {
+        match self.fs.owns_lock().during(|| "checking LOCK")? {
+            true => Ok(()),
+            false => Err(Error::of(ErrorKind::Halted, LOST)),
+        }
+    }
 }
+
+/// Why a store halts whose lock file is not the one that it locked.
+const LOST: &str = "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
+    opened the store, so nothing more is written";
 
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,15 +144,30 @@ pub trait Fs: Send + Sync + fmt::Debug {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// The directory, kept open, so that it can be synced however many files the process has open by then. None: a sync of it opens nothing.
-    fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Box<dyn Dir>>> {
+    /// Opens a directory. `None`: this file system reaches files by path alone.
+    fn hold_dir(&self, _dir: &Path) -> io::Result<Option<Arc<dyn Dir>>> {
         Ok(None)
     }
     /// Releases the descriptors and mappings of all files that were opened through it: the store is closed. Only the file system of an open
-    /// store does so (`LastingFs`); others are shared.
+    /// store does so (`StoreFs`); others are shared.
     fn close(&self) {}
+    /// `link` to a name in an open directory.
+    fn link_into(&self, _from: &Path, _dir: &dyn Dir, _name: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Takes the lock file, or returns what its holder wrote into it. The lock goes with the returned value or its process.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
+    /// Locks a directory itself, without a file; `None` if another handle has locked it. Where directories cannot be locked, the lock is of nothing.
+    fn lock_dir(&self, dir: &Path) -> io::Result<Option<Box<dyn Lock>>> {
+        match self.hold_dir(dir)? {
+            Some(dir) => dir.lock(),
+            None => Ok(Some(Box::new(Unlocked))),
+        }
+    }
+    /// False once the lock file that `lock` took has lost its name or its directory: another process may have opened the store.
+    fn owns_lock(&self) -> io::Result<bool> {
+        Ok(true)
+    }
     /// The kernel and device under a directory.
     fn machine(&self, dir: &Path) -> io::Result<Machine>;
     /// The soft limit on open files of the process (`RLIMIT_NOFILE`); none: as many as there is memory for.
@@ -196,14 +232,54 @@ pub trait Mapped: Send + Sync + fmt::Debug {
     fn release(&self);
 }
 
-/// A directory that is kept open.
-pub trait Dir: Send + Sync + fmt::Debug {
+/// An open directory. It reaches its files by name and goes on working when it is renamed. One that was removed answers `NotFound` to
+/// whatever needs a name.
+pub trait Dir: Any + Send + Sync + fmt::Debug {
+    /// Opens a file, as `Fs::open` does.
+    fn open(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>>;
+    /// Renames a file within the directory, replacing `to` if it exists.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Gives a file a second name in another open directory. `Unsupported` where there are no links.
+    fn link(&self, name: &str, into: &dyn Dir, new: &str) -> io::Result<()>;
+    /// The names of the files in it, in no order.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Everything in it, as `Fs::entries` lists it.
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        Ok(self.list()?.into_iter().map(|name| DirEntry { name, is_file: true }).collect())
+    }
+    /// True if the directory has an entry of this name.
+    fn exists(&self, name: &str) -> io::Result<bool>;
     /// Makes its entries durable.
     fn sync(&self) -> io::Result<()>;
+    /// Locks the directory itself, as `Fs::lock_dir` does.
+    fn lock(&self) -> io::Result<Option<Box<dyn Lock>>>;
+    /// Takes a lock file, as `Fs::lock` does.
+    fn lock_file(&self, name: &str, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
+    /// The kernel and device under it.
+    fn machine(&self) -> io::Result<Machine>;
+    /// True if blocks of a file written with zeros stay reserved.
+    fn reserves_blocks(&self) -> io::Result<bool>;
+    /// Prepares the process for this many open files. A hint.
+    fn expect_open(&self, _files: u64) {}
+    /// True if the path leads to this directory.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// A lock on a store; it goes when this is dropped.
-pub trait Lock: Send + Sync + fmt::Debug {}
+pub trait Lock: Send + Sync + fmt::Debug {
+    /// True while the name that the lock file was opened by still stands for it. One look at the directory.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// The lock of a directory that cannot be locked.
+#[derive(Debug)]
+struct Unlocked;
+
+impl Lock for Unlocked {}
 
 /// Shorter allocations are not checked by `check_room`.
 const CHECKED_ROOM_BYTES: usize = 1 << 20;

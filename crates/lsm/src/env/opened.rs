@@ -25,7 +25,7 @@ impl fmt::Display for StoreClosed {
 
 impl std::error::Error for StoreClosed {}
 
-fn closed() -> io::Error {
+pub(super) fn closed() -> io::Error {
     io::Error::other(StoreClosed)
 }
 

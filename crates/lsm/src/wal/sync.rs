@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::env::work::{Bell, lock};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::Mark;
 use crate::planted::{self, Bug};
 
@@ -214,7 +214,10 @@ impl<T> Wal<T> {
 
     fn lead(&self) -> Result<Place> {
         let (place, segment) = self.end_group()?;
-        let Some(segment) = segment else { return Ok(place) };
+        let Some(segment) = segment else {
+            self.check_lock()?;
+            return Ok(place);
+        };
         lock(&self.group).end = Some(place.offset);
         if planted::active(Bug::SyncBeforeDrain) {
             self.sync_segment(&segment, place)?;
@@ -227,10 +230,19 @@ impl<T> Wal<T> {
             self.sync_segment(&segment, place)?;
         }
         self.check()?;
+        self.check_lock()?;
         self.ring.mark(Mark::Synced, place.offset).map_err(|error| self.halt(error))?;
         self.witness.store(place.offset, Ordering::Relaxed);
         self.metrics.groups.fetch_add(1, Ordering::Relaxed);
         Ok(place)
+    }
+
+    /// What was synced counts only while the lock is this store's: a process that took a new lock file may have removed the log.
+    fn check_lock(&self) -> Result<()> {
+        self.env.check_lock().map_err(|error| match error.kind() {
+            ErrorKind::Halted => self.halt(error),
+            _ => error, // the directory did not answer; the next sync asks again
+        })
     }
 
     /// The one fdatasync of a group.

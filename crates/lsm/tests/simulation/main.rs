@@ -6,6 +6,7 @@
 
 mod beside;
 mod care;
+mod displaced;
 mod events;
 mod expiring;
 mod flips;

@@ -13,13 +13,14 @@ use waxseal_lsm::record::Kind;
 use waxseal_meta::care::{VerifyOptions, verify};
 use waxseal_meta::{Seal, Sealer};
 
+use crate::displaced::{lose_directory, lose_lock, move_directory};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 32] = [
+const KINDS: [(&str, u64); 35] = [
     ("put", 28),
     ("put synced", 4),
     ("put buffered", 4),
@@ -52,6 +53,9 @@ const KINDS: [(&str, u64); 32] = [
     ("verify", 3),
     ("exchange", 3),
     ("hurt and mend", 3),
+    ("move directory", 3),
+    ("lose lock", 3),
+    ("lose directory", 3),
 ];
 
 /// One operation in this many ends in a crash.
@@ -308,6 +312,15 @@ impl Run {
                 Ok(())
             }
             "fault" => self.fault(),
+            "move directory" => move_directory(world),
+            "lose lock" => {
+                self.snapshots.clear();
+                lose_lock(world)
+            }
+            "lose directory" => {
+                self.snapshots.clear();
+                lose_directory(world)
+            }
             "seal of get" => {
                 let (name, key) = (world.family_name(), world.key());
                 let family = world.db().family(&name).expect("family");

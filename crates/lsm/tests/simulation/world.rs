@@ -22,6 +22,7 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::beside;
+use crate::displaced;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
@@ -407,6 +408,9 @@ impl World {
 
     pub fn open(&mut self) -> Result<()> {
         let parts = self.parts();
+        // Where a crash has left it, if it was moved.
+        let holds_it = |path: &PathBuf| self.sim.files(path).iter().any(|name| name == "CURRENT");
+        self.dir = displaced::PATHS.map(PathBuf::from).into_iter().find(holds_it).unwrap_or_else(|| self.dir.clone());
         self.db = Some(Db::open(&self.dir, self.settings(), parts)?);
         self.opened()
     }

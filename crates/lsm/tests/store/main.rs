@@ -10,6 +10,7 @@ mod integrity;
 mod jobs;
 mod keeper;
 mod limits;
+mod moved;
 mod opening;
 mod panics;
 mod read_only;

@@ -73,6 +73,7 @@ pub fn salvage(
     parts: Parts,
     mut options: SalvageOptions<'_>,
 ) -> Result<Report> {
+    let parts = Parts { env: parts.env.within(from), ..parts };
     let fs = parts.env.fs.clone();
     match version::contents(&parts.env, to)? {
         Contents::Empty => {}

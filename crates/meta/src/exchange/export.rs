@@ -122,6 +122,7 @@ pub fn export(db: &Db, family: &Family, env: &Env, dir: &Path, request: &Export<
         giver.check_keys()?;
     }
     env.fs.create_dir_all(dir).during(|| format!("making {}", dir.display()))?;
+    let env = &env.clone().within(dir);
     if env.fs.exists(&dir.join(header::NAME)).during(|| "looking for an export")? {
         return Err(Error::invalid(format!("{} holds an export", dir.display())));
     }

@@ -59,6 +59,7 @@ pub struct Imported {
 /// Errors: `Corruption` with file and offset if anything is not what the export says of itself, or a record is not what its seal
 /// or row says; `Invalid` for another order of keys, and for a record that expires where this store cannot keep when; `FormatTooNew`.
 pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Imported> {
+    let env = &env.clone().within(dir);
     let manifest = read_manifest(env, dir)?;
     if manifest.comparator != family.order().name() {
         let (theirs, ours) = (&manifest.comparator, family.order().name());

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::fault::Kind;
 use super::state::State;
+use crate::env::tree::Place;
 use crate::env::work::lock;
 use crate::env::{File, Lock, Mapped};
 
@@ -145,26 +146,35 @@ impl Drop for SimMapped {
     }
 }
 
-/// A lock that is held.
+/// A file or a directory that is held as a lock.
 pub(super) struct SimLock {
     pub(super) state: Arc<Mutex<State>>,
-    pub(super) file: u64,
+    pub(super) locked: u64,
+    /// Where the file stood; none: it is a directory.
+    pub(super) place: Option<Place>,
     pub(super) epoch: u64,
 }
 
 impl fmt::Debug for SimLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SimLock {}", self.file)
+        write!(f, "SimLock {}", self.locked)
     }
 }
 
-impl Lock for SimLock {}
+impl Lock for SimLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        match &self.place {
+            Some(place) => lock(&self.state).stands_for(self.epoch, place, self.locked),
+            None => Ok(true),
+        }
+    }
+}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         if state.epoch == self.epoch {
-            state.locks.remove(&self.file);
+            state.locks.remove(&self.locked);
         }
     }
 }
