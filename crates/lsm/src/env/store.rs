@@ -89,16 +89,26 @@ impl StoreFs {
         let named = self.named(path)?;
         match named.is_none() || self.owns_lock()? {
             true => Ok(named),
-            false => Err(io::Error::other("LOCK was removed or replaced while the store was open")),
+            false => Err(lost()),
         }
     }
+
+    /// Why a file of an open store is missing: where its lock is gone, its directory may be, and the file is not known to be damaged.
+    fn missing(&self, error: io::Error) -> io::Error {
+        let is_lost = error.kind() == io::ErrorKind::NotFound && matches!(self.owns_lock(), Ok(false));
+        if is_lost { lost() } else { error }
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::other("LOCK was removed or replaced, or the store's directory was removed, while the store was open")
 }
 
 impl Fs for StoreFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let named = if how == Open::Create { self.changing(path)? } else { self.named(path)? };
         let opened = match named {
-            Some((dir, name)) => dir.open(name, how)?,
+            Some((dir, name)) => dir.open(name, how).map_err(|error| self.missing(error))?,
             None => self.inner.open(path, how)?,
         };
         self.files.track(opened)

@@ -3,11 +3,13 @@
 
 use std::path::PathBuf;
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::Db;
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::Crash;
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::Durability;
+use waxseal_lsm::record::Kind;
 
 use crate::oracle::Change;
 use crate::world::{World, is_honest};
@@ -52,7 +54,14 @@ pub fn lose_directory(world: &mut World) -> Result<()> {
     let Ok(machine) = world.sim.machine(&world.dir) else { return Ok(()) }; // crashed
     let kept = world.sim.copy(machine);
     world.sim.delete_dir(&world.dir).expect("a directory of files");
-    halts(world);
+    // What is committed now goes with the directory, so the oracle does not hear of it.
+    for _ in 0..world.below(4) {
+        let _ = put(world.db());
+        let _ = world.db().step();
+    }
+    let (what, promise) = promise(world);
+    let outcome = promise(world.db());
+    expect_halted(world, what, &outcome);
     world.count_store();
     world.db = None;
     world.sim = kept;
@@ -69,18 +78,31 @@ fn halts(world: &mut World) {
         }
         let _ = world.db().step();
     }
-    let change = Change::Put("default".into(), world.key(), world.value());
-    let promise: (&str, fn(&Db) -> Result<()>) = match world.below(4) {
-        0 => ("flush", Db::flush),
-        1 => ("close", Db::close),
-        2 => ("sync", Db::sync),
-        _ => {
-            let outcome = world.commit(vec![change], Durability::Sync);
-            return expect_halted(world, "a synced commit", &outcome);
+    let (what, outcome) = match world.one_in(4) {
+        true => {
+            let change = Change::Put("default".into(), world.key(), world.value());
+            ("a synced commit", world.commit(vec![change], Durability::Sync))
+        }
+        false => {
+            let (what, promise) = promise(world);
+            (what, promise(world.db()))
         }
     };
-    let outcome = promise.1(world.db());
-    expect_halted(world, promise.0, &outcome);
+    expect_halted(world, what, &outcome);
+}
+
+/// A call that returns only when what was written is durable.
+type Promise = fn(&Db) -> Result<()>;
+
+fn promise(world: &World) -> (&'static str, Promise) {
+    let promises: [(&str, Promise); 3] = [("flush", Db::flush), ("close", Db::close), ("sync", Db::sync)];
+    promises[world.below(3) as usize]
+}
+
+fn put(db: &Db) -> Result<()> {
+    let mut batch = Batch::new();
+    batch.push(0, Kind::Put, b"~scratch", b"value", db.companions())?;
+    db.commit(&mut batch, Durability::Os).map(drop)
 }
 
 fn expect_halted(world: &World, what: &str, outcome: &Result<()>) {
