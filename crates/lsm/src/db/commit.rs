@@ -29,7 +29,7 @@ use crate::compaction::Stall;
 use crate::env::Env;
 use crate::env::work::{Signal, lock, or_undo};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
-use crate::names::system_number;
+use crate::names::{check_lock, system_number};
 use crate::options::{Durability, Settings};
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
@@ -549,7 +549,7 @@ impl Inner {
 
     /// Halts a store that has lost its lock or its directory, and says so.
     pub(super) fn halt_if_lost(&self) -> Result<()> {
-        match self.env.check_lock() {
+        match check_lock(&self.env) {
             Err(error) if *error.kind() == ErrorKind::Halted => Err(self.halt(error)),
             outcome => outcome,
         }

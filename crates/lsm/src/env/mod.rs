@@ -11,8 +11,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, IoContext};
-
 mod clock;
 mod memory;
 mod opened;
@@ -64,19 +62,7 @@ impl Env {
     pub fn within(self, dir: &Path) -> Env {
         Env { fs: Arc::new(StoreFs::new(self.fs, dir)), ..self }
     }
-
-    /// `Halted` if the store's lock file was removed or replaced, or its directory was removed.
-    pub(crate) fn check_lock(&self) -> crate::error::Result<()> {
-        match self.fs.owns_lock().during(|| "checking LOCK")? {
-            true => Ok(()),
-            false => Err(Error::of(ErrorKind::Halted, LOST)),
-        }
-    }
 }
-
-/// Why a store halts whose lock file is not the one that it locked.
-const LOST: &str = "LOCK was removed or replaced, or the store's directory was removed, while the store was open: another process may have \
-    opened the store, so nothing more is written";
 
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -27,7 +27,7 @@ use crate::env::{Env, File, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileKind, Header};
-use crate::names::Name;
+use crate::names::{Name, check_lock};
 use crate::planted::{Bug, active};
 
 /// The open manifest of a store.
@@ -155,7 +155,7 @@ impl Manifest {
     pub fn close(&mut self) -> Result<()> {
         self.check_place()?;
         let synced = self.chain.file.sync_data().during(|| format!("sync {}", self.chain.name()));
-        synced.and_then(|()| self.env.check_lock()).map_err(|error| self.note(fatal(error)))?;
+        synced.and_then(|()| check_lock(&self.env)).map_err(|error| self.note(fatal(error)))?;
         self.ended = Some(Error::closed());
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Manifest {
     fn check_place(&mut self) -> Result<()> {
         self.alive()?;
         let ours = Current { manifest: self.chain.number, store: self.store };
-        let checked = self.env.check_lock().and_then(|()| match Current::read(&self.env, &self.dir)? {
+        let checked = check_lock(&self.env).and_then(|()| match Current::read(&self.env, &self.dir)? {
             Some(current) if current == ours => Ok(()),
             found => Err(Error::of(ErrorKind::Halted, displaced(found))),
         });

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::env::work::{Bell, lock};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::Mark;
+use crate::names;
 use crate::planted::{self, Bug};
 
 use super::Wal;
@@ -239,7 +240,7 @@ impl<T> Wal<T> {
 
     /// What was synced counts only while the lock is this store's: a process that took a new lock file may have removed the log.
     fn check_lock(&self) -> Result<()> {
-        self.env.check_lock().map_err(|error| match error.kind() {
+        names::check_lock(&self.env).map_err(|error| match error.kind() {
             ErrorKind::Halted => self.halt(error),
             _ => error, // the directory did not answer; the next sync asks again
         })
