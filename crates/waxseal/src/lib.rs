@@ -109,8 +109,8 @@ pub use waxseal_meta::{Counts as SealCounts, Seal};
 pub mod env {
     pub use waxseal_lsm::env::work::Mode;
     pub use waxseal_lsm::env::{
-        Clock, Dir, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs, SeededRandom,
-        SystemClock, SystemRandom,
+        Clock, Dir, DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs,
+        SeededRandom, SystemClock, SystemRandom,
     };
 }
 

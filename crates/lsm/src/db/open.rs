@@ -55,6 +55,7 @@ impl Db {
     /// read-only and writes answer `ReadOnly`. Costs a read of the live log, a flush of it, and about ten fsyncs.
     pub fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Db> {
         validate(&settings, &parts)?;
+        let outside = parts.env.clone();
         let parts = Parts { env: parts.env.within(dir), ..parts };
         let (held, is_new) = prepare_directory(dir, &settings, &parts.env)?;
         let integrity = Integrity::new(parts.listener.clone());
@@ -77,10 +78,9 @@ impl Db {
             }
             outcome => (outcome?, Access::Write),
         };
-        let env = parts.env.clone();
         let outcome = start(dir, settings, parts, (opened, integrity), access, Some(held));
         if is_new && outcome.as_ref().is_err_and(|error| error.is_out_of_space()) {
-            take_back(dir, &env);
+            take_back(dir, &outside.within(dir)); // the failed store has closed its own
         }
         outcome
     }
