@@ -1,6 +1,8 @@
 //! A store keeps to the directory that it opened: one that is moved goes on, another one at its path is never touched, and a store that
 //! lost its directory or its lock halts before it promises anything.
 
+#![expect(clippy::disallowed_methods, reason = "the tests move directories and locks beneath an open store")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
