@@ -42,8 +42,6 @@ struct Stretch {
     fault: Option<Error>,
     /// Bytes that came too late to be promised to anybody.
     torn: Option<(String, u64, u64)>,
-    /// Commits behind its end had been acknowledged, by the mark in the ring.
-    is_short: bool,
 }
 
 impl Salvage<'_> {
@@ -95,8 +93,6 @@ impl Salvage<'_> {
         }
         match before {
             Some(before) if before.fault.is_some() => self.lost_of_log(&before, MAX_SEQNO),
-            // Without a manifest a segment that is gone looks like the end of the log. Then the mark alone says where that was.
-            Some(before) if named.is_none() && before.is_short => self.lost_of_log(&before, MAX_SEQNO),
             Some(Stretch { torn: Some((file, offset, bytes)), .. }) if !self.again => {
                 let message =
                     format!("{bytes} bytes at the end of the log were not whole: no commit that was promised to last");
@@ -160,16 +156,15 @@ impl Salvage<'_> {
                 self.report.files += if self.again { 0 } else { end.segments.len() as u64 };
                 read.extend(end.segments);
                 let next = end.next_seqno.or(next);
-                let is_short = end.acknowledged > end.place.offset;
                 let (fault, torn) = match end.cut {
                     Some(cut) => (cut.accepted, (cut.bytes > 0).then_some((cut.file, cut.position, cut.bytes))),
                     None => (None, None),
                 };
-                Ok(Stretch { first, next, fault, torn, is_short })
+                Ok(Stretch { first, next, fault, torn })
             }
             Err(error) if error.is_corruption() => {
                 read.push(start.place.segment);
-                Ok(Stretch { first, next, fault: Some(error), torn: None, is_short: false })
+                Ok(Stretch { first, next, fault: Some(error), torn: None })
             }
             Err(error) => Err(error),
         }
