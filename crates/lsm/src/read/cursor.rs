@@ -486,10 +486,11 @@ impl UserCursor {
                 self.meet(true)?;
                 continue;
             }
-            if record.seqno > self.seqno || is_other {
+            if is_other {
                 return Ok(Place::Saved);
             }
-            if !planted::active(Bug::ReverseCursorSkipsVersion) {
+            // Versions that are too new are passed over to the end of the key: a damaged one whose seqno was hit may stand among them.
+            if record.seqno <= self.seqno && !planted::active(Bug::ReverseCursorSkipsVersion) {
                 self.saved.set(&record);
             }
             passed += 1;
