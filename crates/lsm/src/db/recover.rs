@@ -630,7 +630,8 @@ mod tests {
                 comparator: Order::bytewise().name().to_owned(),
                 options: version::family::encode(&options),
             }]);
-            Manifest::create(&env, dir, 1, env.random.uid(), &first).unwrap();
+            // Manifest 1 without a log is an interrupted creation.
+            Manifest::create(&env, dir, 2, env.random.uid(), &first).unwrap();
             let refused = Db::open(dir, Settings::default(), Parts { env, ..Parts::real() }).map(drop).unwrap_err();
             assert_eq!(*refused.kind(), ErrorKind::FormatTooNew, "{refused}");
         }
