@@ -179,7 +179,8 @@ fn check(cf: &ColumnFamily, at: Option<&Snapshot>, expected: &Rows, what: &dyn s
             };
             let missing = expected.keys().filter(|key| is_asked(key)).count() - rows.len();
             assert!(missing == 0 || errors > 0, "{missing} rows are missing in silence: {}", context());
-            assert!(missing <= 8, "{missing} rows are missing: {}", context());
+            // The records of one leaf, at most, and what tables have between them.
+            assert!(missing <= 64, "{missing} rows are missing: {}", context());
             told += usize::from(errors > 0);
         }
     }
@@ -277,12 +278,9 @@ fn cached(memory: &Memory, n: u32, round: u32) -> Vec<Cached> {
     for value in memory.find(&inverted) {
         let Some(bytes) = memory.read(value - 32, 32 + VALUE_BYTES + 9) else { continue };
         let is_entry = |at: &usize| {
-            let [kind, shared, own, length] = [0, 1, 2, 3].map(|next| bytes[at + next]);
+            let [kind, shared, own, length] = [0, 1, 2, 3].map(|next| usize::from(bytes[at + next]));
             let seqno = bytes[at + 4..].iter().take_while(|byte| **byte >= 0x80).count() + 1;
-            kind == PUT
-                && shared + own == 16
-                && usize::from(length) == VALUE_BYTES
-                && at + 4 + seqno + usize::from(own) == 32
+            kind == usize::from(PUT) && shared + own == 16 && length == VALUE_BYTES && at + 4 + seqno + own == 32
         };
         if bytes[32 + VALUE_BYTES] == SEAL
             && let Some(at) = (4..27).find(is_entry)

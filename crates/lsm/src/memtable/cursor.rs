@@ -15,6 +15,7 @@ use super::walk::Walk;
 use super::{List, Memtable};
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::fence::Fence;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection, Source};
@@ -31,6 +32,8 @@ pub struct MemtableCursor {
     fence: Vec<u8>,
     /// The end of that fence by which the cursor came to it.
     fence_place: (Vec<u8>, Seqno),
+    /// The group of records whose order was found to be right last.
+    believed: Option<(u32, u32)>,
 }
 
 /// Where it stands, in the list of its memtable.
@@ -115,6 +118,7 @@ impl MemtableCursor {
             looks_away: false,
             fence: Vec::new(),
             fence_place: Default::default(),
+            believed: None,
         }
     }
 
@@ -180,17 +184,38 @@ impl MemtableCursor {
 
     #[inline]
     fn check(&mut self, forward: bool) {
-        if let (Some(judge), Some(record)) = (&self.judge, self.stored())
-            && !judge.serves(&self.table, &record)
-        {
+        let (Some(judge), Some(record)) = (&self.judge, self.stored()) else { return };
+        if !judge.serves(&self.table, &record) {
             self.show_fence(forward);
+        } else if let Stand::Leaves(walk) = &self.stand
+            && judge.every == 1
+            && let Some(name) = walk.group_name(walk.at())
+            && self.believed != Some(name)
+        {
+            self.check_group(name, forward);
+        }
+    }
+
+    /// Checks the other records of a group, whose order a hit record may have changed.
+    #[inline(never)]
+    fn check_group(&mut self, name: (u32, u32), forward: bool) {
+        let Stand::Leaves(walk) = &self.stand else { return };
+        match self.stand.doubt_of_group(&self.table, self.judge.as_ref(), walk.at()) {
+            Some(fence) => self.put_fence(fence, forward),
+            None => self.believed = Some(name),
         }
     }
 
     #[cold]
     #[inline(never)]
     fn show_fence(&mut self, forward: bool) {
-        let Some(fence) = self.stand.doubt(&self.table, self.judge.as_ref()) else { return };
+        if let Some(doubt) = self.stand.doubt(&self.table, self.judge.as_ref()) {
+            self.put_fence(doubt.fence, forward);
+        }
+    }
+
+    #[cold]
+    fn put_fence(&mut self, fence: Fence, forward: bool) {
         fence.encode(&mut self.fence);
         self.fence_place = if forward { fence.from } else { fence.to };
     }
@@ -206,18 +231,29 @@ impl MemtableCursor {
         }
     }
 
-    /// True if the record beside the cursor is what was written, or there is none.
+    /// True if the record beside the cursor is what was written, and its group is in order, or there is none.
     #[inline]
     fn is_sound_beside(&self, forward: bool) -> bool {
         let Some(judge) = &self.judge else { return true };
         if let (Stand::Leaves(walk), List::Arena(tree)) = (&self.stand, &self.table.list)
             && let Some(record) = walk.record_beside(tree, forward)
         {
-            return judge.serves(&self.table, &record);
+            let at = if forward { walk.at() + 1 } else { walk.at().wrapping_sub(1) };
+            return judge.serves(&self.table, &record) && self.is_group_in_order(&self.stand, at);
         }
         let mut beside = self.stand.clone();
         beside.step(&self.table.list, forward);
-        beside.record(&self.table.list).is_none_or(|record| judge.serves(&self.table, &record))
+        let Some(record) = beside.record(&self.table.list) else { return true };
+        let at = if let Stand::Leaves(walk) = &beside { walk.at() } else { 0 };
+        judge.serves(&self.table, &record) && self.is_group_in_order(&beside, at)
+    }
+
+    /// True if no record in the group of the one at a place of a leaf was hit and may have moved.
+    #[inline]
+    fn is_group_in_order(&self, stand: &Stand, at: usize) -> bool {
+        let Stand::Leaves(walk) = stand else { return true };
+        walk.group_name(at).is_none_or(|name| self.believed == Some(name))
+            || stand.doubt_of_group(&self.table, self.judge.as_ref(), at).is_none()
     }
 
     /// The search met a record that was hit: looks at one record after the other, from the end on this side.
