@@ -40,8 +40,12 @@ class Recovery(NamedTuple):
     cut_at: Optional[int]
     #: The file in the store's directory that keeps what was cut.
     set_aside: Optional[str]
-    #: Bytes of commits that had returned and are missing: 0 unless the machine failed.
+    #: Bytes of commits that had returned and are missing: 0 unless the machine failed. A lower bound if `may_lack_unsynced`.
     acknowledged_bytes_missing: int
+    #: The machine failed, or the store is on another device, and it had not been closed: commits that were not synced may be missing.
+    may_lack_unsynced: bool = False
+    #: Damaged values of commits in the log: reads of their keys raise `CorruptionError` until the keys are written again, or repaired.
+    lost_values: int = 0
 
 
 class RingStats(NamedTuple):
@@ -282,7 +286,8 @@ class DB(Family, Asker):
         self._handles.call("waxseal_recovery", self._handles.db, C.byref(found), C.byref(aside))
         name = _c.taken(aside).decode("utf-8", "replace")
         cut_at = None if found.cut_at == (1 << 64) - 1 else found.cut_at
-        return Recovery(found.commits, found.cut_bytes, cut_at, name or None, found.acknowledged_bytes_missing)
+        missing, unsynced = found.acknowledged_bytes_missing, bool(found.may_lack_unsynced)
+        return Recovery(found.commits, found.cut_bytes, cut_at, name or None, missing, unsynced, found.lost_values)
 
     def quarantined(self) -> List[Case]:
         """Which tables and spans of keys are kept out of reach, and which were, by family."""

@@ -94,5 +94,16 @@ pub(crate) fn report_cut(db: Db) -> Result<Db, Failure> {
             text::counted(recovery.acknowledged_bytes_missing, "byte", "bytes"),
         );
     }
+    if recovery.may_lack_unsynced {
+        eprintln!(
+            "waxseal: the store was not closed before the machine stopped (or it is a copy): writes that were not synced may be missing"
+        );
+    }
+    if recovery.lost_values > 0 {
+        eprintln!(
+            "waxseal: {} of the log damaged: reading the keys fails until they are written again; `verify` lists them",
+            text::counted(recovery.lost_values, "value", "values"),
+        );
+    }
     Ok(db)
 }

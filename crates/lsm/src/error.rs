@@ -218,6 +218,13 @@ impl Error {
         self
     }
 
+    /// Adds to the text what the caller can do about it.
+    #[cold]
+    pub fn advise(mut self, way: &str) -> Error {
+        self.0.message = format!("{}; {way}", self.0.message).into();
+        self
+    }
+
     /// What can be done about it.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind

@@ -302,6 +302,8 @@ static void an_open_says_what_it_found(void) {
     CHECK_NUMBER(0, recovery.cut_bytes);
     CHECK(recovery.cut_at == UINT64_MAX);
     CHECK_NUMBER(0, recovery.acknowledged_bytes_missing);
+    CHECK_NUMBER(0, recovery.may_lack_unsynced);
+    CHECK_NUMBER(0, recovery.lost_values);
     CHECK_BYTES("", waxseal_bytes_slice(set_aside));
     CHECK_OK(waxseal_bytes_destroy(set_aside));
     CHECK_OK(waxseal_recovery(db, &recovery, NULL, &error));

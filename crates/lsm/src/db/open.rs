@@ -31,6 +31,7 @@ use crate::names::{Name, is_system_name};
 use crate::options::Settings;
 use crate::planted::{Bug, active};
 use crate::version::{self, Contents, Foreign, Marked};
+use crate::wal::LogEnd;
 
 /// What recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +44,22 @@ pub struct RecoveryReport {
     pub cut_at: Option<u64>,
     /// The file in the store that keeps the bytes that were cut.
     pub set_aside: Option<String>,
-    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed.
+    /// Bytes of commits that had returned and are missing: first mark minus recovered end. 0 unless the machine failed. If `may_lack_unsynced`, a lower
+    /// bound: the mark is as old as the last time that the system wrote its page.
     pub acknowledged_bytes_missing: u64,
+    /// The machine failed, or the store is on another device, and the log had not been closed: commits that had returned and were not synced may be
+    /// missing, and nothing that is left tells how many.
+    pub may_lack_unsynced: bool,
+    /// Damaged values of commits that are in the log: reads of their keys answer `Corruption` until the keys are written again, or repaired.
+    pub lost_values: u64,
+}
+
+impl RecoveryReport {
+    /// Says what the end of the log proves of commits that are missing.
+    pub(super) fn of_end(&mut self, end: &LogEnd) {
+        self.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        self.may_lack_unsynced = end.may_lack_unsynced;
+    }
 }
 
 impl Db {
@@ -76,7 +91,7 @@ impl Db {
                 parts.listener.on_event(&Event::BackgroundError { error, halted: false });
                 (opening.read()?, Access::NoSpace)
             }
-            outcome => (outcome?, Access::Write),
+            outcome => (outcome.map_err(with_a_way_on)?, Access::Write),
         };
         let outcome = start(dir, settings, parts, (opened, integrity), access, Some(held));
         if is_new && outcome.as_ref().is_err_and(|error| error.is_out_of_space()) {
@@ -91,7 +106,8 @@ impl Db {
         validate(&settings, &parts)?;
         let parts = Parts { env: parts.env.within(dir), ..parts };
         let integrity = Integrity::new(parts.listener.clone());
-        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None }.read()?;
+        let opened = Opening { dir, settings: &settings, parts: &parts, integrity: &integrity, kept: None }.read();
+        let opened = opened.map_err(with_a_way_on)?;
         start(dir, settings, parts, (opened, integrity), Access::Read, None)
     }
 
@@ -127,6 +143,16 @@ impl Inner {
         let opened = Opening { dir, settings: &self.settings, parts: &parts, integrity, kept }.read()?;
         self.adopt(opened);
         Ok(())
+    }
+}
+
+/// A refused open whose cause is the manifest says what can be done; of the log that is said where it is judged.
+fn with_a_way_on(error: Error) -> Error {
+    match error.damage().map(|damage| Name::parse(&damage.file)) {
+        Some(Some(Name::Manifest(_) | Name::Current)) => {
+            error.advise("`salvage` into a new directory reads the tables and the log without it")
+        }
+        _ => error,
     }
 }
 
@@ -409,6 +435,13 @@ fn start(
         inner.charge_memtables(); // those of the log that it has read
     }
     inner.listener.on_event(&recovered);
+    for (family, _, fence) in opened.lost {
+        let (family, fence) = (family.name().to_owned(), (*fence).clone());
+        inner.listener.on_event(&Event::Corruption { error: fence.error().in_family(&family, None) });
+        if access == Access::Write {
+            inner.listener.on_event(&Event::Fenced { family, fence });
+        }
+    }
     let db = Db { handle };
     if access == Access::Write {
         db.inner().create_missing(&parts.families)?;

@@ -24,6 +24,7 @@ use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
 use crate::env::{Env, File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, Result, Verdict};
+use crate::fence::Fence;
 use crate::names::{Name, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -67,6 +68,8 @@ pub(super) struct Opened {
     pub(super) log: Option<Log>,
     pub(super) manifest: Option<Manifest>,
     pub(super) report: RecoveryReport,
+    /// Values of the log that are lost, each as a lost range.
+    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
 }
 
 impl Opening<'_> {
@@ -107,11 +110,12 @@ impl Opening<'_> {
         let state = &found.state;
         let has_changed = || recover(self.env(), self.dir).map(|now| now.is_none_or(|now| now.state != *state));
         let mut replay = self.replay(state, None)?;
+        replay.next_lost = found.next_file;
         replay.values.keep_open(values);
         if pin(&replay) && has_changed()? {
             return Ok(None);
         }
-        let mut visible = state.last_seqno;
+        let (mut visible, mut report) = (state.last_seqno, RecoveryReport::default());
         if let (Some(log), Some(marks)) = (&state.log, marks) {
             // A ring that is damaged has none, and one that is older than the manifest, as in a copy, has none of it: what is in the log is judged
             // without, as at a recovery.
@@ -130,6 +134,7 @@ impl Opening<'_> {
                 Beside::Gone(_) if has_changed()? => return Ok(None),
                 Beside::Gone(end) => ((*end)?, false),
             };
+            report.of_end(&end);
             let read = end.next_seqno.map_or(0, |next| next - 1).max(state.permanent_seqno);
             // Each edit counts the commits before it, and most say nothing of the log: these marks, which are older, lead to fewer.
             if is_believed && visible > read && !is_last {
@@ -146,7 +151,8 @@ impl Opening<'_> {
             expired_through: found.state.expired_through,
             lines: found.state.lines.clone(),
             leftovers: Vec::new(),
-            report: RecoveryReport { commits: replay.commits, ..RecoveryReport::default() },
+            report: RecoveryReport { commits: replay.commits, lost_values: replay.lost.len() as u64, ..report },
+            lost: replay.lost,
             families: replay.families,
             cache: replay.cache,
             dead_files: replay.dead_files,
@@ -272,6 +278,7 @@ impl Opening<'_> {
             log: Some(log),
             manifest: Some(manifest),
             report,
+            lost: replay.lost,
         })
     }
 
@@ -303,6 +310,7 @@ impl Opening<'_> {
         replay.flush_all(last)?;
         let mut edit = Edit::default();
         let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
+        let report = RecoveryReport { lost_values: replay.lost.len() as u64, ..report };
         let offset = end.as_ref().map_or(0, |end| end.next_start);
         if planted::active(Bug::RecoveryRecyclesBeforeEdit) {
             self.sweep(names, &|name| !matches!(name, Name::Segment(_) | Name::Ring(_)));
@@ -310,6 +318,7 @@ impl Opening<'_> {
         // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to it (I16).
         let log = Log::create(env, self.dir, self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
+        edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(state.families.keys().map(|id| Change::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(Change::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
@@ -341,7 +350,7 @@ impl Opening<'_> {
     ) -> Result<RecoveryReport> {
         let mut report = RecoveryReport { commits, ..RecoveryReport::default() };
         let Some(end) = end else { return Ok(report) };
-        report.acknowledged_bytes_missing = end.acknowledged.saturating_sub(end.place.offset);
+        report.of_end(end);
         if let Some(cut) = &end.cut
             && !planted::active(Bug::TornTailNotReported)
         {
@@ -494,6 +503,8 @@ impl Opening<'_> {
             unsynced: UnsyncedTables::default(),
             values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
             came_in: 0,
+            lost: Vec::new(),
+            next_lost: 0,
         })
     }
 

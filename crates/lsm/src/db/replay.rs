@@ -3,6 +3,8 @@
 //! In:  batches in the order of their commits; per family, the seqno up to which everything is in tables already.
 //! Out: memtables, and (if writing is allowed) tables of level 0 that no edit names yet. Of large values those of a reader hold pointers, and the
 //!      files that these point into, open; those of a recovery the values, since the log and its files go when it is over.
+//! Lost: a value that is damaged, of a frame that was whole, becomes a lost range of its key, bounded by its seqno: in the views at once, and (if
+//!      writing is allowed) in the edit that names the tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +16,13 @@ use super::recover::Opening;
 use super::{Families, TableHandle};
 use crate::batch::{Binding, Operation, Operations};
 use crate::compaction::UnsyncedTables;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::fence::Fence;
 use crate::planted::{self, Bug};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::Cache;
-use crate::values::LoggedValues;
+use crate::values::{LoggedValues, Losses};
 use crate::version::{Change, DeadFiles, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
 
@@ -48,6 +51,10 @@ pub(super) struct Replay<'a> {
     pub(super) values: LoggedValues,
     /// Bytes that came into memtables since these were last added up.
     pub(super) came_in: usize,
+    /// Lost values, each as a lost range of one key, with its family and its number.
+    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
+    /// The number of the first lost range where nothing may be written, and no file gets a number.
+    pub(super) next_lost: u64,
 }
 
 impl Replay<'_> {
@@ -62,11 +69,12 @@ impl Replay<'_> {
                 && frame.seqno + at > flushed.get(&operation.family).copied().unwrap_or(0)
         };
         // Whoever only reads keeps pointers, as whoever wrote them does: no value of the log is in memory.
+        let mut losses = Losses::of(frame.tolerates);
         let (body, held) = match self.new_number {
-            Some(_) => (self.values.expand(frame.body, &mut is_news)?, Vec::new()),
+            Some(_) => (self.values.expand(frame.body, &mut is_news, &mut losses)?, Vec::new()),
             None => {
                 let shelf_of = |family: u32| families.by_id.get(&family)?.shelf().values().cloned();
-                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of)?)
+                (frame.body, self.values.hold_pointed(frame.body, &mut is_news, &shelf_of, &mut losses)?)
             }
         };
         for (at, operation) in (0..).zip(Operations::new(body)?) {
@@ -87,6 +95,12 @@ impl Replay<'_> {
                 let record = Record { seqno, ..record };
                 if self.new_number.is_some() {
                     companions.on_replay(&Record { companion: operation.companion, ..record })?;
+                }
+                if let Some(error) = losses.at(at) {
+                    let number = self.new_number.map_or(self.next_lost + self.lost.len() as u64, |next| next());
+                    self.lost.push(lose(family, number, &record, error));
+                    seqno += 1;
+                    continue;
                 }
                 active.touch(frame.offset);
                 if record.kind == Kind::BlobPointer {
@@ -112,6 +126,16 @@ impl Replay<'_> {
             self.make_room(limit, seqno - 1).map_err(Stop::Failed)?;
         }
         Ok(())
+    }
+
+    /// The changes of an edit that keep the lost ranges.
+    pub(super) fn lost_ranges(&self) -> impl Iterator<Item = Change> {
+        let added = |family: &Family, id, fence: &Arc<Fence>| Change::FenceAdded {
+            family: family.id(),
+            id,
+            fence: fence.clone(),
+        };
+        self.lost.iter().map(move |(family, id, fence)| added(family, *id, fence))
     }
 
     /// Flushes the largest memtables until all of them together take no more than one may.
@@ -178,4 +202,16 @@ impl Replay<'_> {
         }
         Ok(())
     }
+}
+
+/// Makes a lost range of the key of a record whose value is lost. Reads of the family meet it from now on.
+fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Family, u64, Arc<Fence>) {
+    let damage = error.damage().cloned().unwrap_or_default();
+    // One that names no file would stand for a record in memory.
+    let file = if damage.file.is_empty() { "the log".to_owned() } else { damage.file };
+    let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
+    let (offset, verdict) = (damage.offset, damage.verdict);
+    let fence = Arc::new(Fence { from: place.clone(), to: place, bound, file, offset, verdict });
+    family.install_fenced(family.pinned_view().levels.clone(), None, &[], &[(number, fence.clone())]);
+    (family.clone(), number, fence)
 }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use crate::checksum::Uid;
 
 pub use intake::{Added, Intake, Making, Unsynced};
-pub use logged::LoggedValues;
+pub use logged::{LoggedValues, Losses};
 pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
 pub use walk::{Entry, identify, walk};
 pub use writer::ValueWriter;

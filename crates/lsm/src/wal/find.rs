@@ -9,7 +9,7 @@ use super::LogStart;
 use super::recover::{Facts, Reading, Visit};
 use super::ring::RingHeader;
 use super::segment::{Place, SegmentHeader};
-use crate::env::{Env, File, Open, read_exact, read_into};
+use crate::env::{Env, File, Machine, Open, read_exact, read_into};
 use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::names::Name;
@@ -116,7 +116,7 @@ fn of_segment(error: Error, name: Name) -> Error {
 /// Reads batches from a segment on, as far as each frame links to the one before; answers the numbers of the segments read.
 pub fn read_linked(env: &Env, dir: &Path, from: &LogStart, visit: &mut Visit<'_>) -> Result<Vec<u64>> {
     let facts = Facts::default();
-    let mut reading = Reading::begin(env, dir, from, &facts, false)?;
+    let mut reading = Reading::begin((env, dir), from, &facts, Machine::default(), false)?;
     reading.run(env, dir, visit)?;
     Ok(reading.segments.iter().map(|segment| segment.header.number).collect())
 }

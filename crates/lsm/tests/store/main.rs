@@ -10,6 +10,7 @@ mod integrity;
 mod jobs;
 mod keeper;
 mod limits;
+mod lost;
 mod moved;
 mod opening;
 mod panics;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, ListCursor, Listener, OwnedRecord, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
-use waxseal_lsm::env::{Env, Fs, Open, SeededRandom};
+use waxseal_lsm::env::{Env, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Protection;
@@ -561,23 +561,6 @@ fn three_commits(sim: &SimFs, dir: &Path) -> (std::path::PathBuf, u64) {
 }
 
 #[test]
-fn a_commit_whose_value_was_hit_is_no_whole_commit() {
-    let (sim, dir) = sim(10);
-    let (path, place) = three_commits(&sim, &dir);
-    for bit in [3, 700, 1501, 3007] {
-        sim.flip(&path, place * 8 + bit).unwrap();
-    }
-    let refused = Db::open(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err();
-    assert!(refused.is_corruption(), "{refused}");
-    let damage = refused.damage().unwrap();
-    assert_eq!((damage.file.as_str(), damage.key_range.clone()), ("000005.val", Some((vec![1], vec![1]))));
-    assert!(Db::open_read_only(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err().is_corruption());
-    let db = Db::open(&dir, Settings { accept_loss: true, ..roomy() }, parts_of(&sim)).unwrap();
-    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), vec![(vec![0], vec![0; 1000])]);
-    assert!(db.recovery().cut_bytes > 0);
-}
-
-#[test]
 fn one_bit_of_a_value_that_the_log_points_to_is_corrected() {
     let (sim, dir) = sim(11);
     let (path, place) = three_commits(&sim, &dir);
@@ -624,40 +607,6 @@ fn a_reader_keeps_no_value_of_the_log_in_memory_and_removes_no_file() {
     kill(&sim, db);
     let db = open_with_values(&sim, &dir);
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), expected(200, |_| 4));
-}
-
-#[test]
-fn a_reader_tells_of_a_file_that_the_log_points_into_and_that_is_lost() {
-    let (sim, dir) = sim(16);
-    let (path, _) = three_commits(&sim, &dir);
-    sim.remove(&path).unwrap();
-    let beside = Db::open_read_only(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err();
-    assert!(beside.is_corruption(), "{beside}");
-    assert_eq!(beside.damage().unwrap().file, "000005.val");
-    let written = Db::open(&dir, roomy(), parts_of(&sim)).map(drop).unwrap_err();
-    assert_eq!(beside.to_string(), written.to_string());
-}
-
-/// As a page of the log that is not read: damage, which may be accepted; and all is there if the device gives it the next time.
-#[test]
-fn a_value_of_the_log_that_the_device_does_not_give_is_damage() {
-    let (sim, dir) = sim(18);
-    three_commits(&sim, &dir);
-    let of = |accept_loss: bool, is_unread: bool| {
-        let disk = sim.fork();
-        let env = disk.env(9);
-        let (fs, gates) = crate::gate::GatedFs::new(env.fs);
-        *gates.unread.lock().unwrap() = is_unread.then(|| "000005.val".to_owned());
-        let parts = Parts { env: Env { fs: Arc::new(fs), ..env }, ..parts_of(&disk) };
-        Db::open(&dir, Settings { accept_loss, ..roomy() }, parts)
-    };
-    let refused = of(false, true).map(drop).unwrap_err();
-    assert!(refused.is_corruption(), "{refused}");
-    assert_eq!(refused.damage().unwrap().file, "000005.val");
-    let db = of(true, true).unwrap();
-    assert!(rows(&db, &default(&db), At::Latest).unwrap().is_empty() && db.recovery().cut_bytes > 0);
-    let db = of(false, false).unwrap();
-    assert_eq!(rows(&db, &default(&db), At::Latest).unwrap().len(), 3);
 }
 
 /// At each look values die behind the manifest that was read, in front of the log: files that were open by then can be read still.
