@@ -1020,9 +1020,18 @@ typedef struct {
      */
     uint64_t cut_at;
     /**
-     * Bytes of commits that had returned and are missing. 0 unless the machine failed.
+     * Bytes of commits that had returned and are missing. 0 unless the machine failed; a lower bound if `may_lack_unsynced`.
      */
     uint64_t acknowledged_bytes_missing;
+    /**
+     * 1: the machine failed, or the store is on another device, and it had not been closed: commits that had returned and were not synced may be
+     * missing, and nothing tells how many. Else 0.
+     */
+    uint64_t may_lack_unsynced;
+    /**
+     * Damaged values of commits that are in the log: reads of their keys answer `WAXSEAL_CORRUPTION` until the keys are written again, or repaired.
+     */
+    uint64_t lost_values;
 } waxseal_recovery_t;
 
 /**
