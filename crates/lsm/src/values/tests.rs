@@ -14,7 +14,7 @@ use crate::options::{Compression, MIB};
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::seam::Plain;
-use crate::wal::Stop;
+use crate::wal::{Stop, Tolerates};
 
 const DIR: &str = "/values";
 
