@@ -11,7 +11,6 @@
 mod args;
 mod care;
 mod exchange;
-mod expiry;
 mod failure;
 mod levels;
 mod manual;
@@ -60,9 +59,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     match &args.verb {
-        Verb::Put { key, value, file, expiry } => {
-            records::put(args, key, (value.as_deref(), file.as_deref()), expiry, output)
-        }
+        Verb::Put { key, value, file } => records::put(args, key, value.as_deref(), file.as_deref(), output),
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
         Verb::Scan(scan) => records::scan(args, scan, output),

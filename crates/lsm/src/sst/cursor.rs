@@ -23,6 +23,7 @@ use super::key::WholeKey;
 use super::prove::{Checks, Side};
 use super::table::Table;
 use super::wreck::Wreck;
+use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::options::{Reading, Verify};
@@ -218,8 +219,8 @@ impl TableCursor {
     pub(super) fn is_right(&mut self) -> bool {
         self.left = self.every;
         let (Some(block), Some(entry)) = (self.block.as_deref(), &self.entry) else { return true };
-        let record = block.record(self.at, entry, self.key.get());
-        self.table.judge().passes(&record) && block.ends_beside(self.at)
+        let key = self.key.get();
+        self.table.judge().serves(&block.record(self.at, entry, key), hash_key(key)) && block.ends_beside(self.at)
     }
 
     /// What stands in memory is not what was written: the block is taken from its file again, or what is left of it.

@@ -23,6 +23,7 @@ mod format;
 pub mod fuzzing;
 mod intake;
 mod logged;
+mod open;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,8 @@ use std::sync::Arc;
 use crate::checksum::Uid;
 
 pub use intake::{Added, Intake, Making, Unsynced};
-pub use logged::{LoggedValues, Losses};
+pub use logged::LoggedValues;
+pub use open::OpenValues;
 pub use shelf::{DeadValues, Fetch, Room, ValueFile, ValueShelf};
 pub use walk::{Entry, identify, walk};
 pub use writer::ValueWriter;

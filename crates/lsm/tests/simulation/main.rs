@@ -6,9 +6,7 @@
 
 mod beside;
 mod care;
-mod displaced;
 mod events;
-mod expiring;
 mod flips;
 mod forged;
 mod history;
